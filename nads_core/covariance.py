@@ -1,0 +1,238 @@
+"""Streaming second moments of the networks' vectors, and the noise in them.
+
+For network i with contributions g_ij (j = 1..J) and mean m_i the moments kept are
+
+    M = (1/N) sum_i m_i m_i^T                                    what is seen
+    W = (1/N) sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J(J-1))  the share of it that is noise of the mean
+
+so M - W, a U-statistic, estimates C = E[E[g|network] E[g|network]^T] without bias. Both kinds keep the same
+statistics: `DenseMoments` as D x D matrices, `GramMoments` as the vectors themselves, for D larger than their number.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+DEBIASINGS = ("shrink", "subtract", "none")
+_BUFFERED_ROWS = 512
+
+
+class DenseMoments:
+    """Second moments as two D x D matrices in float64; memory does not depend on the number of networks.
+
+    Args:
+        dimension: D.
+        device: where the sums live.
+    """
+
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
+        self.dimension, self.num_networks = dimension, 0
+        self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
+        self._noise = torch.zeros_like(self._seen)
+        self._buffer: list[tuple[Tensor, Tensor]] = []
+
+    def update(self, contributions: Tensor) -> None:
+        """Add networks.
+
+        Args:
+            contributions: (B, J, D).
+        """
+        contributions = contributions.to(self._seen.device)
+        capacity = max(1, _BUFFERED_ROWS // (contributions.shape[1] + 1))  # fixed, so sums don't depend on batch size
+        while len(contributions):
+            free = capacity - sum(len(means) for means, _ in self._buffer)
+            self._buffer.append(_split(contributions[:free]))
+            if len(contributions) >= free:
+                self._flush()
+            contributions = contributions[free:]
+
+    def _flush(self) -> None:
+        if self._buffer:
+            means = torch.cat([means for means, _ in self._buffer]).double()
+            spreads = torch.cat([spreads for _, spreads in self._buffer]).double()
+            self._seen.addmm_(means.T, means)
+            self._noise.addmm_(spreads.T, spreads)
+            self.num_networks += len(means)
+            self._buffer.clear()
+
+    def merge(self, other: DenseMoments) -> None:
+        """Add the networks of another accumulator, for example another worker's."""
+        if other.dimension != self.dimension:
+            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
+        self._flush()
+        other._flush()
+        self._seen += other._seen.to(self._seen.device)
+        self._noise += other._noise.to(self._noise.device)
+        self.num_networks += other.num_networks
+
+    def state_dict(self) -> dict:
+        """Return everything needed to go on exactly where this stands."""
+        return {"seen": self._seen, "noise": self._noise, "num_networks": self.num_networks, "buffer": list(self._buffer)}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what `state_dict` returned."""
+        self._seen.copy_(state["seen"])
+        self._noise.copy_(state["noise"])
+        self.num_networks = state["num_networks"]
+        self._buffer = [(mean.to(self._seen.device), spread.to(self._seen.device)) for mean, spread in state["buffer"]]
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Return (M, W), each (D, D), divided by the number of networks, not centred."""
+        self._flush()
+        if self.num_networks == 0:
+            raise ValueError("no network has been added yet")
+        return self._seen / self.num_networks, self._noise / self.num_networks
+
+
+class GramMoments:
+    """Second moments kept as vectors: 2 a network, for inputs with more pixels than that.
+
+    Memory is 2 N D numbers. Contributions are first averaged into two halves, so that W is known from their difference.
+    """
+
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
+        self.dimension, self.device = dimension, torch.device(device)
+        self._means: list[Tensor] = []
+        self._spreads: list[Tensor] = []
+
+    @property
+    def num_networks(self) -> int:
+        """How many networks have been added."""
+        return sum(len(means) for means in self._means)
+
+    def update(self, contributions: Tensor) -> None:
+        """Add networks: (B, J, D)."""
+        half = contributions.shape[1] // 2
+        if half:
+            first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)
+            contributions = torch.stack([first, second], dim=1)
+        means, spreads = _split(contributions.to(self.device))
+        self._means.append(means)
+        self._spreads.append(spreads)
+
+    def merge(self, other: GramMoments) -> None:
+        """Add the networks of another accumulator."""
+        if other.dimension != self.dimension:
+            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
+        self._means += [mean.to(self.device) for mean in other._means]
+        self._spreads += [spread.to(self.device) for spread in other._spreads]
+
+    def state_dict(self) -> dict:
+        """Return everything needed to go on exactly where this stands."""
+        return {"means": list(self._means), "spreads": list(self._spreads)}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what `state_dict` returned."""
+        self._means = [mean.to(self.device) for mean in state["means"]]
+        self._spreads = [spread.to(self.device) for spread in state["spreads"]]
+
+    def rows(self) -> tuple[Tensor, Tensor]:
+        """Return vectors (N, D) and (R, D) with M = means^T means / N and W = spreads^T spreads / N."""
+        if not self._means:
+            raise ValueError("no network has been added yet")
+        return torch.cat(self._means), torch.cat(self._spreads)
+
+
+def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, J, D) -> means (B, D), and rows (B * J, D) whose sum of outer products is the noise of the means."""
+    count, means = contributions.shape[1], contributions.mean(1)
+    if count == 1:
+        return means, means[:0]
+    spreads = (contributions - means[:, None]) / (count * (count - 1)) ** 0.5
+    return means, spreads.flatten(0, 1)
+
+
+def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0.1) -> Tensor:
+    """Estimate C = M - W, the second moment without the noise of finitely many inputs.
+
+    ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error
+    buries it and eigenvalues turn negative. ``"none"`` returns M: biased towards W, but every direction keeps a
+    relative accuracy. ``"shrink"`` is right at both ends: in the basis where W is the identity and M is diagonal,
+    the eigenvalue 1 + r of M holds r, the ratio of signal to noise; it keeps max(r, floor) times W.
+
+    Args:
+        seen: M, (D, D).
+        noise: W, (D, D).
+        method: one of ``"shrink"``, ``"subtract"``, ``"none"``.
+        floor: the smallest signal-to-noise ratio that is believed; below it C is taken as floor * W.
+
+    Returns:
+        (D, D) in float64; positive semi-definite for ``"shrink"`` and ``"none"``.
+
+    Raises:
+        ValueError: for an unknown method or a floor that is not positive.
+    """
+    if method not in DEBIASINGS:
+        raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
+    if not floor > 0:
+        raise ValueError(f"floor must be positive, got {floor!r}")
+    seen, noise = seen.double(), noise.double()
+    scale = noise.diagonal().mean()
+    if method == "none" or scale <= 1e-12 * seen.diagonal().mean():  # one contribution a network, or no noise at all
+        return seen
+    if method == "subtract":
+        return seen - noise
+    variances, axes = torch.linalg.eigh(noise)
+    axes = axes * variances.clamp(min=1e-12 * scale).sqrt()  # W = axes axes^T
+    whitener = axes / variances.clamp(min=1e-12 * scale)
+    ratios, rotation = torch.linalg.eigh(whitener.T @ seen @ whitener)
+    axes = axes @ rotation
+    return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
+
+
+def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` largest eigenvalues, descending, and their unit eigenvectors as rows (count, D)."""
+    values, vectors = torch.linalg.eigh(matrix)
+    return values.flip(0)[:count], vectors.flip(1).T[:count]
+
+
+def gram_eigenpairs(means: Tensor, spreads: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return leading eigenpairs of M - W from its vectors, without forming a D x D matrix.
+
+    Args:
+        means: (N, D) with M = means^T means / N.
+        spreads: (R, D) with W = spreads^T spreads / N.
+        count: how many; fewer come back if fewer eigenvalues are positive.
+
+    Returns:
+        Eigenvalues, descending, and unit eigenvectors as rows.
+    """
+    rows = torch.cat([means, spreads]).double()
+    signs = torch.ones(len(rows), dtype=rows.dtype, device=rows.device)
+    signs[len(means) :] = -1
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    kept = values > 1e-10 * values[-1]
+    values, vectors = values[kept], vectors[:, kept]
+    # rows = vectors sqrt(values) Q with orthonormal Q, so M - W = Q^T [sqrt V^T S V sqrt / N] Q
+    inner = (vectors * values.sqrt()).T @ (signs[:, None] * vectors * values.sqrt()) / len(means)
+    levels, rotation = leading_eigenpairs(inner, count)
+    positive = levels > 1e-12 * levels[0]
+    directions = rotation[positive] @ ((vectors / values.sqrt()).T @ rows)
+    return levels[positive], directions
+
+
+def symmetrize(matrix: Tensor, image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> Tensor:
+    """Average a (D, D) second moment over the group of image maps that ``symmetries`` generate.
+
+    Networks that are equally likely before and after a map of the input have a second moment that commutes with it:
+    the average has the same expectation and less noise.
+
+    Args:
+        matrix: (D, D), D = C * H * W.
+        image_shape: (C, H, W).
+        symmetries: of "flip_rows", "flip_columns", "transpose".
+    """
+    channels, height, width = image_shape
+    if "transpose" in symmetries and height != width:
+        raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
+    if "transpose" in symmetries and len(symmetries) == 2:  # conjugating one flip by the transpose gives the other
+        symmetries = ("flip_rows", "flip_columns", "transpose")
+    tensor = matrix.reshape(channels, height, width, channels, height, width)
+    if "flip_rows" in symmetries:
+        tensor = (tensor + tensor.flip(1, 4)) / 2
+    if "flip_columns" in symmetries:
+        tensor = (tensor + tensor.flip(2, 5)) / 2
+    if "transpose" in symmetries:
+        tensor = (tensor + tensor.permute(0, 2, 1, 3, 5, 4)) / 2
+    return tensor.reshape(matrix.shape)

@@ -1,0 +1,325 @@
+"""Many networks of one architecture: their weights drawn together, and one forward and backward through them all.
+
+How a factory initialises its network is recorded once, as the in-place operations that it applies to its parameters,
+and replayed on tensors with one more leading dimension. The replay is used only when, from the same seed, it
+repeats the factory's own network bit for bit; otherwise the factory is called once a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
+
+State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
+
+_BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
+_MAX_BLOCK = 64
+_RANDOM = {torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default}
+_OVERWRITING = _RANDOM | {torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
+_ELEMENTWISE = _OVERWRITING | {
+    torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
+    torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default, torch.ops.aten.erfinv_.default,
+}  # fmt: skip
+_VIEWS = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
+
+
+def seed_sequence(seed: int, *path: int) -> int:
+    """Return a 63-bit seed that depends on all of ``(seed, *path)`` and collides with no other path in practice."""
+    return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One recorded in-place operation on the whole of one parameter or buffer."""
+
+    name: str
+    operation: Callable
+    args: tuple
+    kwargs: tuple[tuple[str, Any], ...]
+
+    def apply(self, tensor: Tensor, generator: torch.Generator) -> None:
+        kwargs = dict(self.kwargs) | ({"generator": generator} if self.operation in _RANDOM else {})
+        self.operation(tensor, *self.args, **kwargs)
+
+
+class _Recorder(TorchDispatchMode):
+    """Notes every operation that writes to a tensor, with the storage that it writes to."""
+
+    def __init__(self):
+        super().__init__()
+        self.writes: list[tuple[Any, Tensor, tuple, dict]] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if func._schema.is_mutable:
+            self.writes.append((func, args[0], args[1:], kwargs))
+        return out
+
+
+def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, list[_Step] | None]:
+    """Call the factory from ``seed``; return its network and the steps that drew it, or None if they can't be replayed."""
+    with torch.random.fork_rng(devices=[]), _Recorder() as recorder:
+        torch.manual_seed(seed)
+        module = factory()
+    state = {name: tensor for name, tensor in _state(module).items()}
+    owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
+    steps = []
+    for func, target, args, kwargs in recorder.writes:
+        name = owners.get(target.untyped_storage().data_ptr())
+        if name is None:
+            continue
+        whole = target.shape == state[name].shape and target.is_contiguous() and state[name].is_contiguous()
+        scalars = not any(isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values()))
+        if func not in _ELEMENTWISE or not whole or not scalars:
+            return module, None
+        kwargs = tuple((key, value) for key, value in kwargs.items() if key != "generator")
+        steps.append(_Step(name, func, tuple(args), kwargs))
+    return module, steps
+
+
+def _live(steps: list[_Step]) -> list[_Step]:
+    """Drop the steps whose result a later step on the same tensor overwrites."""
+    last = {step.name: index for index, step in enumerate(steps) if step.operation in _OVERWRITING}
+    return [step for index, step in enumerate(steps) if index >= last.get(step.name, 0)]
+
+
+def _state(module: nn.Module) -> State:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+class Ensemble:
+    """The networks that a factory returns, drawn and evaluated many at a time, in eval mode.
+
+    Network ``i`` is a function of ``seed`` and ``i`` alone: blocks of ``block_size`` networks are each drawn from a
+    generator of their own.
+
+    Args:
+        factory: returns a new network with freshly drawn weights at each call.
+        image_shape: (C, H, W) of one input.
+        seed: fixes all weights and inputs.
+        device: where the networks live.
+        dtype: of weights and inputs. Weights are drawn in the factory's own type and then converted.
+        output: which of the network's outputs is the scalar f(x).
+        method: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
+
+    Raises:
+        TypeError: if the factory is not callable or does not return an `nn.Module`.
+        ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or (K, outputs),
+            has the same weights at every call, or draws them from outside torch's random generator.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[], nn.Module],
+        image_shape: tuple[int, int, int],
+        *,
+        seed: int = 0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype = torch.float32,
+        output: int = 0,
+        method: str | None = None,
+    ):
+        if not callable(factory) or isinstance(factory, nn.Module):
+            raise TypeError(
+                f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
+                "pass `lambda: MyNet()` rather than a network"
+            )
+        if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
+            raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
+        self.image_shape = tuple(image_shape)
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.dtype, self.seed, self.output = dtype, seed, output
+        self.method = method or ("vmap" if self.device.type == "cuda" else "loop")
+        if self.method not in ("loop", "vmap"):
+            raise ValueError(f"method must be 'loop' or 'vmap', got {method!r}")
+        self._factory = factory
+        self._prepare()
+        self._check_output()
+        self.block_size = int(min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, _BLOCK_NUMBERS // self.num_parameters))))))
+
+    def _prepare(self) -> None:
+        """Find which weights vary from call to call, and whether drawing them can be replayed for many networks."""
+        module, steps = _record(self._factory, seed=1)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
+        other, other_steps = _record(self._factory, seed=2)
+        again = self._call_factory(1)
+        first, second, repeat = _state(module), _state(other), _state(again)
+        if first.keys() != second.keys() or any(first[n].shape != second[n].shape for n in first):
+            raise ValueError("the factory returned networks of two different structures: it must return one architecture")
+        self._varying = [name for name in first if not torch.equal(first[name], second[name])]
+        if not self._varying:
+            raise ValueError(
+                "the factory returned the same weights twice: it must draw new ones at every call "
+                "(does it return one network again, load a checkpoint, or set a seed?)"
+            )
+        if not all(torch.equal(first[name], repeat[name]) for name in first):
+            raise ValueError(
+                "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
+            )
+        replayable = steps is not None and steps == other_steps and self._replays(steps, first)
+        self._steps = [s for s in _live(steps) if s.name in self._varying] if replayable else None
+        self._shapes = {name: first[name].shape for name in self._varying}
+        self._drawn_dtype = {name: first[name].dtype for name in self._varying}
+        self.num_parameters = sum(first[name].numel() for name in self._varying)
+        template = module.eval().requires_grad_(False).to(device=self.device)
+        self.template = template.to(dtype=self.dtype)
+        self._fixed = {n: t.detach() for n, t in _state(self.template).items() if n not in self._shapes}
+        self._parameter_names = [name for name, _ in self.template.named_parameters()]
+
+    def _replays(self, steps: list[_Step], expected: State) -> bool:
+        generator = torch.Generator().manual_seed(1)
+        drawn = {name: torch.full_like(tensor, torch.nan) for name, tensor in expected.items() if tensor.is_floating_point()}
+        for step in steps:
+            if step.name in drawn:
+                step.apply(drawn[step.name], generator)
+        return all(name in drawn and torch.equal(drawn[name], expected[name]) for name in self._varying)
+
+    def _call_factory(self, seed: int) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self._factory()
+
+    def _check_output(self) -> None:
+        state = {name: tensor[:1] for name, tensor in self._draw_factory(0, 1).items()}
+        images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
+        try:
+            raw = functional_call(self.template, self._one(state, 0), (images,))
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
+        shape = tuple(raw.shape) if isinstance(raw, Tensor) else type(raw).__name__
+        if not isinstance(raw, Tensor) or raw.dim() not in (1, 2) or raw.shape[0] != 2:
+            raise ValueError(f"the network must map (K, C, H, W) to (K,) or (K, outputs), but for K = 2 it returned {shape}")
+        if raw.dim() == 2 and not 0 <= self.output < raw.shape[1]:
+            raise ValueError(f"output {self.output} does not exist: the network has {raw.shape[1]} outputs")
+
+    @property
+    def replays(self) -> bool:
+        """Whether the weights of many networks are drawn together (else the factory is called for each)."""
+        return self._steps is not None
+
+    def generator(self, block: int, stream: int) -> torch.Generator:
+        """Return the generator of one block: stream 0 draws its weights, higher ones its inputs and probes."""
+        return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
+
+    def draw(self, block: int) -> State:
+        """Draw the weights of networks ``block * block_size`` up to the next block.
+
+        Returns:
+            name -> (block_size, *shape), for every parameter and buffer that varies between networks.
+        """
+        if self._steps is None:
+            return self._draw_factory(block, self.block_size)
+        state = {
+            name: torch.empty((self.block_size, *shape), dtype=self._drawn_dtype[name], device=self.device)
+            for name, shape in self._shapes.items()
+        }
+        generator = self.generator(block, 0)
+        for step in self._steps:
+            step.apply(state[step.name], generator)
+        return {name: tensor.to(self.dtype) for name, tensor in state.items()}
+
+    def _draw_factory(self, block: int, count: int) -> State:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_sequence(self.seed, block, 0))
+            networks = [_state(self._factory()) for _ in range(count)]
+        return {
+            name: torch.stack([network[name].detach() for network in networks]).to(self.device, self.dtype)
+            for name in self._shapes
+        }
+
+    def randn(self, block: int, stream: int, *shape: int) -> Tensor:
+        """Draw (block_size, *shape) standard normal numbers for one block."""
+        generator = self.generator(block, stream)
+        return torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=self.dtype)
+
+    def _one(self, state: State, index: int) -> State:
+        return {name: tensor[index] for name, tensor in state.items()} | self._fixed
+
+    def _scalar(self, state: State, images: Tensor) -> Tensor:
+        """f(x) of one network: (K, C, H, W) -> (K,)."""
+        raw = functional_call(self.template, state, (images,))
+        return raw if raw.dim() == 1 else raw[:, self.output]
+
+    def outputs(self, state: State, images: Tensor) -> Tensor:
+        """Evaluate B networks on K inputs each: (B, K, C, H, W) -> (B, K)."""
+        with torch.no_grad():
+            if self.method == "loop":
+                return torch.stack([self._scalar(self._one(state, b), x) for b, x in enumerate(images)])
+            return vmap(lambda weights, x: self._scalar(weights | self._fixed, x))(state, images)
+
+    def input_gradients(self, state: State, images: Tensor) -> Tensor:
+        """Return the gradient of f with respect to its input, for B networks at K inputs each.
+
+        Args:
+            state: weights of B networks, as `draw` returns them.
+            images: (B, K, C, H, W).
+
+        Returns:
+            (B, K, C, H, W).
+
+        Raises:
+            ValueError: if the output does not depend on the input.
+        """
+        if self.method == "loop":
+            return torch.stack([self._input_gradient(self._one(state, b), x) for b, x in enumerate(images)])
+        single = grad(lambda x, weights: self._scalar(weights | self._fixed, x).sum())
+        return vmap(single)(images, state)
+
+    def _input_gradient(self, state: State, images: Tensor) -> Tensor:
+        images = images.detach().requires_grad_()
+        with torch.enable_grad():
+            value = self._scalar(state, images).sum()
+            if not value.requires_grad:
+                raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
+            (gradient,) = torch.autograd.grad(value, images)
+        return gradient
+
+    def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
+        """Return r^T d/dtheta (df/dx): how the input gradient moves when the weights move along the probe r.
+
+        Args:
+            state: weights of B networks.
+            images: (B, K, C, H, W).
+            probes: one direction in weight space a network, name -> (B, *shape), for every parameter.
+
+        Returns:
+            (B, K, C, H, W).
+        """
+        return torch.stack(
+            [
+                self._mixed_derivative(self._one(state, b), x, {name: r[b] for name, r in probes.items()})
+                for b, x in enumerate(images)
+            ]
+        )
+
+    def _mixed_derivative(self, state: State, images: Tensor, probe: State) -> Tensor:
+        images = images.detach().requires_grad_()
+        weights = {name: state[name].detach().requires_grad_() for name in probe}
+        with torch.enable_grad():
+            value = self._scalar({**state, **weights}, images).sum()
+            slopes = torch.autograd.grad(value, list(weights.values()), create_graph=True, allow_unused=True)
+            along = sum((s * probe[name]).sum() for name, s in zip(weights, slopes, strict=True) if s is not None)
+            (gradient,) = torch.autograd.grad(along, images)
+        return gradient
+
+    def probes(self, block: int, stream: int) -> State:
+        """Draw one standard normal direction in weight space for each network of a block."""
+        generator, state = self.generator(block, stream), dict(self.template.named_parameters())
+        return {
+            name: torch.randn((self.block_size, *state[name].shape), generator=generator, device=self.device, dtype=self.dtype)
+            for name in self._parameter_names
+        }
+
+    def blocks(self, num_networks: int, first: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from block ``first`` on."""
+        for block in range(first, -(-num_networks // self.block_size)):
+            yield block, min(self.block_size, num_networks - block * self.block_size)
