@@ -174,8 +174,8 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0
     if method == "subtract":
         return seen - noise
     variances, axes = torch.linalg.eigh(noise)
-    axes = axes * variances.clamp(min=1e-12 * scale).sqrt()  # W = axes axes^T
-    whitener = axes / variances.clamp(min=1e-12 * scale)
+    axes = axes * variances.clamp(min=1e-13 * scale).sqrt()  # W = axes axes^T
+    whitener = axes / variances.clamp(min=1e-13 * scale)
     ratios, rotation = torch.linalg.eigh(whitener.T @ seen @ whitener)
     axes = axes @ rotation
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
