@@ -28,6 +28,7 @@ class Architecture:
         options: keyword arguments for ``module``, such as ``pooling``.
         symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks at
             initialisation unchanged. `compute_nads` averages over the group that they generate.
+        flip_multiple: flips hold for image sizes that are multiples of this alone: elsewhere pooling drops an edge row.
 
     Example:
         >>> LENET.build(1, 32, 10)(torch.zeros(2, 1, 32, 32)).shape
@@ -38,6 +39,7 @@ class Architecture:
     module: Callable[..., nn.Module]
     options: dict = field(default_factory=dict)
     symmetries: tuple[str, ...] = ()
+    flip_multiple: int = 1
 
     def __post_init__(self):
         unknown = set(self.symmetries) - set(SYMMETRIES)
@@ -62,6 +64,11 @@ class Architecture:
             if not (isinstance(value, int) and value > 0):
                 raise ValueError(f"{label} must be a positive integer, got {value!r}")
         return self.module(in_channels, image_size, num_classes, **self.options)
+
+    def symmetries_at(self, image_size: int) -> tuple[str, ...]:
+        """Return the declared symmetries that hold for images of this height and width."""
+        flips = image_size % self.flip_multiple == 0
+        return tuple(symmetry for symmetry in self.symmetries if flips or symmetry == "transpose")
 
     def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options) -> Architecture:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
@@ -186,6 +193,8 @@ class ResNet18Net(nn.Module):
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "strided"):
         super().__init__()
         _downsample(pooling)
+        if pooling in ("max", "average") and image_size < 8:
+            raise ValueError(f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8")
         self.conv1 = nn.Conv2d(in_channels, 64, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         blocks, channels = [], 64
@@ -243,8 +252,8 @@ _SQUARE = ("flip_rows", "flip_columns", "transpose")
 
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 LOGREG = Architecture("logreg", LogisticRegression, symmetries=_SQUARE)
-LENET = Architecture("lenet", LeNet, symmetries=_SQUARE)
+LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose",))
-VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE)
-DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE)
+VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
+DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}

@@ -236,7 +236,7 @@ def compute_nads(
         if height != width:
             raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
         name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
-        symmetries = architecture.symmetries if symmetries is None else symmetries
+        symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output)
     dimension = math.prod(image_shape)
     dense = dimension <= _DENSE_LIMIT
