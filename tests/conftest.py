@@ -1,0 +1,31 @@
+"""Set-up shared by all tests."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+# On a busy machine two threads that wait for each other make a network ten times slower.
+torch.set_num_threads(1)
+settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
+settings.load_profile("nads")
+
+_PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
+
+
+@pytest.fixture(scope="session")
+def published() -> Callable[[str], torch.Tensor]:
+    """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32), in order; skip without NADS_REFERENCE."""
+    folder = os.environ.get("NADS_REFERENCE")
+    if not folder:
+        pytest.skip("NADS_REFERENCE is not set: it names the folder with the authors' published directions")
+
+    def load(name: str) -> torch.Tensor:
+        with np.load(Path(folder) / _PUBLISHED[name]) as file:
+            return torch.from_numpy(file["nads"]).double().view(-1, 1, 32, 32)
+
+    return load

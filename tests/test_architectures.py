@@ -1,0 +1,246 @@
+import copy
+import math
+
+import pytest
+import torch
+from convergence import assert_mean, assert_normal, standard_error
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import nads_core as nc
+from nads_core.architectures import POOLINGS, SYMMETRIES
+from nads_core.ensembles import Ensemble
+
+ALL = list(nc.ARCHITECTURES.values())
+DECLARED = [(architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries]
+MAPS = {
+    "flip_rows": lambda x: x.flip(-2),
+    "flip_columns": lambda x: x.flip(-1),
+    "transpose": lambda x: x.transpose(-1, -2),
+}
+LAST_SIZE = {"logreg": 32, "lenet": 5, "vgg11": 1, "resnet18": 1, "densenet121": 1}  # pixels seen by the first linear layer
+
+
+def by_name(value) -> str:
+    return getattr(value, "name", str(value))
+
+
+def inputs(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def mapped(module: nn.Module, transform, last_size: int) -> nn.Module:
+    """Apply a map of the image to every kernel, and to the pixels that the first linear layer sees."""
+    module = copy.deepcopy(module)
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.weight.data = transform(layer.weight.data).contiguous()
+    first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))
+    rows = first.weight.data.unflatten(1, (-1, last_size, last_size))
+    first.weight.data = transform(rows).flatten(1).contiguous()
+    return module
+
+
+def network(architecture, image_size: int = 32, in_channels: int = 1) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return architecture.build(in_channels, image_size, 1).double().eval().requires_grad_(False)
+
+
+# --- closed form
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("logreg", 3 * 1024 * 10 + 10),
+        ("lenet", 62_006),  # LeCun et al.'s with three input channels
+        ("vgg11", 9 * (3 * 64 + 64 * 128 + 128 * 256 + 256**2 + 256 * 512 + 3 * 512**2) + 3 * 2752 + 2 * 513 * 512 + 5130),
+        ("resnet18", 11_173_962),  # kuangliu/pytorch-cifar
+        ("densenet121", 6_956_298),  # kuangliu/pytorch-cifar
+    ],
+)
+def test_parameter_counts(name, count):
+    module = nc.ARCHITECTURES[name].build(3, 32, 10)
+    assert sum(parameter.numel() for parameter in module.parameters()) == count
+
+
+@pytest.mark.parametrize("architecture", ALL, ids=by_name)
+@pytest.mark.parametrize(("in_channels", "num_classes"), [(1, 1), (3, 10)])
+def test_output_shape(architecture, in_channels, num_classes):
+    module = architecture.build(in_channels, 32, num_classes)
+    assert module.training
+    assert module.eval()(torch.zeros(2, in_channels, 32, 32)).shape == (2, num_classes)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "part", "shape"),
+    [
+        (nc.VGG11, "features", (1, 512, 1, 1)),
+        (nc.RESNET18, "blocks", (1, 512, 4, 4)),
+        (nc.DENSENET121, "features", (1, 1024, 4, 4)),
+    ],
+    ids=by_name,
+)
+def test_resolution_before_the_head(architecture, part, shape):
+    module, seen = network(architecture), []
+    getattr(module, part).register_forward_hook(lambda module, args, out: seen.append(tuple(out.shape)))
+    module(inputs(1, 1, 32, 32))
+    assert seen == [shape]
+
+
+def test_vgg_convolutions_are_normal_with_fan_out_and_zero_bias():
+    module = network(nc.VGG11)
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            std = math.sqrt(2 / (9 * layer.out_channels))
+            assert_mean(layer.weight.flatten().square(), std**2)
+            assert_normal(layer.weight[:64], std)
+            assert not layer.bias.any()
+
+
+@pytest.mark.parametrize("architecture", [a for a in ALL if a is not nc.VGG11], ids=by_name)
+def test_other_layers_keep_pytorchs_uniform_initialisation(architecture):
+    for layer in network(architecture).modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            bound = 1 / math.sqrt(layer.weight[0].numel())  # kaiming-uniform with a = sqrt(5)
+            assert layer.weight.abs().max() <= bound * (1 + 1e-6)
+            assert_mean(layer.weight.flatten().square(), bound**2 / 3)
+
+
+def test_batch_norm_is_the_identity_at_initialisation():
+    for layer in network(nc.RESNET18).modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            x = inputs(2, layer.num_features, 2, 2)
+            torch.testing.assert_close(layer(x), x, rtol=1e-5, atol=0)
+
+
+# --- naive twin
+
+
+def lenet_twin(module: nn.Module, x: Tensor, downsample) -> Tensor:
+    x = downsample(F.conv2d(x, module.conv1.weight, module.conv1.bias).relu())
+    x = downsample(F.conv2d(x, module.conv2.weight, module.conv2.bias).relu()).flatten(1)
+    for layer in (module.fc1, module.fc2):
+        x = (x @ layer.weight.T + layer.bias).relu()
+    return x @ module.fc3.weight.T + module.fc3.bias
+
+
+@pytest.mark.parametrize(
+    ("pooling", "downsample"),
+    [
+        ("max", lambda x: x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))),
+        ("average", lambda x: x.unfold(2, 2, 2).unfold(3, 2, 2).mean((-1, -2))),
+        ("strided", lambda x: x[:, :, ::2, ::2]),
+        ("none", lambda x: x),
+    ],
+)
+def test_lenet_against_its_layers_written_out(pooling, downsample):
+    module, x = network(nc.LENET.variant(pooling=pooling)), inputs(3, 1, 32, 32)
+    torch.testing.assert_close(module(x), lenet_twin(module, x, downsample), rtol=1e-12, atol=1e-12)
+
+
+def test_strided_lenet_is_made_of_stride_2_convolutions():
+    module, x = network(nc.LENET.variant(pooling="strided")), inputs(2, 1, 32, 32)
+    h = F.conv2d(x, module.conv1.weight, module.conv1.bias, stride=2)
+    torch.testing.assert_close(module.pool(module.conv1(x)), h, rtol=1e-12, atol=1e-12)
+
+
+# --- properties
+
+
+@pytest.mark.parametrize(("architecture", "symmetry"), DECLARED, ids=by_name)
+def test_declared_symmetries_hold_exactly(architecture, symmetry):
+    module, x, transform = network(architecture), inputs(2, 1, 32, 32), MAPS[symmetry]
+    value = module(x)
+    there = mapped(module, transform, LAST_SIZE[architecture.name])(transform(x))
+    torch.testing.assert_close(there, value, rtol=1e-10, atol=1e-13)
+    assert (module(transform(x)) - value).abs().min() > 1e-6 * value.abs().max()  # the map moves this network itself
+
+
+@pytest.mark.parametrize("flip", ["flip_rows", "flip_columns"])
+def test_resnet_has_no_flip_symmetry(flip):
+    module, x, transform = network(nc.RESNET18), inputs(2, 1, 32, 32), MAPS[flip]
+    value = module(x)
+    there = mapped(module, transform, 1)(transform(x))
+    assert (there - value).abs().max() > 1e-3 * (value[0] - value[1]).abs()
+
+
+def test_resnets_sensitivity_differs_between_opposite_edges():
+    ensemble = Ensemble(lambda: nc.RESNET18.build(1, 8, 1), (1, 8, 8))
+    gradients = torch.cat([ensemble.input_gradients(ensemble.draw(b), ensemble.randn(b, 1, 1, 1, 8, 8)) for b in range(40)])
+    energy = gradients.flatten(0, 2).square()  # (N, 8, 8)
+    rows = energy.sum(2) / energy.sum((1, 2))[:, None]
+    top_against_bottom = rows[:, 0] - rows[:, -1]
+    assert top_against_bottom.mean().abs() > 5 * standard_error(top_against_bottom)
+
+
+@pytest.mark.parametrize(("architecture", "image_size"), [(nc.LENET, 34), (nc.VGG11, 40), (nc.DENSENET121, 12)], ids=by_name)
+def test_no_flip_symmetry_is_claimed_where_pooling_drops_an_edge(architecture, image_size):
+    module, x = network(architecture, image_size), inputs(2, 1, image_size, image_size)
+    first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))
+    last_size = math.isqrt(first.in_features // 16) if architecture is nc.LENET else 1
+    for symmetry in SYMMETRIES:
+        transform = MAPS[symmetry]
+        same = torch.allclose(mapped(module, transform, last_size)(transform(x)), module(x), rtol=1e-10, atol=1e-13)
+        assert same == (symmetry in architecture.symmetries_at(image_size)), symmetry
+    assert architecture.symmetries_at(32) == architecture.symmetries
+
+
+SMALLEST = {"logreg": 1, "lenet": 16, "vgg11": 32, "resnet18": 8, "densenet121": 8}
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("architecture", ALL[1:], ids=by_name)
+def test_pooling_variants(architecture, pooling):
+    size = 4 if pooling == "none" and architecture is not nc.LENET else SMALLEST[architecture.name]
+    variant = architecture.variant(pooling=pooling)
+    assert variant.name == f"{architecture.name}-{pooling}"
+    assert variant.symmetries == ()
+    module = variant.build(2, size, 3).eval()
+    x = inputs(2, 2, size, size).float().requires_grad_()
+    out = module(x)
+    assert out.shape == (2, 3)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    assert (gradient != 0).any()
+
+
+def test_a_variant_can_be_named_and_claim_symmetries():
+    variant = nc.LENET.variant(name="smooth", symmetries=("transpose",), pooling="average")
+    assert (variant.name, variant.symmetries, variant.options) == ("smooth", ("transpose",), {"pooling": "average"})
+    assert nc.LENET.options == {}
+
+
+# --- bad arguments
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("label", ["in_channels", "image_size", "num_classes"])
+def test_sizes_must_be_positive_integers(label, value):
+    with pytest.raises(ValueError, match=f"{label} must be a positive integer, got {value!r}"):
+        nc.LOGREG.build(**{label: value})
+
+
+@pytest.mark.parametrize("architecture", [a for a in ALL if SMALLEST[a.name] > 1 and a is not nc.RESNET18], ids=by_name)
+def test_too_small_images_are_refused(architecture):
+    smallest = SMALLEST[architecture.name]
+    with pytest.raises(ValueError, match=rf"image_size {smallest - 1} is too small.*at least {smallest}"):
+        architecture.build(1, smallest - 1, 1)
+    architecture.build(1, smallest, 1)
+
+
+@pytest.mark.parametrize("pooling", ["max", "average"])
+def test_a_pooled_resnet_refuses_too_small_images(pooling):
+    with pytest.raises(ValueError, match=r"image_size 7 is too small.*at least 8"):
+        nc.RESNET18.variant(pooling=pooling).build(1, 7, 1)
+
+
+@pytest.mark.parametrize("architecture", ALL[1:], ids=by_name)
+def test_unknown_pooling(architecture):
+    with pytest.raises(ValueError, match=r"unknown pooling 'median': choose from \('max', 'average'"):
+        architecture.variant(pooling="median").build()
+
+
+def test_unknown_symmetry():
+    with pytest.raises(ValueError, match=r"unknown symmetries \['rotate'\]: choose from"):
+        nc.Architecture("mine", nn.Flatten, symmetries=("rotate",))
