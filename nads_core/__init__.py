@@ -1,5 +1,37 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
+# Networks
 from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
+
+# Their preferred directions
 from nads_core.directions import NADs, compute_nads, load_nads
+
+# Other directions, and data along a direction
+from nads_core.fourier import fourier_basis, fourier_direction, spectrum
+
+# Photos, and what NADs do to them
+from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.poisoning import carriers, flip, poison
+from nads_core.separable import separable_dataset
+
+# Training
+from nads_core.training import (
+    CIFAR10_RECIPE,
+    SEPARABLE_RECIPE,
+    Recipe,
+    TrainingResult,
+    accuracy_interval,
+    train_network,
+    train_networks,
+)
+
+__all__ = [
+    "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
+    "NADs", "compute_nads", "load_nads",
+    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient",
+    "fourier_basis", "fourier_direction", "spectrum", "separable_dataset",
+    "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "flip", "poison",
+    "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult",
+    "accuracy_interval", "train_network", "train_networks",
+]  # fmt: skip

@@ -241,6 +241,13 @@ class Ensemble:
         generator = self.generator(block, stream)
         return torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=self.dtype)
 
+    def stack(self, count: int) -> State:
+        """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
+        parts = [{name: tensor[:used] for name, tensor in self.draw(block).items()} for block, used in self.blocks(count)]
+        drawn = {name: torch.cat([part[name] for part in parts]) for name in self._shapes}
+        fixed = {name: tensor.expand(count, *tensor.shape).clone() for name, tensor in self._fixed.items()}
+        return {name: (drawn | fixed)[name] for name in _state(self.template)}
+
     def _one(self, state: State, index: int) -> State:
         return {name: tensor[index] for name, tensor in state.items()} | self._fixed
 

@@ -1,0 +1,79 @@
+"""The real two-dimensional Fourier basis, and spectra of directions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
+    """Return the real unit image that oscillates at one two-dimensional frequency.
+
+    v[i, j] ~ sin(2 pi (ky i + kx j) / size); where the sine vanishes (frequencies that equal their own negative, such
+    as 0 and size/2) the cosine.
+
+    Args:
+        frequency: (ky, kx) in cycles per image, vertical first; frequencies differing by ``size`` are the same.
+        size: height and width in pixels.
+
+    Returns:
+        (1, size, size) float32, unit norm.
+
+    Raises:
+        ValueError: for a frequency that is not two integers, or a size below 1.
+
+    Example:
+        >>> float(fourier_direction((0, 0), size=4)[0, 0, 0])
+        0.25
+    """
+    try:
+        ky, kx = (int(k) for k in frequency if k == int(k))
+    except (TypeError, ValueError):
+        raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
+    if size < 1:
+        raise ValueError(f"size must be positive, got {size}")
+    pixels = torch.arange(size)
+    phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size  # exact integers: a vanishing sine is exactly 0
+    angle = 2 * math.pi / size * phase.double()
+    own_negative = (2 * ky) % size == 0 and (2 * kx) % size == 0
+    wave = angle.cos() if own_negative else angle.sin()
+    return (wave / wave.norm()).float()[None]
+
+
+def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
+    """Return the orthonormal real Fourier basis of single-channel images.
+
+    Returns:
+        Directions (size^2, 1, size, size) float32, and their frequencies (size^2, 2) in [-size/2, size/2): row
+        (ky, kx) holds the sine for half of the plane and the cosine for the opposite half (and for 0 and size/2).
+    """
+    axis = torch.arange(size) - size // 2
+    frequencies = torch.cartesian_prod(axis, axis)
+    pixels = torch.arange(size)
+    rows = []
+    for ky, kx in frequencies.tolist():
+        own_negative = (2 * ky) % size == 0 and (2 * kx) % size == 0
+        angle = 2 * math.pi / size * ((ky * pixels[:, None] + kx * pixels[None, :]) % size).double()
+        sine_half = not own_negative and (ky % size, kx % size) < (-ky % size, -kx % size)
+        wave = angle.sin() if sine_half else angle.cos()
+        rows.append(wave / wave.norm())
+    return torch.stack(rows).float()[:, None], frequencies
+
+
+def spectrum(direction: Tensor | np.ndarray) -> Tensor:
+    """Return the share of a direction's energy at each frequency, zero frequency in the centre.
+
+    Args:
+        direction: (..., H, W), not zero.
+
+    Returns:
+        (..., H, W), each summing to 1.
+    """
+    energy = torch.fft.fft2(torch.as_tensor(direction).double(), norm="ortho").abs().square()
+    total = energy.sum((-2, -1), keepdim=True)
+    if not (total > 0).all():
+        raise ValueError("a direction is zero: it has no spectrum")
+    return torch.fft.fftshift(energy / total, dim=(-2, -1))

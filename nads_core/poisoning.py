@@ -1,0 +1,86 @@
+"""Hiding the labels in NAD coordinates of the images, and reversing the order of those coordinates (section 4.2)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nads_core.directions import NADs
+
+
+def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
+    """Return for each class the coordinate that carries its label: (NAD index, channel, sign).
+
+    Three channels and two signs tell six classes apart, so every six classes take the next NAD: class t has
+    index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1.
+    """
+    return [(index + t // 6, t % 3, 2 * (t % 2) - 1) for t in range(num_classes)]
+
+
+def _check(images: Tensor, nads: NADs) -> None:
+    shape = tuple(nads.directions.shape[1:])
+    if shape[0] != 1:
+        raise ValueError(f"NADs of single-channel images are needed (they act on each channel), got shape {shape}")
+    if images.dim() != 4 or tuple(images.shape[2:]) != shape[1:]:
+        raise ValueError(f"images of shape (N, C, {shape[1]}, {shape[2]}) expected, got {tuple(images.shape)}")
+
+
+def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05) -> Tensor:
+    """Replace one NAD coordinate of every image by one that tells its class (section 4.2, Fig. 7).
+
+    The image's component along the carrier of its class becomes exactly +-strength; all else stays. Pixels may
+    leave [0, 1] by a little and are not clipped, which would undo the change.
+
+    Args:
+        images: (N, 3, H, W) in [0, 1].
+        labels: (N,) integers from 0.
+        nads: of single-channel images of the same size.
+        index: NAD index of the carrier.
+        strength: epsilon, the coordinate's new magnitude, in the unit of the pixels.
+
+    Returns:
+        (N, 3, H, W), a new tensor.
+
+    Raises:
+        ValueError: if shapes disagree, or the carrier would need a NAD that does not exist.
+    """
+    _check(images, nads)
+    if images.shape[1] != 3:
+        raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
+    if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
+        raise ValueError(f"expected {len(images)} non-negative integer labels, got {tuple(labels.shape)} {labels.dtype}")
+    if not strength > 0:
+        raise ValueError(f"strength must be positive, got {strength}")
+    table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)
+    if index < 0 or int(table[:, 0].max()) >= len(nads):
+        raise ValueError(f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given")
+    nad, channel, sign = table[labels].T
+    directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)
+    rows = torch.arange(len(images), device=images.device)
+    present = (images[rows, channel] * directions).sum((1, 2))
+    poisoned = images.clone()
+    poisoned[rows, channel] += (strength * sign - present)[:, None, None] * directions
+    return poisoned
+
+
+def flip(images: Tensor, nads: NADs) -> Tensor:
+    """Reverse the order of the NAD coordinates of every channel: x' = U flip(U^T x) (section 4.2, Fig. 8).
+
+    The map is orthogonal and is its own inverse. A basis that lacks directions is completed first.
+
+    Args:
+        images: (N, C, H, W).
+        nads: of single-channel images of the same size.
+
+    Returns:
+        (N, C, H, W).
+
+    Raises:
+        ValueError: if shapes disagree, or more than one direction in ten is missing from the basis.
+    """
+    _check(images, nads)
+    size = images.shape[2] * images.shape[3]
+    if len(nads) < 0.9 * size:
+        raise ValueError(f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them")
+    basis = nads.completed().basis.to(images)
+    return (images.flatten(2) @ basis).flip(-1).matmul(basis.T).view_as(images)
