@@ -69,7 +69,9 @@ def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, lis
     with torch.random.fork_rng(devices=[]), _Recorder() as recorder:
         torch.manual_seed(seed)
         module = factory()
-    state = {name: tensor for name, tensor in _state(module).items()}
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
+    state = _state(module)
     owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
     steps = []
     for func, target, args, kwargs in recorder.writes:
@@ -148,13 +150,14 @@ class Ensemble:
     def _prepare(self) -> None:
         """Find which weights vary from call to call, and whether drawing them can be replayed for many networks."""
         module, steps = _record(self._factory, seed=1)
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
         other, other_steps = _record(self._factory, seed=2)
         again = self._call_factory(1)
         first, second, repeat = _state(module), _state(other), _state(again)
         if first.keys() != second.keys() or any(first[n].shape != second[n].shape for n in first):
             raise ValueError("the factory returned networks of two different structures: it must return one architecture")
+        missing = [name for name, tensor in first.items() if tensor.isnan().any()]
+        if missing:
+            raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
         self._varying = [name for name in first if not torch.equal(first[name], second[name])]
         if not self._varying:
             raise ValueError(
@@ -193,7 +196,7 @@ class Ensemble:
         images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
         try:
             raw = functional_call(self.template, self._one(state, 0), (images,))
-        except (RuntimeError, ValueError, IndexError) as error:
+        except Exception as error:  # whatever the network's author chose to raise
             raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
         shape = tuple(raw.shape) if isinstance(raw, Tensor) else type(raw).__name__
         if not isinstance(raw, Tensor) or raw.dim() not in (1, 2) or raw.shape[0] != 2:
@@ -225,14 +228,17 @@ class Ensemble:
         generator = self.generator(block, 0)
         for step in self._steps:
             step.apply(state[step.name], generator)
-        return {name: tensor.to(self.dtype) for name, tensor in state.items()}
+        return {name: self._converted(tensor) for name, tensor in state.items()}
+
+    def _converted(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
 
     def _draw_factory(self, block: int, count: int) -> State:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_sequence(self.seed, block, 0))
             networks = [_state(self._factory()) for _ in range(count)]
         return {
-            name: torch.stack([network[name].detach() for network in networks]).to(self.device, self.dtype)
+            name: self._converted(torch.stack([network[name].detach() for network in networks]))
             for name in self._shapes
         }
 
@@ -315,7 +321,9 @@ class Ensemble:
             value = self._scalar({**state, **weights}, images).sum()
             slopes = torch.autograd.grad(value, list(weights.values()), create_graph=True, allow_unused=True)
             along = sum((s * probe[name]).sum() for name, s in zip(weights, slopes, strict=True) if s is not None)
-            (gradient,) = torch.autograd.grad(along, images)
+            if not isinstance(along, Tensor) or not along.requires_grad:
+                return torch.zeros_like(images)
+            (gradient,) = torch.autograd.grad(along, images, materialize_grads=True)
         return gradient
 
     def probes(self, block: int, stream: int) -> State:
