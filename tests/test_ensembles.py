@@ -1,0 +1,514 @@
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from convergence import assert_mean, assert_normal
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.utils.parametrizations import spectral_norm
+
+import nads_core as nc
+from nads_core.ensembles import Ensemble, _live, _record, seed_sequence
+
+ALL = list(nc.ARCHITECTURES.values())
+SHAPE = (1, 8, 8)
+
+
+def by_name(value) -> str:
+    return getattr(value, "name", getattr(value, "__name__", str(value)))
+
+
+def convnet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(), nn.Flatten(), nn.Linear(36, 3)
+    )
+
+
+def smooth_net() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 5), nn.Tanh(), nn.Linear(5, 1))
+
+
+class OneLayer(nn.Module):
+    """A linear layer whose weights are drawn by ``initialise``."""
+
+    def __init__(self, initialise):
+        super().__init__()
+        self.linear = nn.Linear(64, 20)
+        initialise(self.linear.weight.data)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flatten(1))
+
+
+def truncated() -> nn.Module:
+    return OneLayer(lambda weight: nn.init.trunc_normal_(weight, std=2.0, a=-1.0, b=1.0))
+
+
+def shifted() -> nn.Module:
+    return OneLayer(lambda weight: weight.normal_().mul_(2).add_(1))
+
+
+def fan_out() -> nn.Module:
+    return OneLayer(lambda weight: nn.init.kaiming_normal_(weight, mode="fan_out"))
+
+
+def orthogonal() -> nn.Module:
+    return OneLayer(nn.init.orthogonal_)
+
+
+def on_a_slice() -> nn.Module:
+    return OneLayer(lambda weight: weight[:10].normal_(0, 3))
+
+
+def copied() -> nn.Module:
+    return OneLayer(lambda weight: weight.copy_(3 * torch.randn(weight.shape)))
+
+
+def unit_norm() -> nn.Module:
+    return OneLayer(lambda weight: weight.normal_().div_(weight.norm()))
+
+
+class ScaledParameter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 20)
+        self.gain = nn.Parameter(3 * torch.randn(20))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flatten(1)) * self.gain
+
+
+class RandomBuffers(nn.Module):
+    """Random features, and a random order of the pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("features", torch.randn(64, 20))
+        self.register_buffer("order", torch.randperm(64))
+        self.linear = nn.Linear(20, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear((x.flatten(1)[:, self.order] @ self.features).relu())
+
+
+class TiedWeights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(64, 64), nn.Linear(64, 64), nn.Linear(64, 1)
+        self.second.weight = self.first.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.second(self.first(x.flatten(1)).relu()).relu())
+
+
+def spectral() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), spectral_norm(nn.Linear(64, 20)))
+
+
+REPLAYED = [convnet, smooth_net, shifted, fan_out]
+CALLED = [orthogonal, on_a_slice, copied, unit_norm, ScaledParameter, RandomBuffers, TiedWeights, spectral]
+SMALL = [*REPLAYED, *CALLED, truncated]  # torch draws truncated normal numbers in one way or the other, by version
+
+
+def whole_state(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> nn.Module:
+    """A module of its own that holds the weights of one network of an ensemble."""
+    module = factory().to(ensemble.dtype).eval()
+    for name, tensor in whole_state(module).items():
+        if name in state:
+            tensor.data = state[name][index].clone()
+    return module
+
+
+# --- drawing: the replay against the factory
+
+
+@pytest.mark.parametrize("factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)])
+def test_recorded_steps_repeat_the_factorys_draws_bitwise(factory):
+    module, steps = _record(factory, seed=7)
+    _, other_steps = _record(factory, seed=8)
+    assert steps == other_steps
+    generator = torch.Generator().manual_seed(7)
+    drawn = {name: torch.full_like(tensor, torch.nan) for name, tensor in whole_state(module).items() if tensor.is_floating_point()}
+    for step in steps:
+        if step.name in drawn:
+            step.apply(drawn[step.name], generator)
+    for name, tensor in module.named_parameters():
+        assert torch.equal(drawn[name], tensor), name
+
+
+@pytest.mark.parametrize("architecture", [a for a in ALL if a is not nc.VGG11], ids=by_name)
+def test_one_replayed_network_is_the_factorys_bitwise(architecture):
+    ensemble = Ensemble(lambda: architecture.build(1, 32, 1), (1, 32, 32), seed=3)
+    ensemble.block_size = 1
+    assert ensemble.replays
+    state = ensemble.draw(5)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed_sequence(3, 5, 0))
+        module = architecture.build(1, 32, 1)
+    expected = dict(module.named_parameters())
+    assert state.keys() <= expected.keys()
+    for name, tensor in state.items():
+        assert torch.equal(tensor[0], expected[name]), name
+    for name in expected.keys() - state.keys():  # batch norm, the same in every network
+        assert torch.equal(whole_state(ensemble.template)[name], expected[name])
+
+
+@pytest.mark.parametrize("factory", CALLED, ids=by_name)
+def test_a_factory_that_cannot_be_replayed_is_called(factory):
+    ensemble = Ensemble(factory, SHAPE, seed=4)
+    assert not ensemble.replays
+    state = ensemble.draw(2)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed_sequence(4, 2, 0))
+        modules = [factory() for _ in range(ensemble.block_size)]
+    for name, tensor in state.items():
+        assert torch.equal(tensor, torch.stack([whole_state(module)[name] for module in modules])), name
+
+
+@pytest.mark.parametrize("factory", REPLAYED, ids=by_name)
+def test_these_factories_are_replayed(factory):
+    assert Ensemble(factory, SHAPE).replays
+
+
+@pytest.mark.parametrize("factory", SMALL, ids=by_name)
+def test_a_draw_is_fixed_by_seed_and_block(factory):
+    first, again, other = Ensemble(factory, SHAPE, seed=4), Ensemble(factory, SHAPE, seed=4), Ensemble(factory, SHAPE, seed=5)
+    again.draw(0)  # what was drawn before does not matter
+    torch.rand(3)
+    a, b = first.draw(2), again.draw(2)
+    for name in a:
+        assert torch.equal(a[name], b[name])
+        assert not torch.equal(a[name], first.draw(3)[name])
+        assert not torch.equal(a[name], other.draw(2)[name])
+        assert all(not torch.equal(a[name][0], row) for row in a[name][1:])
+
+
+@given(seed=st.integers(0, 2**63), block=st.integers(0, 2**40))
+def test_seeds_of_different_paths_differ(seed, block):
+    seeds = [seed_sequence(seed, block, 0), seed_sequence(seed, block, 1), seed_sequence(seed, block + 1, 0)]
+    seeds += [seed_sequence(seed + 1, block, 0), seed_sequence(seed, 0, block + 2)]
+    assert len(set(seeds)) == 5
+    assert all(0 <= value < 2**63 for value in seeds)
+
+
+# --- drawing: distributions
+
+
+def test_orthogonal_weights_stay_orthogonal():
+    weights = Ensemble(orthogonal, SHAPE, dtype=torch.float64).draw(0)["linear.weight"]
+    torch.testing.assert_close(weights @ weights.mT, torch.eye(20).double().expand(len(weights), 20, 20), rtol=0, atol=1e-5)
+
+
+def test_a_data_dependent_norm_is_computed_for_each_network():
+    weights = Ensemble(unit_norm, SHAPE).draw(0)["linear.weight"]
+    torch.testing.assert_close(weights.flatten(1).norm(dim=1), torch.ones(len(weights)))
+
+
+def test_distributions_of_called_factories():
+    gains = torch.cat([Ensemble(ScaledParameter, SHAPE, seed=s).draw(0)["gain"] for s in range(10)])
+    assert_normal(gains, 3.0)
+    weights = Ensemble(on_a_slice, SHAPE).draw(0)["linear.weight"]
+    assert_normal(weights[:, :10], 3.0)
+    assert_mean(weights[:, 10:].flatten().square(), 1 / (64 * 3))
+    weights = Ensemble(truncated, SHAPE).draw(0)["linear.weight"]
+    assert weights.abs().max() <= 1
+    assert_mean(weights.flatten().square(), 0.32236)  # s^2 (1 - 2 a phi(a) / (2 Phi(a) - 1)) at s = 2, a = 1 / s
+
+
+@pytest.mark.parametrize(
+    ("factory", "mean", "variance"),
+    [(shifted, 1.0, 4.0), (fan_out, 0.0, 2 / 20), (smooth_net, 0.0, 1 / (9 * 3))],
+    ids=by_name,
+)
+def test_moments_of_replayed_factories(factory, mean, variance):
+    state = Ensemble(factory, SHAPE).draw(0)
+    weights = state.get("linear.weight", state.get("0.weight")).flatten(1)  # (B, numbers)
+    assert_mean(weights.flatten(), mean)
+    assert_mean((weights - mean).square().flatten(), variance)
+    assert_mean(((weights[::2] - mean) * (weights[1::2] - mean)).flatten(), 0.0)  # networks of one block are independent
+
+
+def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distribution():
+    _, steps = _record(lambda: nc.VGG11.build(1, 32, 1), seed=1)
+    live = _live(steps)
+    names = [step.name for step in live]
+    assert 0 < len(live) < len(steps)
+    assert set(names) == {step.name for step in steps}
+    ensemble = Ensemble(lambda: nc.VGG11.build(1, 32, 1), (1, 32, 32), seed=2)
+    state = ensemble.draw(0)
+    convolutions = {name: tensor[0] for name, tensor in state.items() if tensor.dim() == 5}
+    assert len(convolutions) == 8
+    for weight in convolutions.values():
+        std = (2 / (9 * len(weight))) ** 0.5
+        assert_mean(weight.flatten().square(), std**2)
+        assert_normal(weight[:64, :64], std)
+    for name, tensor in state.items():
+        if name.startswith("classifier") and tensor.dim() == 3:
+            assert_mean(tensor.flatten().square(), 1 / (3 * tensor.shape[2]))
+
+
+def test_only_what_varies_is_drawn():
+    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
+    assert set(ensemble.draw(0)) == {"0.weight", "0.bias", "6.weight", "6.bias"}
+    assert {name: tensor.dtype for name, tensor in ensemble.draw(0).items()} == dict.fromkeys(ensemble.draw(0), torch.float64)
+    assert set(Ensemble(RandomBuffers, SHAPE).draw(0)) == {"features", "order", "linear.weight", "linear.bias"}
+
+
+def test_converting_the_weights_does_not_change_the_draw():
+    single, double = (Ensemble(convnet, SHAPE, seed=1, dtype=dtype).draw(0) for dtype in (torch.float32, torch.float64))
+    for name in single:
+        assert torch.equal(single[name].double(), double[name])
+
+
+@given(num_networks=st.integers(1, 500), first=st.integers(0, 10), block_size=st.integers(1, 64))
+def test_blocks_cover_each_network_once(num_networks, first, block_size):
+    ensemble = copy.copy(SHARED)
+    ensemble.block_size = block_size
+    used = [block * block_size + i for block, count in ensemble.blocks(num_networks, first) for i in range(count)]
+    assert used == list(range(first * block_size, num_networks))
+
+
+SHARED = Ensemble(convnet, SHAPE)
+
+
+def test_blocks_hold_about_two_million_weights():
+    assert [Ensemble(lambda a=a: a.build(1, 32, 1), (1, 32, 32)).block_size for a in ALL[:4]] == [64, 32, 1, 1]
+    assert (SHARED.block_size, SHARED.num_parameters) == (64, 4 * 9 + 4 + 36 * 3 + 3)
+
+
+# --- evaluating: loop, vmap, and a plain loop over modules
+
+
+@pytest.mark.parametrize("factory", SMALL, ids=by_name)
+def test_loop_vmap_and_separate_modules_agree(factory):
+    loop = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, method="loop")
+    batched = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, method="vmap")
+    state = {name: tensor[:3] for name, tensor in loop.draw(1).items()}
+    images = loop.randn(1, 1, 4, *SHAPE)[:3]  # (3, 4, 1, 8, 8)
+    values, gradients = [], []
+    for index in range(3):
+        module, x = built(loop, factory, state, index), images[index].clone().requires_grad_()
+        value = module(x)[:, 0]
+        values.append(value.detach())
+        gradients.append(torch.autograd.grad(value.sum(), x)[0])
+    for ensemble in (loop, batched):
+        torch.testing.assert_close(ensemble.outputs(state, images), torch.stack(values), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(ensemble.input_gradients(state, images), torch.stack(gradients), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("architecture", ALL, ids=by_name)
+def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(architecture):
+    size = {"resnet18": 8, "densenet121": 8}.get(architecture.name, 32)
+    factory, shape = lambda: architecture.build(1, size, 1), (1, size, size)
+    loop, batched = (Ensemble(factory, shape, dtype=torch.float64, method=method) for method in ("loop", "vmap"))
+    parts = [loop.draw(block) for block in range(2)]
+    state = {name: torch.stack([part[name][0] for part in parts]) for name in parts[0]}
+    images = loop.randn(0, 1, 4, *shape)[:1].view(2, 2, *shape)
+    module, x = built(loop, factory, state, 1), images[1].clone().requires_grad_()
+    value = module(x)[:, 0]
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    for ensemble in (loop, batched):
+        torch.testing.assert_close(ensemble.outputs(state, images)[1], value.detach(), rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(ensemble.input_gradients(state, images)[1], gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_output_selects_the_scalar():
+    images = SHARED.randn(0, 1, 2, *SHAPE)
+    state = SHARED.draw(0)
+    all_outputs = functional_call(convnet().eval(), {name: tensor[0] for name, tensor in state.items()}, (images[0],))
+    for index in range(3):
+        for method in ("loop", "vmap"):
+            values = Ensemble(convnet, SHAPE, output=index, method=method).outputs(state, images)
+            torch.testing.assert_close(values[0], all_outputs[:, index])
+
+
+def test_a_network_with_one_number_per_image():
+    factory = lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 1), nn.Flatten(0))  # noqa: E731
+    ensemble = Ensemble(factory, SHAPE)
+    state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
+    expected = state["1.weight"].view(-1, 1, *SHAPE).expand(-1, 2, *SHAPE)
+    torch.testing.assert_close(ensemble.input_gradients(state, images), expected)
+
+
+# --- mixed derivatives
+
+
+def mixed_by_hand(factory, seed: int = 0):
+    ensemble = Ensemble(factory, SHAPE, seed=seed, dtype=torch.float64)
+    state = {name: tensor[:2] for name, tensor in ensemble.draw(0).items()}
+    probes = {name: tensor[:2] for name, tensor in ensemble.probes(0, 2).items()}
+    images = ensemble.randn(0, 1, 3, *SHAPE)[:2]
+    return ensemble, state, probes, images, ensemble.mixed_derivatives(state, images, probes)
+
+
+def test_mixed_derivatives_against_jacobians():
+    ensemble, state, probes, images, mixed = mixed_by_hand(smooth_net)
+    for b in range(2):
+        for k in range(3):
+            def value(x, weights):
+                return functional_call(ensemble.template, weights, (x[None],))[0, 0]
+
+            weights = {name: tensor[b] for name, tensor in state.items()}
+            jacobian = torch.func.jacrev(torch.func.grad(value), argnums=1)(images[b, k], weights)  # (C, H, W, *shape)
+            expected = sum((jacobian[name] * probes[name][b]).flatten(3).sum(3) for name in jacobian)
+            torch.testing.assert_close(mixed[b, k], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("factory", [smooth_net, convnet], ids=by_name)
+def test_mixed_derivatives_against_finite_differences(factory):
+    ensemble, state, probes, images, mixed = mixed_by_hand(factory)
+    assert set(probes) == {name for name, _ in factory().named_parameters()}  # batch norm's too
+    step, base = 1e-6, {name: tensor for name, tensor in whole_state(ensemble.template).items() if name in probes}
+    full = {name: state.get(name, base[name].expand_as(probe)) for name, probe in probes.items()}
+    ends = []
+    for sign in (1, -1):
+        moved = {name: tensor + sign * step * probes[name] for name, tensor in full.items()}
+        rows = []
+        for b in range(2):
+            module, x = factory().double().eval(), images[b].clone().requires_grad_()
+            weights = {name: tensor[b] for name, tensor in moved.items()}
+            rows.append(torch.autograd.grad(functional_call(module, weights, (x,))[:, 0].sum(), x)[0])
+        ends.append(torch.stack(rows))
+    torch.testing.assert_close(mixed, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["Constant", "FixedSlope"])
+def test_mixed_derivatives_vanish_where_no_weight_moves_the_gradient(name):
+    ensemble = Ensemble(globals()[name], SHAPE)
+    assert not ensemble.mixed_derivatives(ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE), ensemble.probes(0, 2)).any()
+
+
+# --- nothing else moves
+
+
+def test_buffers_and_factory_modules_stay_as_they_are():
+    ensemble = Ensemble(convnet, SHAPE)
+    before = {name: tensor.clone() for name, tensor in whole_state(ensemble.template).items()}
+    state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
+    ensemble.outputs(state, images)
+    ensemble.input_gradients(state, images)
+    ensemble.mixed_derivatives(state, images, ensemble.probes(0, 2))
+    assert not ensemble.template.training
+    for name, tensor in whole_state(ensemble.template).items():
+        assert torch.equal(tensor, before[name]), name
+    assert not whole_state(ensemble.template)["1.running_mean"].any()
+
+
+@pytest.mark.parametrize("factory", [convnet, orthogonal], ids=by_name)
+def test_global_random_generators_are_left_alone(factory):
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    ensemble = Ensemble(factory, SHAPE)
+    ensemble.input_gradients(ensemble.draw(1), ensemble.randn(1, 1, 2, *SHAPE))
+    ensemble.probes(0, 2)
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])
+    assert before[2] == random.getstate()
+
+
+# --- bad arguments
+
+
+class Constant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.bias.expand(len(x))
+
+
+class FixedSlope(Constant):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1).sum(1) + self.bias**2
+
+
+class NumpyWeights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.from_numpy(np.random.default_rng().standard_normal(64)).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) @ self.weight
+
+
+class MissingWeights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 1)
+        self.scale = nn.Parameter(torch.full((3,), torch.nan))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flatten(1)) * self.scale.sum()
+
+
+class Particular(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.shape[-1] == 28, "expected 28 pixels"
+        return self.linear(x.flatten(1))
+
+
+def seeded() -> nn.Module:
+    torch.manual_seed(0)
+    return convnet()
+
+
+def two_structures() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 1 + int(torch.randint(0, 100, ()))))
+
+
+ONE_NETWORK = convnet()
+
+
+@pytest.mark.parametrize(
+    ("factory", "shape", "error", "message"),
+    [
+        (convnet(), SHAPE, TypeError, "got Sequential: pass `lambda: MyNet\\(\\)`"),
+        ("resnet18", SHAPE, TypeError, "expected an Architecture or a function .* got str"),
+        (lambda: "a network", SHAPE, TypeError, "must return a torch.nn.Module, got str"),
+        (lambda: ONE_NETWORK, SHAPE, ValueError, "same weights twice"),
+        (seeded, SHAPE, ValueError, "same weights twice: .* set a seed"),
+        (nn.Flatten, SHAPE, ValueError, "same weights twice"),
+        (NumpyWeights, SHAPE, ValueError, "not fixed by torch.manual_seed: draw them with torch rather than numpy"),
+        (MissingWeights, SHAPE, ValueError, "scale.* NaN"),
+        (two_structures, SHAPE, ValueError, "two different structures"),
+        (convnet, (3, 8, 8), ValueError, r"rejected inputs of shape \(2, 3, 8, 8\)"),
+        (Particular, SHAPE, ValueError, r"rejected inputs of shape \(2, 1, 8, 8\): expected 28 pixels"),
+        (lambda: nn.Conv2d(1, 1, 3), SHAPE, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),
+        (lambda: nn.Sequential(nn.Flatten(0), nn.Linear(128, 1)), SHAPE, ValueError, r"it returned \(1,\)"),
+        (lambda: nn.LSTM(8, 1), (8, 8, 8), ValueError, "rejected inputs|it returned tuple"),
+        (convnet, (8, 8), ValueError, r"three positive integers \(C, H, W\), got \(8, 8\)"),
+        (convnet, (1, 8, 0), ValueError, r"got \(1, 8, 0\)"),
+        (convnet, (1, 8, 8.0), ValueError, r"got \(1, 8, 8.0\)"),
+    ],
+    ids=lambda value: None,
+)
+def test_bad_input_is_refused(factory, shape, error, message):
+    with torch.random.fork_rng(), pytest.raises(error, match=message):
+        Ensemble(factory, shape)
+
+
+def test_bad_options_are_refused():
+    with pytest.raises(ValueError, match="output 3 does not exist: the network has 3 outputs"):
+        Ensemble(convnet, SHAPE, output=3)
+    with pytest.raises(ValueError, match="method must be 'loop' or 'vmap', got 'jit'"):
+        Ensemble(convnet, SHAPE, method="jit")
+
+
+def test_a_network_that_ignores_its_input():
+    loop = Ensemble(Constant, SHAPE, method="loop")
+    with pytest.raises(ValueError, match="does not depend on its input"):
+        loop.input_gradients(loop.draw(0), loop.randn(0, 1, 2, *SHAPE))
+    batched = Ensemble(Constant, SHAPE, method="vmap")
+    assert not batched.input_gradients(batched.draw(0), batched.randn(0, 1, 2, *SHAPE)).any()
