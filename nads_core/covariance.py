@@ -14,6 +14,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nads_core.architectures import SYMMETRIES
+
 DEBIASINGS = ("shrink", "subtract", "none")
 _BUFFERED_ROWS = 512
 
@@ -143,6 +145,12 @@ def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
     return means, spreads.flatten(0, 1)
 
 
+def check_debiasing(method: str) -> None:
+    """Raise a ValueError unless `debias` knows the method."""
+    if method not in DEBIASINGS:
+        raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
+
+
 def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0.1) -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
@@ -163,8 +171,7 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0
     Raises:
         ValueError: for an unknown method or a floor that is not positive.
     """
-    if method not in DEBIASINGS:
-        raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
+    check_debiasing(method)
     if not floor > 0:
         raise ValueError(f"floor must be positive, got {floor!r}")
     seen, noise = seen.double(), noise.double()
@@ -212,6 +219,16 @@ def gram_eigenpairs(means: Tensor, spreads: Tensor, count: int) -> tuple[Tensor,
     return levels[positive], directions
 
 
+def check_symmetries(image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> None:
+    """Raise a ValueError unless images of this shape have these symmetries."""
+    unknown = set(symmetries) - set(SYMMETRIES)
+    if unknown:
+        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+    _, height, width = image_shape
+    if "transpose" in symmetries and height != width:
+        raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
+
+
 def symmetrize(matrix: Tensor, image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> Tensor:
     """Average a (D, D) second moment over the group of image maps that ``symmetries`` generate.
 
@@ -223,9 +240,8 @@ def symmetrize(matrix: Tensor, image_shape: tuple[int, int, int], symmetries: tu
         image_shape: (C, H, W).
         symmetries: of "flip_rows", "flip_columns", "transpose".
     """
+    check_symmetries(image_shape, symmetries)
     channels, height, width = image_shape
-    if "transpose" in symmetries and height != width:
-        raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
     if "transpose" in symmetries and len(symmetries) == 2:  # conjugating one flip by the transpose gives the other
         symmetries = ("flip_rows", "flip_columns", "transpose")
     tensor = matrix.reshape(channels, height, width, channels, height, width)

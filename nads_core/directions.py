@@ -23,12 +23,14 @@ from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.covariance import (
     DenseMoments,
     GramMoments,
+    check_debiasing,
+    check_symmetries,
     debias,
     gram_eigenpairs,
     leading_eigenpairs,
     symmetrize,
 )
-from nads_core.ensembles import Ensemble
+from nads_core.ensembles import Ensemble, check_image_shape
 from nads_core.input_gradients import Draw, Estimator, SmoothedGradient
 
 _DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
@@ -229,6 +231,11 @@ def compute_nads(
         raise ValueError(f"num_networks must be a positive integer, got {num_networks!r}")
     if num_directions is not None and not num_directions > 0:
         raise ValueError(f"num_directions must be positive, got {num_directions!r}")
+    if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
+        raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
+    check_image_shape(image_shape)
+    check_debiasing(debiasing)
+    check_symmetries(image_shape, symmetries or ())
     estimator = estimator or SmoothedGradient()
     factory, name = architecture, getattr(architecture, "__qualname__", type(architecture).__name__)
     if isinstance(architecture, Architecture):

@@ -35,6 +35,12 @@ def seed_sequence(seed: int, *path: int) -> int:
     return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def check_image_shape(image_shape: tuple[int, int, int]) -> None:
+    """Raise a ValueError unless ``image_shape`` is (C, H, W)."""
+    if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
+        raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
+
+
 @dataclass(frozen=True)
 class _Step:
     """One recorded in-place operation on the whole of one parameter or buffer."""
@@ -134,8 +140,7 @@ class Ensemble:
                 f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
                 "pass `lambda: MyNet()` rather than a network"
             )
-        if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
-            raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
+        check_image_shape(image_shape)
         self.image_shape = tuple(image_shape)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.dtype, self.seed, self.output = dtype, seed, output
