@@ -55,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         "point": PointGradient,
         "dipole": Dipole,
     }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     try:
         nads = compute_nads(
             _resolve(options.architecture),
@@ -72,7 +73,6 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         print(f"\n{interrupt}", file=sys.stderr)
         return 130
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     nads.save(options.out, quantized=options.quantized)
     print(f"{nads} -> {options.out}")
     return 0

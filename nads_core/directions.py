@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -305,6 +306,8 @@ class _Progress:
         self.blocks_done, self.seconds, self._saved_at = 0, 0.0, time.perf_counter()
         if path and path.exists():
             self._load(path)
+        elif path:
+            path.parent.mkdir(parents=True, exist_ok=True)
 
     def _load(self, path: Path) -> None:
         try:
@@ -318,6 +321,10 @@ class _Progress:
             raise ValueError(f"{path} belongs to another computation ({changes}): delete it or name another file")
         self.moments.load_state_dict(saved["moments"])
         self.blocks_done, self.seconds = saved["blocks_done"], saved["seconds"]
+
+    def digest(self) -> str:
+        """Return a short name that differs between computations."""
+        return f"{zlib.crc32(json.dumps(self.description).encode()):08x}"
 
     def elapsed(self) -> float:
         return self.seconds + time.perf_counter() - self._saved_at
@@ -388,20 +395,21 @@ def _accumulate(
             contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
             _require_finite(contributions, first, name, ensemble.seed)
             whole = used % ensemble.block_size == 0
-            if not whole:  # the file keeps whole blocks only, so that a later call can add networks
-                state.save()
-            moments.update(contributions)
-            bar.update(used)
             if whole:
+                moments.update(contributions)
                 state.blocks_done = group[-1][0] + 1
                 state.save_if_due()
-                if interrupt.received:
-                    path = state.path or Path(f"interrupted-nads-seed{ensemble.seed}.ckpt")
-                    state.save(path)
-                    raise KeyboardInterrupt(
-                        f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
-                        f"call again with checkpoint={str(path)!r} to go on"
-                    )
+            if interrupt.received:
+                path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
+                state.save(path)
+                raise KeyboardInterrupt(
+                    f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
+                    f"call again with checkpoint={str(path)!r} to go on"
+                )
+            if not whole:  # the file keeps whole blocks only, so that a later call can add networks
+                state.save()
+                moments.update(contributions)
+            bar.update(used)
     if num_networks % ensemble.block_size == 0:
         state.save()
 
