@@ -256,7 +256,7 @@ def compute_nads(
         "dtype": str(dtype), "output": output,
     }  # fmt: skip
     state = _Progress(description, moments, Path(checkpoint) if checkpoint else None)
-    _check_gradients(ensemble, estimator, name)
+    state.identify(_check_gradients(ensemble, estimator, name))
     _accumulate(ensemble, estimator, moments, num_networks, batch_size, state, progress)
 
     symmetries = symmetries or ()
@@ -304,6 +304,7 @@ class _Progress:
     def __init__(self, description: dict, moments: DenseMoments | GramMoments, path: Path | None):
         self.description, self.moments, self.path = description, moments, path
         self.blocks_done, self.seconds, self._saved_at = 0, 0.0, time.perf_counter()
+        self.first: Tensor | None = None  # the vector of network 0
         if path and path.exists():
             self._load(path)
         elif path:
@@ -320,11 +321,22 @@ class _Progress:
             changes = "; ".join(f"{key} was {old!r}, now {new!r}" for key, (old, new) in different.items())
             raise ValueError(f"{path} belongs to another computation ({changes}): delete it or name another file")
         self.moments.load_state_dict(saved["moments"])
-        self.blocks_done, self.seconds = saved["blocks_done"], saved["seconds"]
+        self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved.get("first")
+
+    def identify(self, first: Tensor) -> None:
+        """Refuse a file whose network 0 had another vector: two factories can share a name."""
+        first = first.double().cpu()
+        if self.first is not None and (first - self.first).norm() > 0.05 * first.norm():
+            raise ValueError(
+                f"{self.path} belongs to another computation (the gradient of its first network differs): "
+                "delete it or name another file"
+            )
+        self.first = first
 
     def digest(self) -> str:
         """Return a short name that differs between computations."""
-        return f"{zlib.crc32(json.dumps(self.description).encode()):08x}"
+        text = f"{json.dumps(self.description)} {float(self.first.norm()):.3e}"
+        return f"{zlib.crc32(text.encode()):08x}"
 
     def elapsed(self) -> float:
         return self.seconds + time.perf_counter() - self._saved_at
@@ -335,6 +347,7 @@ class _Progress:
             return
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
         state = {"moments": self.moments.state_dict(), "blocks_done": self.blocks_done, "seconds": self.seconds}
+        state["first"] = self.first
         partial = path.with_name(path.name + ".partial")
         torch.save({"description": self.description, **state}, partial)
         partial.replace(path)
@@ -344,25 +357,28 @@ class _Progress:
             self.save()
 
 
-def _check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> None:
-    """Refuse a network that ignores its input, before hours are spent on it."""
-    draws = [estimator.draw(ensemble, block) for block, _ in ensemble.blocks(_CHECKED_NETWORKS)]
-    for start, draw in enumerate(draws):
-        contributions = estimator.contributions(ensemble, draw[:_CHECKED_NETWORKS])
-        _require_finite(contributions, start * ensemble.block_size, name, ensemble.seed)
+def _check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tensor:
+    """Refuse a network that ignores its input, before hours are spent on it; return the vector of network 0."""
+    first = None
+    for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
+        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS]
+        contributions = estimator.contributions(ensemble, draw)
+        first = contributions[0].mean(0) if first is None else first
+        _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)
+        _require_finite(contributions, block * ensemble.block_size, name, ensemble.seed)
         if contributions.any():
-            return
+            return first
     raise ValueError(
         f"the output of {name} does not depend on its input: the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
     )
 
 
-def _require_finite(contributions: Tensor, first: int, name: str, seed: int) -> None:
-    finite = contributions.flatten(1).isfinite().all(1)
+def _require_finite(values: Tensor, first: int, name: str, seed: int) -> None:
+    finite = values.flatten(1).isfinite().all(1)
     if not finite.all():
         index = first + int((~finite).nonzero()[0])
         raise ValueError(
-            f"network {index} of {name} (seed {seed}) returned NaN or infinite gradients: check its initialisation and "
+            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
             "divisions, and that eval mode is meant"
         )
 
