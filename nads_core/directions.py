@@ -267,8 +267,11 @@ def compute_nads(
         )
         eigenvalues, directions = leading_eigenpairs(matrix, num_directions or dimension)
     else:
-        eigenvalues, directions = gram_eigenpairs(*moments.rows(), num_directions or dimension)
-        debiasing, symmetries = "subtract", ()
+        means, spreads = moments.rows()
+        if debiasing == "none":
+            spreads = spreads[:0]
+        eigenvalues, directions = gram_eigenpairs(means, spreads, num_directions or dimension)
+        debiasing, symmetries = "none" if debiasing == "none" else "subtract", ()
     directions = _with_signs(directions).reshape(-1, *image_shape)
     provenance = description | {
         "num_networks": num_networks, "debiasing": debiasing, "symmetries": list(symmetries),
@@ -278,8 +281,9 @@ def compute_nads(
 
 
 def _with_signs(directions: Tensor) -> Tensor:
-    """Make the entry of largest magnitude positive, so that a direction has one sign."""
-    largest = directions.abs().argmax(dim=1, keepdim=True)
+    """Make the first of the largest entries positive: an antisymmetric direction has two, equal up to round-off."""
+    magnitudes = directions.abs()
+    largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
     return directions * directions.gather(1, largest).sign()
 
 
