@@ -1,0 +1,338 @@
+import itertools
+
+import pytest
+import torch
+from convergence import assert_mean
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nads_core.architectures import SYMMETRIES
+from nads_core.covariance import DEBIASINGS, DenseMoments, GramMoments, debias, gram_eigenpairs, leading_eigenpairs, symmetrize
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def normal(*shape: int, seed: int = 0, dtype=torch.float64) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def definite(dimension: int, seed: int) -> Tensor:
+    rows = normal(3 * dimension, dimension, seed=seed)
+    return rows.T @ rows / len(rows)
+
+
+def stacked(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """M and W from all vectors at once, by the formulas of the module's docstring."""
+    networks, count, dimension = contributions.shape
+    seen, noise = torch.zeros(dimension, dimension).double(), torch.zeros(dimension, dimension).double()
+    for g in contributions.double():
+        mean = sum(g) / count
+        seen += torch.outer(mean, mean)
+        if count > 1:
+            noise += sum(torch.outer(row - mean, row - mean) for row in g) / (count * (count - 1))
+    return seen / networks, noise / networks
+
+
+def added(moments, contributions: Tensor, cuts: list[int]):
+    ends = sorted({0, *(min(cut, len(contributions)) for cut in cuts), len(contributions)})
+    for start, stop in itertools.pairwise(ends):
+        moments.update(contributions[start:stop])
+    return moments
+
+
+def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
+    scale = float(expected.abs().max())
+    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+# --- naive twin: streaming against stacked
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_streaming_equals_stacked(count):
+    contributions = normal(300, count, 7)
+    moments = added(DenseMoments(7), contributions, [1, 50, 51, 290])
+    seen, noise = moments.moments()
+    expected_seen, expected_noise = stacked(contributions)
+    close(seen, expected_seen)
+    if count > 1:
+        close(noise, expected_noise)
+    assert moments.num_networks == 300
+    assert (seen.dtype, noise.any().item()) == (torch.float64, count > 1)
+
+
+def test_the_u_statistic_as_the_plan_writes_it():
+    contributions = normal(20, 4, 5)
+    seen, noise = added(DenseMoments(5), contributions, []).moments()
+    sums = contributions.sum(1)  # K times the mean
+    expected = (sums.T @ sums - torch.einsum("ikd,ike->de", contributions, contributions)) / (4 * 3) / 20
+    close(debias(seen, noise, "subtract"), expected)
+
+
+def test_single_precision_contributions_are_summed_in_double():
+    contributions = normal(2000, 2, 3, dtype=torch.float32) + 1000
+    seen, _ = added(DenseMoments(3), contributions, [700]).moments()
+    means = contributions.mean(1).double()
+    torch.testing.assert_close(seen, means.T @ means / 2000, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_gram_rows_give_the_same_moments(count):
+    contributions = normal(50, count, 6)
+    moments = added(GramMoments(6), contributions, [3, 40])
+    means, spreads = moments.rows()
+    assert moments.num_networks == 50
+    close(means.T @ means / 50, stacked(contributions)[0])
+    halves = contributions if count < 3 else contributions.unflatten(1, (2, -1)).mean(2)
+    close(spreads.T @ spreads / 50 + 1e-9 * torch.eye(6), stacked(halves)[1] + 1e-9 * torch.eye(6))
+
+
+# --- properties of the accumulators
+
+
+@given(cuts=st.lists(st.integers(0, 700), max_size=6), count=st.sampled_from([1, 2, 5]), seed=SEEDS)
+def test_dense_moments_do_not_depend_on_the_partition(cuts, count, seed):
+    contributions = normal(700, count, 5, seed=seed, dtype=torch.float32)
+    whole, parts = added(DenseMoments(5), contributions, []).moments(), added(DenseMoments(5), contributions, cuts).moments()
+    assert torch.equal(whole[0], parts[0])
+    assert torch.equal(whole[1], parts[1])
+
+
+@given(cut=st.integers(1, 599), kind=st.sampled_from([DenseMoments, GramMoments]), seed=SEEDS)
+def test_a_restored_state_goes_on_bitwise(cut, kind, seed):
+    contributions = normal(600, 2, 5, seed=seed, dtype=torch.float32)
+    first, second = kind(5), kind(5)
+    first.update(contributions[:cut])
+    second.load_state_dict(first.state_dict())
+    for moments in (first, second):
+        moments.update(contributions[cut:])
+    results = [m.moments() if kind is DenseMoments else m.rows() for m in (first, second)]
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+    assert first.num_networks == second.num_networks == 600
+
+
+@given(cut=st.integers(1, 299), kind=st.sampled_from([DenseMoments, GramMoments]), seed=SEEDS)
+def test_merged_workers_equal_one(cut, kind, seed):
+    contributions = normal(300, 2, 5, seed=seed)
+    one, other, whole = kind(5), kind(5), kind(5)
+    one.update(contributions[:cut])
+    other.update(contributions[cut:])
+    whole.update(contributions)
+    one.merge(other)
+    assert one.num_networks == 300
+    results = [m.moments() if kind is DenseMoments else [r.T @ r / 300 for r in m.rows()] for m in (one, whole)]
+    for a, b in zip(*results, strict=True):
+        close(a, b)
+
+
+def test_dense_state_does_not_grow_with_the_number_of_networks():
+    def size(networks: int) -> int:
+        moments = DenseMoments(30)
+        for _ in range(networks // 40):
+            moments.update(normal(40, 4, 30, dtype=torch.float32))
+        state = moments.state_dict()
+        assert sum(tensor.numel() for pair in state["buffer"] for tensor in pair) <= 512 * 30
+        return state["seen"].numel() + state["noise"].numel()
+
+    assert size(400) == size(4000) == 2 * 30**2
+
+
+@pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
+def test_bad_use_of_the_accumulators(kind):
+    with pytest.raises(ValueError, match="cannot merge moments of dimension 4 into 3"):
+        kind(3).merge(kind(4))
+    empty = kind(3)
+    with pytest.raises(ValueError, match="no network has been added yet"):
+        empty.moments() if kind is DenseMoments else empty.rows()
+
+
+# --- debiasing
+
+
+def two_levels(networks: int, inputs: int, signal: Tensor, noise: Tensor, seed: int) -> Tensor:
+    """Contributions of a Gaussian model: g_ij = s_i + e_ij with covariances ``signal`` and ``noise`` (factors L, L L^T = cov)."""
+    s, e = normal(networks, 1, len(signal), seed=seed), normal(networks, inputs, len(noise), seed=seed + 1)
+    return s @ signal.T + e @ noise.T
+
+
+def test_subtract_is_unbiased():
+    signal, noise = torch.linalg.cholesky(definite(4, 1)), 2 * torch.linalg.cholesky(definite(4, 2))
+    plain, subtracted = [], []
+    for replication in range(400):
+        contributions = two_levels(30, 3, signal, noise, 2 * replication)
+        moments = added(DenseMoments(4), contributions, []).moments()
+        plain.append(debias(*moments, "none"))
+        subtracted.append(debias(*moments, "subtract"))
+    assert_mean(torch.stack(subtracted), signal @ signal.T)
+    assert_mean(torch.stack(plain), signal @ signal.T + noise @ noise.T / 3)
+    with pytest.raises(AssertionError, match="standard errors"):
+        assert_mean(torch.stack(plain), signal @ signal.T)
+
+
+@given(seed=SEEDS, strength=st.floats(1e-3, 1e3), rank=st.integers(1, 6))
+def test_shrink_is_positive_and_lies_between_its_ends(seed, strength, rank):
+    noise = normal(rank, 6, seed=seed)
+    noise = noise.T @ noise + (0 if rank < 6 else 1e-3) * torch.eye(6)
+    seen = noise + strength * definite(6, seed + 1) * noise.trace() / 6
+    shrunk = debias(seen, noise, "shrink", floor=0.1)
+    scale = float(seen.trace())
+    assert torch.linalg.eigvalsh((shrunk + shrunk.T) / 2).min() > -1e-9 * scale
+    assert torch.linalg.eigvalsh(shrunk - (seen - noise)).min() > -1e-6 * scale  # never below subtract
+    close(shrunk, shrunk.T)
+
+
+def test_shrink_agrees_with_subtract_where_signal_dominates():
+    noise = definite(5, 3)
+    signal = 0.2 * noise + definite(5, 4)
+    close(debias(noise + signal, noise, "shrink", floor=0.1), signal)
+
+
+def test_shrink_keeps_the_floor_where_noise_dominates():
+    noise = definite(5, 3)
+    close(debias(noise, noise, "shrink", floor=0.1), 0.1 * noise)
+    close(debias(0.7 * noise, noise, "shrink", floor=0.25), 0.25 * noise)
+
+
+def test_shrink_by_hand_in_two_dimensions():
+    noise, signal, expected = (torch.diag(torch.tensor(row, dtype=torch.float64)) for row in ([2.0, 3.0], [8.0, -1.0], [8.0, 0.3]))
+    close(debias(noise + signal, noise, "shrink", floor=0.1), expected)  # ratios 4 and -1/3
+
+
+@given(seed=SEEDS)
+def test_shrink_follows_a_change_of_coordinates(seed):
+    noise, signal, change = definite(5, seed), definite(5, seed + 1) - 0.5 * definite(5, seed + 2), normal(5, 5, seed=seed + 3)
+    change = change + 3 * torch.eye(5)
+    if torch.linalg.cond(change) > 50:
+        return
+    moved = debias(change @ (noise + signal) @ change.T, change @ noise @ change.T, "shrink")
+    close(moved, change @ debias(noise + signal, noise, "shrink") @ change.T, 1e-7)
+
+
+def test_shrink_with_noise_in_a_subspace_alone():
+    noise = torch.diag(torch.tensor([1.0, 2.0, 0.0, 0.0]).double())
+    rotation = torch.linalg.qr(normal(4, 4, seed=5)).Q
+    levels = torch.diag(torch.tensor([3.0, 2.5, 0.7, 0.3]).double())
+    expected = torch.diag(torch.tensor([2.0, 0.5, 0.7, 0.3]).double())
+    moved = debias(rotation @ levels @ rotation.T, rotation @ noise @ rotation.T, "shrink")
+    close(moved, rotation @ expected @ rotation.T, 1e-6)
+
+
+@pytest.mark.parametrize("method", DEBIASINGS)
+def test_without_noise_nothing_is_subtracted(method):
+    seen = definite(4, 1)
+    assert torch.equal(debias(seen, torch.zeros(4, 4), method), seen)
+
+
+@pytest.mark.parametrize("method", DEBIASINGS)
+def test_debias_scales_with_its_arguments(method):
+    noise, seen = definite(4, 1), definite(4, 1) + definite(4, 2)
+    close(debias(1e-12 * seen, 1e-12 * noise, method), 1e-12 * debias(seen, noise, method), 1e-9)
+
+
+def test_bad_debiasing():
+    with pytest.raises(ValueError, match=r"unknown debiasing 'shrnk': choose from \('shrink', 'subtract', 'none'\)"):
+        debias(torch.eye(2), torch.eye(2), "shrnk")
+    with pytest.raises(ValueError, match="floor must be positive, got 0"):
+        debias(torch.eye(2), torch.eye(2), "shrink", floor=0)
+
+
+# --- eigenpairs
+
+
+@given(seed=SEEDS, count=st.integers(1, 6))
+def test_leading_eigenpairs(seed, count):
+    matrix = definite(6, seed) - 0.5 * torch.eye(6)
+    values, rows = leading_eigenpairs(matrix, count)
+    assert (values.shape, rows.shape) == ((count,), (count, 6))
+    assert (values[:-1] >= values[1:]).all()
+    close(rows @ rows.T, torch.eye(count).double())
+    close(rows @ matrix @ rows.T, torch.diag(values), 1e-9)
+    torch.testing.assert_close(values, torch.linalg.eigvalsh(matrix).flip(0)[:count])
+
+
+@given(seed=SEEDS, networks=st.integers(2, 12), noise=st.sampled_from([0, 1, 2]))
+def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
+    dimension = 40
+    means, spreads = normal(networks, dimension, seed=seed), 0.5 * normal(noise * networks, dimension, seed=seed + 1)
+    matrix = (means.T @ means - spreads.T @ spreads) / networks
+    values, rows = gram_eigenpairs(means, spreads, dimension)
+    expected = torch.linalg.eigvalsh(matrix).flip(0)
+    count = int((expected > 1e-9 * expected[0]).sum())
+    assert len(values) == count
+    torch.testing.assert_close(values, expected[:count], rtol=1e-8, atol=1e-10)
+    close(rows @ rows.T, torch.eye(count).double(), 1e-8)
+    close(rows @ matrix, values[:, None] * rows, 1e-8)
+    assert len(gram_eigenpairs(means, spreads, 1)[0]) == 1
+
+
+def test_gram_eigenpairs_of_dependent_rows():
+    means = normal(3, 20, seed=1)
+    spreads = torch.cat([means[:1], -means[:1]]) / 4  # what two halves give: opposite rows, in the span of the means
+    values, rows = gram_eigenpairs(means, spreads, 20)
+    matrix = (means.T @ means - spreads.T @ spreads) / 3
+    torch.testing.assert_close(values, torch.linalg.eigvalsh(matrix).flip(0)[:3])
+    close(rows @ rows.T, torch.eye(3).double())
+
+
+# --- symmetries
+
+MAPS = {
+    "flip_rows": lambda x: x.flip(-2), "flip_columns": lambda x: x.flip(-1), "transpose": lambda x: x.transpose(-1, -2),
+}  # fmt: skip
+SUBSETS = [subset for count in range(4) for subset in itertools.combinations(SYMMETRIES, count)]
+SHAPE = (2, 4, 4)
+
+
+def moved(matrix: Tensor, name: str, shape=SHAPE) -> Tensor:
+    """P M P^T for the permutation P of the pixels that a map makes."""
+    order = MAPS[name](torch.arange(matrix.shape[0]).view(shape)).flatten()
+    return matrix[order][:, order]
+
+
+def generated(subset: tuple[str, ...]) -> list[list[int]]:
+    """All permutations of the pixels that the maps generate."""
+    pixels = torch.arange(32).view(SHAPE)
+    group, found = {tuple(range(32)): pixels}, True
+    while found:
+        new = {tuple(MAPS[name](p).flatten().tolist()): MAPS[name](p) for p in group.values() for name in subset}
+        found = bool(new.keys() - group.keys())
+        group |= new
+    return [list(order) for order in group]
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids=str)
+def test_symmetrize_is_the_average_over_the_group(subset):
+    matrix, group = definite(32, 1), generated(subset)
+    assert len(group) == {0: 1, 1: 2, 2: 8 if "transpose" in subset else 4, 3: 8}[len(subset)]
+    close(symmetrize(matrix, SHAPE, subset), sum(matrix[order][:, order] for order in group) / len(group))
+
+
+@given(seed=SEEDS, subset=st.sampled_from(SUBSETS), order=st.randoms())
+def test_symmetrized_moments_commute_and_keep_their_trace(seed, subset, order):
+    matrix = definite(32, seed)
+    shuffled = tuple(order.sample(subset, len(subset)))
+    average = symmetrize(matrix, SHAPE, shuffled)
+    for name in subset:
+        close(moved(average, name), average)
+    close(symmetrize(average, SHAPE, subset), average)
+    torch.testing.assert_close(average.trace(), matrix.trace())
+    close(average, average.T)
+    assert torch.linalg.eigvalsh(average).min() > 0
+    if not subset:
+        assert torch.equal(average, matrix)
+
+
+@pytest.mark.parametrize("subset", [("flip_rows",), ("flip_columns",), ("flip_rows", "flip_columns")], ids=str)
+def test_flips_of_images_that_are_not_square(subset):
+    shape = (1, 2, 5)
+    average = symmetrize(definite(10, 1), shape, subset)
+    for name in subset:
+        close(moved(average, name, shape), average)
+
+
+def test_bad_symmetries():
+    with pytest.raises(ValueError, match="a transposed image needs height = width, got 2 x 5"):
+        symmetrize(definite(10, 1), (1, 2, 5), ("transpose",))
+    with pytest.raises(ValueError, match=r"unknown symmetries \['rotate'\]: choose from"):
+        symmetrize(definite(16, 1), (1, 4, 4), ("rotate",))
