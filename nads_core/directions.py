@@ -266,6 +266,8 @@ def compute_nads(
             symmetrize(seen, image_shape, symmetries), symmetrize(noise, image_shape, symmetries), debiasing
         )
         eigenvalues, directions = leading_eigenpairs(matrix, num_directions or dimension)
+        if debiasing != "subtract":
+            eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
     else:
         means, spreads = moments.rows()
         if debiasing == "none":
