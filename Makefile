@@ -1,0 +1,45 @@
+# make book   execute the chapters and render them to _build/html/index.html; again, only what changed
+# make test   run the tests
+# make sync   carry edits of book/chapters/*.md over to notebooks/*.ipynb, and back
+# make lint   put the code in order with ruff
+# make clean  remove what was built (the virtual environment stays)
+#
+# Each command makes the virtual environment first where needed. On the command line you may set PYTHON (3.11 or newer),
+# VENV (where the environment lives) and PRESET (smoke, demo or paper: how large the experiments of the book are).
+
+PYTHON ?= python3
+VENV ?= .venv
+PRESET ?= demo
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: book test sync lint clean
+
+book: $(READY)
+	$(BIN)/python book/build.py --preset $(PRESET)
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+sync: $(READY)
+	$(BIN)/jupytext --sync book/chapters/*.md
+
+lint: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
+
+$(READY): requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || \
+	  { echo "error: $(PYTHON) not found: install Python 3.11 or newer, or name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: Python 3.11 or newer is needed, but $(PYTHON) is " + sys.version.split()[0] + ": name another one with make PYTHON=/path/to/python")'
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -f $@; echo "error: $(PYTHON) could not make a virtual environment in $(VENV): see above" >&2; exit 1; }
