@@ -1,0 +1,195 @@
+"""Execute the chapters and render the book, with ``python book/build.py``.
+
+    notebooks/*.ipynb --papermill--> _build/executed/PRESET/ --+--> _build/stage/ --Sphinx--> _build/html/
+    _config.yml, _toc.yml, book/ ------------------------------+
+
+The chapters are the entries of `_toc.yml` under ``notebooks/``. An executed chapter remembers a fingerprint of all that
+it depends on, and is executed again only when that changes. Nothing outside the build folder is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from sphinx_external_toc.parsing import parse_toc_yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
+DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
+
+
+class BuildError(Exception):
+    """The book cannot be built; the message is for the reader of the terminal."""
+
+
+def chapters(root: Path = ROOT) -> list[str]:
+    """Return the notebooks that `_toc.yml` names, in order, such as ``notebooks/07_poison``."""
+    return [name for name in parse_toc_yaml(root / "_toc.yml") if name.startswith("notebooks/")]
+
+
+def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
+    """Hash what a chapter's outputs depend on: notebook, library, stored results, pins, preset, data folders."""
+    digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES)]).encode())
+    inputs = [path for folder in ("nads_core", "book/results") for path in sorted((root / folder).rglob("*"))]
+    for path in [notebook, root / "requirements.txt", *inputs]:
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root)} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
+    """Run a Python module from the repository root, without standard input; on Ctrl-C let it end in its own time."""
+    # Figures must be drawn into the notebook, whatever backend the caller's shell prefers.
+    environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    with subprocess.Popen(
+        [sys.executable, *command],
+        cwd=root,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        output, _ = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, plain(output))
+
+
+def plain(text: str) -> str:
+    """Drop the escape sequences that colour a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
+    """Raise a `BuildError` if a cell failed, or took so long that its end may have been missed.
+
+    A client that loses the kernel's last message waits until the timeout and then goes on as if all were well.
+    """
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        label = f"In [{cell.execution_count}]:\n\n{cell.source}\n"
+        for output in cell.outputs:
+            if output.output_type == "error":
+                traceback = "\n".join(output.traceback) or f"{output.ename}: {output.evalue}"
+                raise BuildError(f"{label}\n{plain(traceback)}")
+        duration = cell.metadata.get("papermill", {}).get("duration") or 0.0
+        if duration > 0.95 * timeout:
+            raise BuildError(f"{label}\nThis cell took {duration:.0f} s; a cell may take at most {timeout:.0f} s.")
+
+
+def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
+    """Hide the cell that papermill adds, where it only repeats the defaults in the cell above it."""
+    for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            if all(line in above.source for line in cell.source.splitlines() if not line.startswith("#")):
+                cell.metadata["tags"].append("remove-cell")
+
+
+def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None) -> float | None:
+    """Execute one chapter into ``folder`` unless it is there already, made from the same inputs.
+
+    Returns:
+        The seconds that it took, or None where nothing had to be executed.
+
+    Raises:
+        BuildError: naming the chapter, the cell and what went wrong.
+    """
+    source, target = root / f"{name}.ipynb", folder / "executed" / preset / f"{Path(name).name}.ipynb"
+    if not source.is_file():
+        raise BuildError(f"_toc.yml names {name}, but there is no {source}: run `make sync`")
+    inputs = fingerprint(source, preset, root)
+    if target.is_file() and json.loads(target.read_text("utf8"))["metadata"].get("inputs") == inputs:
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
+    partial.unlink(missing_ok=True)
+    timeout = timeout or PRESETS[preset]
+    options = ["-p", "preset", preset, "--execution-timeout", f"{timeout:.0f}", "--no-progress-bar"]
+    start = time.perf_counter()
+    result = run(["-m", "papermill", str(source), str(partial), *options], root)
+    seconds = time.perf_counter() - start
+    try:
+        if partial.is_file():
+            notebook = nbformat.read(partial, as_version=4)
+            check(notebook, timeout)
+        if result.returncode:
+            raise BuildError(f"papermill ended with status {result.returncode}:\n\n{result.stdout.strip()}")
+    except BuildError as error:
+        raise BuildError(f"{name}.ipynb failed at preset {preset!r}, {error}\n\nAs far as it came: {partial}") from None
+    hide_repeated_parameters(notebook)
+    notebook.metadata["inputs"] = inputs
+    nbformat.write(notebook, partial)
+    partial.replace(target)
+    return seconds
+
+
+def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
+    """Render the executed chapters and the text around them; any warning is an error.
+
+    Returns:
+        The first page. It is replaced only by a build that succeeded.
+    """
+    stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
+    for stale in (stage, site):  # a page that is not read again would not be checked again
+        shutil.rmtree(stale, ignore_errors=True)
+    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, stage / name)
+    for name in chapters(root):
+        (stage / name).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / "executed" / preset / f"{Path(name).name}.ipynb", stage / f"{name}.ipynb")
+    options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
+    result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)
+    if result.returncode:
+        messages = result.stdout.replace(f"{stage}{os.sep}", "").strip()
+        raise BuildError(f"the pages could not be rendered without warnings:\n\n{messages}")
+    shutil.rmtree(html, ignore_errors=True)
+    shutil.move(site / "_build" / "html", html)
+    return html / "index.html"
+
+
+def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT) -> Path:
+    """Execute the chapters that changed, render the book, say how long it took, and return the first page."""
+    print(f"Building the book in {folder} at preset {preset!r}", flush=True)
+    for name in chapters(root):
+        print(f"  {name:<32}", end="", flush=True)
+        seconds = execute(name, folder, preset, root)
+        print("unchanged" if seconds is None else f"executed in {seconds:.1f} s", flush=True)
+    start = time.perf_counter()
+    print(f"  {'pages':<32}", end="", flush=True)
+    index = render(folder, preset, root)
+    print(f"rendered in {time.perf_counter() - start:.1f} s\nThe book: {index}", flush=True)
+    return index
+
+
+def main() -> int:
+    """Build the book as the command line says."""
+    parser = argparse.ArgumentParser(description="Execute the chapters and render the book.")
+    parser.add_argument("--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "_build", help="where everything is written")
+    arguments = parser.parse_args()
+    try:
+        build(arguments.folder.resolve(), arguments.preset)
+    except BuildError as error:
+        print(f"\n\nerror: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\n\nInterrupted. The chapters that were executed to their end are kept.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
