@@ -1,0 +1,213 @@
+"""The book: sources in order, chapters that run, pages that stand on their own, builds that fail when they should."""
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import build
+import jupytext
+import nbformat
+import pytest
+from jupytext.config import load_jupytext_config
+
+import nads_core
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "_build" / "test"
+TEXTS = sorted((ROOT / "book" / "chapters").glob("*.md"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = build.chapters()
+
+
+def stem(path):
+    return Path(path).stem
+
+
+# The sources
+
+
+def test_every_chapter_is_a_text_a_notebook_and_a_line_of_the_toc():
+    assert [stem(path) for path in TEXTS] == [stem(path) for path in NOTEBOOKS] == sorted(map(stem, CHAPTERS))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_text_and_notebook_are_in_sync(path):
+    text = ROOT / "book" / "chapters" / f"{path.stem}.md"
+    config = load_jupytext_config(str(text))
+    from_text, from_notebook = (
+        [(cell.cell_type, cell.source, cell.metadata) for cell in jupytext.read(source, config=config).cells]
+        for source in (text, path)
+    )
+    assert from_text == from_notebook, "run `make sync`, and commit both"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_notebook_has_no_outputs(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert set(cell.metadata) <= {"tags", "mystnb"}
+        assert not cell.get("outputs") and not cell.get("execution_count"), f"clear the outputs of {path.name}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
+    cells = nbformat.read(path, as_version=4).cells
+    parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    assert len(parameters) == 1 and re.search(r'^preset = "demo"', parameters[0], re.MULTILINE)
+    assert any(":class: takeaway" in cell.source for cell in cells)
+
+
+def test_api_page_names_everything_public():
+    page = (ROOT / "book" / "api.md").read_text("utf8")
+    missing = [name for name in nads_core.__all__ if not re.search(rf"\b{name}\b", page)]
+    assert not missing, f"add to book/api.md: {missing}"
+
+
+# The chapters and the pages
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_chapter_runs_at_smoke_without_warnings(name):
+    build.execute(name, FOLDER, "smoke")
+    executed = nbformat.read(FOLDER / "executed" / "smoke" / f"{stem(name)}.ipynb", as_version=4)
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    errors = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
+    assert "Warning" not in errors, errors
+    widgets = "application/vnd.jupyter.widget-view+json"
+    assert not any(widgets in output.get("data", {}) for output in outputs), "a static page cannot show widgets"
+
+
+@pytest.fixture(scope="session")
+def html():
+    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
+    return build.build(FOLDER, "smoke").parent
+
+
+class _Loaded(HTMLParser):
+    """What a browser fetches by itself to show a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.addresses = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag in ("script", "img", "iframe", "source", "video", "audio", "embed"):
+            self.addresses.append(attributes.get("src") or "")
+        elif tag == "link" and attributes.get("rel") not in ("canonical", "next", "prev", "search", "index"):
+            self.addresses.append(attributes.get("href") or "")
+
+
+def test_no_page_asks_another_host(html):
+    pages = [path for path in html.rglob("*.html") if "_static" not in path.relative_to(html).parts]
+    assert {"index.html", "book/intro.html", "book/api.html", *(f"{name}.html" for name in CHAPTERS)} <= {
+        path.relative_to(html).as_posix() for path in pages
+    }
+    for path in pages:
+        page = path.read_text("utf8")
+        for address in _Loaded(page).addresses:
+            assert not re.match(r"(https?:)?//", address), f"{path.name} loads {address}"
+            if address and not address.startswith("data:"):
+                assert (path.parent / address.split("?")[0]).exists(), f"{path.name} loads {address}, which is missing"
+        assert not re.search(r"jsdelivr|cdnjs|unpkg|googleapis", page), f"{path.name} names a content network"
+    for path in html.rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text("utf8")), f"{path.name} loads"
+
+
+def test_pages_are_rendered(html):
+    for name in CHAPTERS:
+        page = (html / f"{name}.html").read_text("utf8")
+        assert "takeaway admonition" in page and "cell_output" in page
+        assert "colab.research.google.com" in page and f"blob/main/{name}.ipynb" in page
+    assert 'id="nads_core.compute_nads"' in (html / "book" / "api.html").read_text("utf8")
+    assert "mathjax/tex-chtml.js" in (html / CHAPTERS[0]).with_suffix(".html").read_text("utf8")
+
+
+# The build itself, on a book of one small chapter
+
+
+@pytest.fixture
+def small_book(tmp_path):
+    """Return a function that writes the only chapter of a book; it returns the root of that book."""
+    for folder in ("book", "notebooks", "nads_core"):
+        (tmp_path / folder).mkdir()
+    for name in ("_config.yml", "requirements.txt", "book/references.bib"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n- file: notebooks/small\n")
+    (tmp_path / "book" / "intro.md").write_text("# Introduction\n")
+
+    def write(*sources, text="# Small"):
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        cells = [nbformat.v4.new_markdown_cell(text), *map(nbformat.v4.new_code_cell, ['preset = "demo"', *sources])]
+        cells[1].metadata["tags"] = ["parameters"]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+        return tmp_path
+
+    path = tmp_path / "notebooks" / "small.ipynb"
+    return write
+
+
+def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
+    root = small_book("before = 1", "before / 0  # the culprit", "after = 2")
+    with pytest.raises(build.BuildError) as failure:
+        build.build(root / "_build", "smoke", root)
+    message = str(failure.value)
+    for expected in ("notebooks/small.ipynb", "preset 'smoke'", "before / 0  # the culprit", "ZeroDivisionError"):
+        assert expected in message
+    assert "\x1b" not in message
+    assert not (root / "_build" / "executed" / "smoke" / "small.ipynb").exists()
+    assert not (root / "_build" / "html").exists()
+
+
+def test_only_what_changed_is_executed_again(small_book, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", "somewhere")
+    root = small_book("print(preset)")
+    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
+    assert build.execute("notebooks/small", root / "_build", "smoke", root) is None
+    executed = (root / "_build" / "executed" / "smoke" / "small.ipynb").read_text()
+    assert "smoke" in nbformat.reads(executed, as_version=4).cells[-1].outputs[0].text
+
+    small_book("print(preset + '!')")
+    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
+    before = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
+    (root / "nads_core" / "module.py").write_text("x = 1\n")
+    changed_library = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
+    monkeypatch.setenv("NADS_DATA", "elsewhere")
+    changed_data = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
+    changed_preset = build.fingerprint(root / "notebooks" / "small.ipynb", "demo", root)
+    assert len({before, changed_library, changed_data, changed_preset}) == 4
+
+
+def test_a_broken_reference_fails_the_build_and_leaves_the_last_book(small_book):
+    root = small_book(text="# Small\n\nSee {numref}`fig-missing`.")
+    last = root / "_build" / "html" / "index.html"
+    last.parent.mkdir(parents=True)
+    last.write_text("the last book")
+    with pytest.raises(build.BuildError, match="fig-missing"):
+        build.build(root / "_build", "smoke", root)
+    assert last.read_text() == "the last book"
+
+
+def test_a_cell_that_stalled_until_the_timeout_is_not_taken_for_a_success():
+    cell = nbformat.v4.new_code_cell("wait()", metadata={"papermill": {"duration": 96.0}})
+    build.check(nbformat.v4.new_notebook(cells=[cell]), timeout=110)
+    with pytest.raises(build.BuildError, match=r"wait\(\)(.|\n)*took 96 s"):
+        build.check(nbformat.v4.new_notebook(cells=[cell]), timeout=100)
+
+
+def test_a_chapter_without_its_notebook_is_named(small_book):
+    root = small_book("1")
+    (root / "notebooks" / "small.ipynb").unlink()
+    with pytest.raises(build.BuildError, match="notebooks/small"):
+        build.build(root / "_build", "smoke", root)
+
+
+def test_defaults_that_papermill_repeats_are_hidden():
+    parameters = nbformat.v4.new_code_cell('preset = "demo"  # or smoke')
+    same = nbformat.v4.new_code_cell('# Parameters\npreset = "demo"\n', metadata={"tags": ["injected-parameters"]})
+    other = nbformat.v4.new_code_cell('# Parameters\npreset = "smoke"\n', metadata={"tags": ["injected-parameters"]})
+    for injected, hidden in ((same, True), (other, False)):
+        build.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
+        assert ("remove-cell" in injected.metadata["tags"]) == hidden

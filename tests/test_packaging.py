@@ -1,0 +1,90 @@
+"""What a clone and a wheel hold, what an import costs, and which module may import which."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "nads_core"
+HEAVY = {"matplotlib", "ipywidgets", "torchvision"}
+
+# From the ground up: a module imports only from those before it.
+FLOORS = """architectures fourier separable images ensembles input_gradients covariance directions training poisoning
+            figures __init__ __main__""".split()
+
+
+def imported(node):
+    """Yield the modules that an import statement names."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert not node.level, "imports are absolute here"
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "nads_core")
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.stem)
+def test_module_imports_only_from_floors_below(path):
+    assert path.stem in FLOORS, f"say in FLOORS on which floor {path.name} lives"
+    below = FLOORS[: FLOORS.index(path.stem)]
+    for node in ast.walk(ast.parse(path.read_text("utf8"))):
+        for name in imported(node):
+            if name.startswith("nads_core."):
+                assert name.split(".")[1] in below, f"{path.name}:{node.lineno} imports {name}, which is above it"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.glob("*.py")), ids=lambda path: path.stem)
+def test_module_imports_only_torch_and_numpy_when_it_is_imported(path):
+    allowed = {"nads_core", "torch", "numpy", *sys.stdlib_module_names}
+    for node in ast.parse(path.read_text("utf8")).body:
+        for name in imported(node):
+            assert name.split(".")[0] in allowed, f"{path.name}:{node.lineno} imports {name}: do it where it is used"
+
+
+def test_import_is_quick_and_light():
+    code = "import json, sys, time, nads_core; print(json.dumps([time.process_time(), list(sys.modules)]))"
+    seconds = []
+    for _ in range(3):
+        result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        spent, modules = json.loads(result.stdout)
+        assert not HEAVY.intersection(modules)
+        seconds.append(spent)  # processor time: another program's load is not ours
+    assert min(seconds) < 2.0
+
+
+def test_wheel_holds_the_precomputed_nads_and_nothing_else(tmp_path):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(PACKAGE, tmp_path / "nads_core", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").touch()
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "."]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    sources = {path.relative_to(ROOT).as_posix() for suffix in ("*.py", "*.npz") for path in PACKAGE.rglob(suffix)}
+    assert set(names) == sources
+    assert "nads_core/precomputed/lenet.npz" in names
+
+
+def test_tracked_files_are_small():
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    sizes = {name: (ROOT / name).stat().st_size for name in listing.stdout.split("\0") if (ROOT / name).is_file()}
+    assert sizes
+    large = {name: size for name, size in sizes.items() if size > 2.7e6}
+    assert not large
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=" ".join)
+def test_ruff_is_content(command):
+    command = [sys.executable, "-m", "ruff", *command, "--output-format=concise", "."]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, f"run `make lint`\n{result.stdout}{result.stderr}"
