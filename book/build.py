@@ -10,6 +10,7 @@ it depends on, and is executed again only when that changes. Nothing outside the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -62,7 +63,12 @@ def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
         text=True,
         errors="replace",
     ) as process:
-        output, _ = process.communicate()
+        try:
+            output, _ = process.communicate()
+        except KeyboardInterrupt:  # the terminal has told the child as well
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=20)
+            raise
     return subprocess.CompletedProcess(command, process.returncode, plain(output))
 
 
