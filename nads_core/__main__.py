@@ -20,12 +20,12 @@ def _resolve(name: str) -> Architecture | Callable:
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise SystemExit(f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or module:factory")
+        raise ValueError(f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or module:factory")
     sys.path.insert(0, "")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise SystemExit(f"cannot load {name!r}: {error}") from error
+        raise ValueError(f"cannot load {name!r}: {error}") from error
 
 
 def _parser() -> argparse.ArgumentParser:
