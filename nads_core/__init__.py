@@ -21,6 +21,7 @@ from nads_core.training import (
     SEPARABLE_RECIPE,
     Recipe,
     TrainingResult,
+    accuracy,
     accuracy_interval,
     train_network,
     train_networks,
@@ -33,5 +34,5 @@ __all__ = [
     "fourier_basis", "fourier_direction", "spectrum", "separable_dataset",
     "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "flip", "poison",
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult",
-    "accuracy_interval", "train_network", "train_networks",
+    "accuracy", "accuracy_interval", "train_network", "train_networks",
 ]  # fmt: skip

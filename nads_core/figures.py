@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,34 +22,52 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 _STYLE = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
-    "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 120,
+    "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 150,
     "savefig.facecolor": "white", "figure.facecolor": "white",
 }  # fmt: skip
+
+
+def _styled(draw: Callable) -> Callable:
+    """Draw in the book's style, leaving the reader's own settings as they were."""
+
+    @functools.wraps(draw)
+    def styled(*args, **kwargs):
+        import matplotlib.pyplot as plt
+
+        with plt.rc_context(_STYLE):
+            figure = draw(*args, **kwargs)
+            plt.close(figure)  # a notebook shows the returned figure once, not twice
+        return figure
+
+    return styled
 
 
 def _subplots(rows: int = 1, columns: int = 1, height: float = 3.0, **options) -> tuple[Figure, np.ndarray]:
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(_STYLE):
-        figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), layout="constrained", squeeze=False, **options)
-    plt.close(figure)  # a notebook shows the returned figure once, not twice
-    return figure, axes
+    return plt.subplots(rows, columns, figsize=(WIDTH, height), layout="constrained", squeeze=False, **options)
 
 
 def _show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:
     image = np.asarray(image)
     limit = limit or np.abs(image).max()
     axis.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
-    axis.set(xticks=[], yticks=[])
+    _bare(axis)
 
 
 def _show_spectrum(axis: Axes, direction: Tensor) -> None:
     share = np.asarray(spectrum(direction))
     half = share.shape[0] // 2
     axis.imshow(share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5))
+    _bare(axis)
+
+
+def _bare(axis: Axes) -> None:
     axis.set(xticks=[], yticks=[])
+    axis.spines[:].set_visible(False)
 
 
+@_styled
 def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
     """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
@@ -58,18 +77,19 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
     """
     count = len(indices)
     figure, axes = _subplots(len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count)
+    for column, index in enumerate(indices):
+        axes[0, column].set_title(f"NAD {index}")
+        axes[0, count + 1 + column].set_title(f"spectrum {index}")
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
         row[count].axis("off")
         for column, index in enumerate(indices):
             _show_signed(row[column], nads.directions[index, 0])
             _show_spectrum(row[count + 1 + column], nads.directions[index, 0])
-            if row is axes[0]:
-                row[column].set_title(f"NAD {index}")
-                row[count + 1 + column].set_title(f"spectrum {index}")
         row[0].set_ylabel(label)
     return figure
 
 
+@_styled
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
     figure, ((axis,),) = _subplots(height=3.2)
@@ -83,6 +103,7 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     return figure
 
 
+@_styled
 def plot_overlaps(
     counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None, target: str = "another run"
 ) -> Figure:
@@ -110,6 +131,7 @@ def plot_overlaps(
     return figure
 
 
+@_styled
 def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Draw how strongly random networks separate a dipole, per unit of its length, against that length.
 
@@ -124,10 +146,11 @@ def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequen
         axis.set(xscale="log", yscale="log", title=title, xlabel="arm h")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("standard deviation / length")
-    axes[-1].legend(loc="center right")
+    axes[0].legend(loc="center left")
     return figure
 
 
+@_styled
 def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv / largest") -> Figure:
     """Draw our energy of each published direction against its published rank: a falling line means the same order.
 
@@ -144,6 +167,7 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
     return figure
 
 
+@_styled
 def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], amplify: float = 10.0) -> Figure:
     """Draw clean photos, their poisoned versions, and what was changed, amplified around grey.
 
@@ -161,13 +185,14 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
     for row, (label, batch) in zip(axes, pictures, strict=True):
         for axis, image in zip(row, batch, strict=True):
             axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
-            axis.set(xticks=[], yticks=[])
+            _bare(axis)
         row[0].set_ylabel(label)
     for axis, caption in zip(axes[0], captions, strict=True):
         axis.set_title(caption)
     return figure
 
 
+@_styled
 def plot_accuracy_by_index(
     indices: Sequence[int],
     accuracies: Sequence[float],
@@ -194,8 +219,7 @@ def plot_accuracy_by_index(
     axis.errorbar(place(indices), 100 * np.asarray(accuracies), (low, high), fmt="o-", color=COLOURS[0], capsize=3, label="ours")
     axis.axhline(10, color="0.4", linestyle=":", linewidth=1, label="chance")
     axis.set(xscale="log", xlabel="NAD index of the carrier", ylabel="accuracy on clean images (%)", ylim=(0, 100))
-    ticks = [index for index in indices if index == 0 or index >= 5]
-    axis.set_xticks(place(ticks), [str(index) for index in ticks])
+    axis.set_xticks(place(indices), [str(index) for index in indices])
     axis.minorticks_off()
     axis.legend(loc="upper left", ncols=2)
     axis.grid(alpha=0.3)

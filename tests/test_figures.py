@@ -1,0 +1,63 @@
+import inspect
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core import figures
+
+matplotlib.use("Agg")
+
+
+def nads(size: int = 8) -> nc.NADs:
+    basis, _ = nc.fourier_basis(size)
+    return nc.NADs(basis, torch.linspace(1, 1e-3, size**2))
+
+
+PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+CALLS = {
+    "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
+    "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
+    "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
+    "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),
+    "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),
+    "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
+    "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
+        [0, 10, 100], [0.2, 0.4, 0.5], [(0.1, 0.3), (0.3, 0.5), (0.4, 0.6)], 0.6, ([0, 5], [0.1, 0.2])
+    ),
+}
+
+
+def test_every_figure_of_the_module_is_tried_here():
+    public = {name for name, value in vars(figures).items() if name.startswith("plot_") and inspect.isfunction(value)}
+    assert public == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path):
+    settings = dict(matplotlib.rcParams)
+    figure = CALLS[name]()
+    figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 2_000
+    assert dict(matplotlib.rcParams) == settings
+    for axis in figure.axes:
+        drawn = axis.lines or axis.images or axis.collections
+        assert drawn or not axis.axison
+        if axis.lines:
+            assert axis.get_xlabel()
+            assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)
+
+
+def test_signed_images_are_centred_at_zero():
+    figure = CALLS["plot_directions"]()
+    low, high = figure.axes[0].images[0].get_clim()
+    assert low == -high != 0
+
+
+def test_the_accuracy_curve_shows_the_numbers_given():
+    axis = CALLS["plot_accuracy_by_index"]().axes[0]
+    curve = next(line for line in axis.lines if len(line.get_ydata()) == 3)
+    np.testing.assert_allclose(curve.get_ydata(), [20, 40, 50])
+    np.testing.assert_allclose(curve.get_xdata(), [1, 11, 101])

@@ -1,0 +1,139 @@
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import nads_core as nc
+
+PHOTOS = os.environ.get("NADS_DATA")
+
+
+@pytest.fixture
+def no_photos(monkeypatch, tmp_path):
+    """A machine with neither files nor network."""
+    monkeypatch.delenv("NADS_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def unreachable(*args, **kwargs):
+        raise OSError("network is unreachable")
+
+    monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", unreachable)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 8), ("test", 3)):
+        for name in ("cat", "dog"):
+            (tmp_path / part / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = rng.integers(0, 256, (20, 24, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(tmp_path / part / name / f"{number}.png")
+    return tmp_path
+
+
+@pytest.fixture
+def official(tmp_path):
+    """The official files' layout, with few images."""
+    batches = tmp_path / "cifar-10-batches-py"
+    batches.mkdir()
+    rng = np.random.default_rng(0)
+    names = "airplane automobile bird cat deer dog frog horse ship truck".split()
+    for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
+        data = {"data": rng.integers(0, 256, (20, 3072), dtype=np.uint8), "labels": list(range(10)) * 2}
+        (batches / name).write_bytes(pickle.dumps(data))
+    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
+    return tmp_path
+
+
+def test_auto_falls_back_to_generated_images_and_says_so(no_photos):
+    data = nc.load_images(num_images=50)
+    assert "generated" in data.source and data.images.shape == (50, 3, 32, 32)
+
+
+def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
+    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA.*generated"):
+        nc.load_images("cifar10")
+    with pytest.raises(nc.DatasetNotFoundError, match="no photos in"):
+        nc.load_images("cifar10", download=False)
+
+
+def test_any_folder_of_images_a_folder_a_class(folder):
+    data = nc.load_images(root=folder, num_images=6)
+    assert data.images.shape == (6, 3, 32, 32) and data.class_names == ("cat", "dog")
+    assert data.labels.bincount().tolist() == [3, 3] and folder.name in data.source
+    assert 0 <= float(data.images.min()) and float(data.images.max()) <= 1
+    assert len(nc.load_images(root=folder, train=False)) == 6
+
+
+def test_pixels_of_a_folder_are_read_exactly(folder):
+    data = nc.load_images(root=folder, size=20, num_images=1, seed=5)
+    name = data.class_names[int(data.labels[0])]
+    candidates = [np.asarray(Image.open(p).resize((20, 20))) for p in sorted((folder / "train" / name).iterdir())]
+    pixels = (255 * data.images[0]).round().permute(1, 2, 0).numpy()
+    assert any(np.array_equal(pixels, candidate) for candidate in candidates)
+
+
+def test_official_files_are_read_without_a_download(official, monkeypatch):
+    monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
+    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
+    data = nc.load_images("cifar10", root=official, num_images=30)
+    assert data.source == "CIFAR-10" and data.images.shape == (30, 3, 32, 32)
+    assert data.labels.bincount().tolist() == [3] * 10
+
+
+def test_the_environment_names_the_folder(folder, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(folder))
+    assert nc.load_images().class_names == ("cat", "dog")
+
+
+def test_a_folder_without_classes_is_refused(tmp_path):
+    (tmp_path / "train").mkdir()
+    (tmp_path / "test").mkdir()
+    with pytest.raises(nc.DatasetNotFoundError, match="folder of images for each class"):
+        nc.load_images("cifar10", root=tmp_path)
+
+
+def test_draws_are_even_and_fixed_by_the_seed():
+    one, same, other = (nc.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(one.images, same.images) and not torch.equal(one.images, other.images)
+    assert one.labels.bincount().tolist() == [20] * 10
+    test = nc.load_images("generated", train=False, num_images=200)
+    assert not torch.equal(one.images, test.images)
+
+
+def test_generated_classes_can_be_learnt():
+    train, test = (nc.load_images("generated", train=part, num_images=n) for part, n in ((True, 2_000), (False, 300)))
+    torch.manual_seed(0)
+    network = nc.LENET.build(3, 32, 10)
+    recipe = nc.Recipe(epochs=4, learning_rate=0.1, momentum=0.9)
+    data = [(nc.normalize(part.images), part.labels) for part in (train, test)]
+    result = nc.train_network(network, *data, recipe=recipe, progress=False)
+    low, _ = nc.accuracy_interval(float(result.test_accuracy), 300)
+    assert low > 0.2  # twice chance
+
+
+def test_normalize():
+    images = torch.rand(4, 3, 5, 5)
+    expected = torch.stack([(images[:, c] - m) / s for c, (m, s) in enumerate(((0.1, 0.5), (0.2, 1.0), (0.3, 2.0)))], 1)
+    torch.testing.assert_close(nc.normalize(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0)), expected)
+    with pytest.raises(ValueError, match="1 channels, but there are 3"):
+        nc.normalize(images[:, :1])
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="unknown dataset 'mnist'"):
+        nc.load_images("mnist")
+    with pytest.raises(ValueError, match="num_images"):
+        nc.load_images("generated", num_images=0)
+
+
+@pytest.mark.skipif(not PHOTOS, reason="NADS_DATA names no folder of photos")
+def test_real_photos():
+    data = nc.load_images("cifar10", num_images=200, download=False)
+    assert "CIFAR-10" in data.source and data.labels.bincount().tolist() == [20] * 10
+    assert 0.3 < float(data.images.mean()) < 0.6
