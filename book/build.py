@@ -141,6 +141,14 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     return seconds
 
 
+def draw_intro(path: Path) -> None:
+    """Draw the introduction's figure from the directions that ship with the library."""
+    from nads_core import figures, load_nads
+
+    names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
+    figures.plot_directions({label: load_nads(name) for label, name in names.items()}).savefig(path, dpi=200)
+
+
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     """Render the executed chapters and the text around them; any warning is an error.
 
@@ -156,6 +164,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         shutil.copy(folder / "executed" / preset / f"{Path(name).name}.ipynb", stage / f"{name}.ipynb")
+    draw_intro(stage / "book" / "_static" / "nads.png")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)
     if result.returncode:
