@@ -83,7 +83,8 @@ def _downsample(pooling: str) -> nn.Module:
     """Halve the resolution after a convolution: by pooling, by keeping every other pixel, or not at all."""
     if pooling not in POOLINGS:
         raise ValueError(f"unknown pooling {pooling!r}: choose from {POOLINGS}")
-    return {"max": nn.MaxPool2d(2), "average": nn.AvgPool2d(2), "strided": _EveryOther(), "none": nn.Identity()}[pooling]
+    modules = {"max": nn.MaxPool2d(2), "average": nn.AvgPool2d(2), "strided": _EveryOther(), "none": nn.Identity()}
+    return modules[pooling]
 
 
 def _halved(size: int, pooling: str) -> int:
@@ -118,7 +119,9 @@ class LeNet(nn.Module):
         self.pool = _downsample(pooling)
         size = _halved(_halved(image_size - 4, pooling) - 4, pooling)
         if size < 1:
-            raise ValueError(f"image_size {image_size} is too small for LeNet with pooling {pooling!r}: use at least 16")
+            raise ValueError(
+                f"image_size {image_size} is too small for LeNet with pooling {pooling!r}: use at least 16"
+            )
         self.fc1 = nn.Linear(16 * size**2, 120)
         self.fc2 = nn.Linear(120, 84)
         self.fc3 = nn.Linear(84, num_classes)
@@ -194,7 +197,9 @@ class ResNet18Net(nn.Module):
         super().__init__()
         _downsample(pooling)
         if pooling in ("max", "average") and image_size < 8:
-            raise ValueError(f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8")
+            raise ValueError(
+                f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8"
+            )
         self.conv1 = nn.Conv2d(in_channels, 64, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         blocks, channels = [], 64

@@ -70,7 +70,12 @@ class DenseMoments:
 
     def state_dict(self) -> dict:
         """Return everything needed to go on exactly where this stands."""
-        return {"seen": self._seen, "noise": self._noise, "num_networks": self.num_networks, "buffer": list(self._buffer)}
+        return {
+            "seen": self._seen,
+            "noise": self._noise,
+            "num_networks": self.num_networks,
+            "buffer": list(self._buffer),
+        }
 
     def load_state_dict(self, state: dict) -> None:
         """Restore what `state_dict` returned."""

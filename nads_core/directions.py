@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_core.architectures import ARCHITECTURES, Architecture
+from nads_core.architectures import Architecture
 from nads_core.covariance import (
     DenseMoments,
     GramMoments,
@@ -112,7 +112,7 @@ class NADs:
         return coordinates.square() @ self.eigenvalues.double()
 
     def completed(self) -> NADs:
-        """Return a full basis of D directions: the missing ones, in no particular order, come last with eigenvalue 0."""
+        """Return a full basis of D directions: the missing ones come last, in any order, with eigenvalue 0."""
         rows = self.directions.flatten(1)
         size = rows.shape[1]
         if len(rows) == size:
@@ -131,7 +131,9 @@ class NADs:
             arrays = {"directions": np.round(rows / scale).astype(np.int16), "scale": scale.astype(np.float32)}
         path = Path(path)
         partial = path.with_name(path.name + ".partial.npz")
-        np.savez_compressed(partial, eigenvalues=self.eigenvalues.numpy(), provenance=json.dumps(self.provenance), **arrays)
+        np.savez_compressed(
+            partial, eigenvalues=self.eigenvalues.numpy(), provenance=json.dumps(self.provenance), **arrays
+        )
         partial.replace(path)
 
     @classmethod
@@ -169,7 +171,9 @@ def load_nads(name: str) -> NADs:
     available = sorted(entry.name.removesuffix(".npz") for entry in folder.iterdir() if entry.name.endswith(".npz"))
     key = str(name).lower().replace("-", "").replace("_", "")
     if key not in available:
-        raise ValueError(f"no precomputed NADs for {name!r}: choose from {available}, or compute them with compute_nads")
+        raise ValueError(
+            f"no precomputed NADs for {name!r}: choose from {available}, or compute them with compute_nads"
+        )
     with resources.as_file(folder / f"{key}.npz") as path:
         return NADs.load(path)
 
@@ -225,7 +229,8 @@ def compute_nads(
             message names.
 
     Example:
-        >>> compute_nads(ARCHITECTURES["logreg"], 64, progress=False)
+        >>> from nads_core import LOGREG
+        >>> compute_nads(LOGREG, 64, progress=False)
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks)
     """
     if not (isinstance(num_networks, int) and num_networks > 0):
@@ -375,7 +380,8 @@ def _check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Ten
         if contributions.any():
             return first
     raise ValueError(
-        f"the output of {name} does not depend on its input: the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
+        f"the output of {name} does not depend on its input: "
+        f"the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
     )
 
 
@@ -406,7 +412,9 @@ def _accumulate(
     if done > num_networks:
         raise ValueError(f"the checkpoint already holds {done} networks, more than num_networks = {num_networks}")
     name = state.description["architecture"]
-    bar = tqdm(total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress, mininterval=0.5)
+    bar = tqdm(
+        total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress, mininterval=0.5
+    )
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     per_step = max(1, batch_size // ensemble.block_size)
     with bar, _DeferredInterrupt() as interrupt:

@@ -25,7 +25,8 @@ _RANDOM = {torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default}
 _OVERWRITING = _RANDOM | {torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
 _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
-    torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default, torch.ops.aten.erfinv_.default,
+    torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default,
+    torch.ops.aten.erfinv_.default,
 }  # fmt: skip
 _VIEWS = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
 
@@ -71,7 +72,7 @@ class _Recorder(TorchDispatchMode):
 
 
 def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, list[_Step] | None]:
-    """Call the factory from ``seed``; return its network and the steps that drew it, or None if they can't be replayed."""
+    """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
     with torch.random.fork_rng(devices=[]), _Recorder() as recorder:
         torch.manual_seed(seed)
         module = factory()
@@ -159,7 +160,9 @@ class Ensemble:
         again = self._call_factory(1)
         first, second, repeat = _state(module), _state(other), _state(again)
         if first.keys() != second.keys() or any(first[n].shape != second[n].shape for n in first):
-            raise ValueError("the factory returned networks of two different structures: it must return one architecture")
+            raise ValueError(
+                "the factory returned networks of two different structures: it must return one architecture"
+            )
         missing = [name for name, tensor in first.items() if tensor.isnan().any()]
         if missing:
             raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
@@ -171,7 +174,8 @@ class Ensemble:
             )
         if not all(torch.equal(first[name], repeat[name]) for name in first):
             raise ValueError(
-                "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
+                "the factory's weights are not fixed by torch.manual_seed: "
+                "draw them with torch rather than numpy or random"
             )
         replayable = steps is not None and steps == other_steps and self._replays(steps, first)
         self._steps = [s for s in _live(steps) if s.name in self._varying] if replayable else None
@@ -185,7 +189,9 @@ class Ensemble:
 
     def _replays(self, steps: list[_Step], expected: State) -> bool:
         generator = torch.Generator().manual_seed(1)
-        drawn = {name: torch.full_like(tensor, torch.nan) for name, tensor in expected.items() if tensor.is_floating_point()}
+        drawn = {
+            name: torch.full_like(tensor, torch.nan) for name, tensor in expected.items() if tensor.is_floating_point()
+        }
         for step in steps:
             if step.name in drawn:
                 step.apply(drawn[step.name], generator)
@@ -205,7 +211,9 @@ class Ensemble:
             raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
         shape = tuple(raw.shape) if isinstance(raw, Tensor) else type(raw).__name__
         if not isinstance(raw, Tensor) or raw.dim() not in (1, 2) or raw.shape[0] != 2:
-            raise ValueError(f"the network must map (K, C, H, W) to (K,) or (K, outputs), but for K = 2 it returned {shape}")
+            raise ValueError(
+                f"the network must map (K, C, H, W) to (K,) or (K, outputs), but for K = 2 it returned {shape}"
+            )
         if raw.dim() == 2 and not 0 <= self.output < raw.shape[1]:
             raise ValueError(f"output {self.output} does not exist: the network has {raw.shape[1]} outputs")
 
@@ -254,7 +262,9 @@ class Ensemble:
 
     def stack(self, count: int) -> State:
         """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
-        parts = [{name: tensor[:used] for name, tensor in self.draw(block).items()} for block, used in self.blocks(count)]
+        parts = [
+            {name: tensor[:used] for name, tensor in self.draw(block).items()} for block, used in self.blocks(count)
+        ]
         drawn = {name: torch.cat([part[name] for part in parts]) for name in self._shapes}
         fixed = {name: tensor.expand(count, *tensor.shape).clone() for name, tensor in self._fixed.items()}
         return {name: (drawn | fixed)[name] for name in _state(self.template)}
@@ -335,7 +345,9 @@ class Ensemble:
         """Draw one standard normal direction in weight space for each network of a block."""
         generator, state = self.generator(block, stream), dict(self.template.named_parameters())
         return {
-            name: torch.randn((self.block_size, *state[name].shape), generator=generator, device=self.device, dtype=self.dtype)
+            name: torch.randn(
+                (self.block_size, *state[name].shape), generator=generator, device=self.device, dtype=self.dtype
+            )
             for name in self._parameter_names
         }
 
