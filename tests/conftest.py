@@ -19,7 +19,7 @@ _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_publish
 
 @pytest.fixture(scope="session")
 def published() -> Callable[[str], torch.Tensor]:
-    """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32), in order; skip without NADS_REFERENCE."""
+    """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32); skip without NADS_REFERENCE."""
     folder = os.environ.get("NADS_REFERENCE")
     if not folder:
         pytest.skip("NADS_REFERENCE is not set: it names the folder with the authors' published directions")

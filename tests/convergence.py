@@ -24,7 +24,9 @@ def assert_normal(samples: Tensor, std: float) -> None:
     steps = torch.arange(len(ordered) + 1) / len(ordered)
     cdf = torch.special.ndtr(ordered)
     distance = float(torch.maximum((cdf - steps[:-1]).abs().max(), (cdf - steps[1:]).abs().max()))
-    assert distance < 1.95 / math.sqrt(len(ordered)), f"Kolmogorov-Smirnov distance {distance:.4f} for {len(ordered)} samples"
+    assert distance < 1.95 / math.sqrt(len(ordered)), (
+        f"Kolmogorov-Smirnov distance {distance:.4f} for {len(ordered)} samples"
+    )
 
 
 def log_slopes(sizes: Tensor, values: Tensor) -> Tensor:
@@ -35,7 +37,7 @@ def log_slopes(sizes: Tensor, values: Tensor) -> Tensor:
 
 
 def assert_rate(sizes: Tensor, errors: Tensor, rate: float, num_errors: float = 4.0) -> None:
-    """Fail unless errors (R replications, sizes) fall as sizes^rate, judged by the scatter of the replications' slopes."""
+    """Fail unless errors (R replications, sizes) fall as sizes^rate, judged by the scatter of their slopes."""
     slopes = log_slopes(sizes, errors)
     error = float(standard_error(slopes))
     assert error < 0.1, f"{len(slopes)} replications know the slope to {error:.2f} only"

@@ -18,7 +18,13 @@ MAPS = {
     "flip_columns": lambda x: x.flip(-1),
     "transpose": lambda x: x.transpose(-1, -2),
 }
-LAST_SIZE = {"logreg": 32, "lenet": 5, "vgg11": 1, "resnet18": 1, "densenet121": 1}  # pixels seen by the first linear layer
+LAST_SIZE = {
+    "logreg": 32,
+    "lenet": 5,
+    "vgg11": 1,
+    "resnet18": 1,
+    "densenet121": 1,
+}  # pixels seen by the first linear layer
 
 
 def by_name(value) -> str:
@@ -55,7 +61,10 @@ def network(architecture, image_size: int = 32, in_channels: int = 1) -> nn.Modu
     [
         ("logreg", 3 * 1024 * 10 + 10),
         ("lenet", 62_006),  # LeCun et al.'s with three input channels
-        ("vgg11", 9 * (3 * 64 + 64 * 128 + 128 * 256 + 256**2 + 256 * 512 + 3 * 512**2) + 3 * 2752 + 2 * 513 * 512 + 5130),
+        (
+            "vgg11",
+            9 * (3 * 64 + 64 * 128 + 128 * 256 + 256**2 + 256 * 512 + 3 * 512**2) + 3 * 2752 + 2 * 513 * 512 + 5130,
+        ),
         ("resnet18", 11_173_962),  # kuangliu/pytorch-cifar
         ("densenet121", 6_956_298),  # kuangliu/pytorch-cifar
     ],
@@ -168,14 +177,18 @@ def test_resnet_has_no_flip_symmetry(flip):
 
 def test_resnets_sensitivity_differs_between_opposite_edges():
     ensemble = Ensemble(lambda: nc.RESNET18.build(1, 8, 1), (1, 8, 8))
-    gradients = torch.cat([ensemble.input_gradients(ensemble.draw(b), ensemble.randn(b, 1, 1, 1, 8, 8)) for b in range(40)])
+    gradients = torch.cat(
+        [ensemble.input_gradients(ensemble.draw(b), ensemble.randn(b, 1, 1, 1, 8, 8)) for b in range(40)]
+    )
     energy = gradients.flatten(0, 2).square()  # (N, 8, 8)
     rows = energy.sum(2) / energy.sum((1, 2))[:, None]
     top_against_bottom = rows[:, 0] - rows[:, -1]
     assert top_against_bottom.mean().abs() > 5 * standard_error(top_against_bottom)
 
 
-@pytest.mark.parametrize(("architecture", "image_size"), [(nc.LENET, 34), (nc.VGG11, 40), (nc.DENSENET121, 12)], ids=by_name)
+@pytest.mark.parametrize(
+    ("architecture", "image_size"), [(nc.LENET, 34), (nc.VGG11, 40), (nc.DENSENET121, 12)], ids=by_name
+)
 def test_no_flip_symmetry_is_claimed_where_pooling_drops_an_edge(architecture, image_size):
     module, x = network(architecture, image_size), inputs(2, 1, image_size, image_size)
     first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))

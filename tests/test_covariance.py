@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nads_core.architectures import SYMMETRIES
-from nads_core.covariance import DEBIASINGS, DenseMoments, GramMoments, debias, gram_eigenpairs, leading_eigenpairs, symmetrize
+from nads_core.covariance import (
+    DEBIASINGS,
+    DenseMoments,
+    GramMoments,
+    debias,
+    gram_eigenpairs,
+    leading_eigenpairs,
+    symmetrize,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -94,7 +102,10 @@ def test_gram_rows_give_the_same_moments(count):
 @given(cuts=st.lists(st.integers(0, 700), max_size=6), count=st.sampled_from([1, 2, 5]), seed=SEEDS)
 def test_dense_moments_do_not_depend_on_the_partition(cuts, count, seed):
     contributions = normal(700, count, 5, seed=seed, dtype=torch.float32)
-    whole, parts = added(DenseMoments(5), contributions, []).moments(), added(DenseMoments(5), contributions, cuts).moments()
+    whole, parts = (
+        added(DenseMoments(5), contributions, []).moments(),
+        added(DenseMoments(5), contributions, cuts).moments(),
+    )
     assert torch.equal(whole[0], parts[0])
     assert torch.equal(whole[1], parts[1])
 
@@ -151,7 +162,7 @@ def test_bad_use_of_the_accumulators(kind):
 
 
 def two_levels(networks: int, inputs: int, signal: Tensor, noise: Tensor, seed: int) -> Tensor:
-    """Contributions of a Gaussian model: g_ij = s_i + e_ij with covariances ``signal`` and ``noise`` (factors L, L L^T = cov)."""
+    """Draw g_ij = s_i + e_ij, Gaussian with the covariances whose Cholesky factors are ``signal`` and ``noise``."""
     s, e = normal(networks, 1, len(signal), seed=seed), normal(networks, inputs, len(noise), seed=seed + 1)
     return s @ signal.T + e @ noise.T
 
@@ -195,13 +206,19 @@ def test_shrink_keeps_the_floor_where_noise_dominates():
 
 
 def test_shrink_by_hand_in_two_dimensions():
-    noise, signal, expected = (torch.diag(torch.tensor(row, dtype=torch.float64)) for row in ([2.0, 3.0], [8.0, -1.0], [8.0, 0.3]))
+    noise, signal, expected = (
+        torch.diag(torch.tensor(row, dtype=torch.float64)) for row in ([2.0, 3.0], [8.0, -1.0], [8.0, 0.3])
+    )
     close(debias(noise + signal, noise, "shrink", floor=0.1), expected)  # ratios 4 and -1/3
 
 
 @given(seed=SEEDS)
 def test_shrink_follows_a_change_of_coordinates(seed):
-    noise, signal, change = definite(5, seed), definite(5, seed + 1) - 0.5 * definite(5, seed + 2), normal(5, 5, seed=seed + 3)
+    noise, signal, change = (
+        definite(5, seed),
+        definite(5, seed + 1) - 0.5 * definite(5, seed + 2),
+        normal(5, 5, seed=seed + 3),
+    )
     change = change + 3 * torch.eye(5)
     if torch.linalg.cond(change) > 50:
         return

@@ -130,13 +130,19 @@ def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> 
 # --- drawing: the replay against the factory
 
 
-@pytest.mark.parametrize("factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)])
+@pytest.mark.parametrize(
+    "factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)]
+)
 def test_recorded_steps_repeat_the_factorys_draws_bitwise(factory):
     module, steps = _record(factory, seed=7)
     _, other_steps = _record(factory, seed=8)
     assert steps == other_steps
     generator = torch.Generator().manual_seed(7)
-    drawn = {name: torch.full_like(tensor, torch.nan) for name, tensor in whole_state(module).items() if tensor.is_floating_point()}
+    drawn = {
+        name: torch.full_like(tensor, torch.nan)
+        for name, tensor in whole_state(module).items()
+        if tensor.is_floating_point()
+    }
     for step in steps:
         if step.name in drawn:
             step.apply(drawn[step.name], generator)
@@ -180,7 +186,11 @@ def test_these_factories_are_replayed(factory):
 
 @pytest.mark.parametrize("factory", SMALL, ids=by_name)
 def test_a_draw_is_fixed_by_seed_and_block(factory):
-    first, again, other = Ensemble(factory, SHAPE, seed=4), Ensemble(factory, SHAPE, seed=4), Ensemble(factory, SHAPE, seed=5)
+    first, again, other = (
+        Ensemble(factory, SHAPE, seed=4),
+        Ensemble(factory, SHAPE, seed=4),
+        Ensemble(factory, SHAPE, seed=5),
+    )
     again.draw(0)  # what was drawn before does not matter
     torch.rand(3)
     a, b = first.draw(2), again.draw(2)
@@ -204,7 +214,9 @@ def test_seeds_of_different_paths_differ(seed, block):
 
 def test_orthogonal_weights_stay_orthogonal():
     weights = Ensemble(orthogonal, SHAPE, dtype=torch.float64).draw(0)["linear.weight"]
-    torch.testing.assert_close(weights @ weights.mT, torch.eye(20).double().expand(len(weights), 20, 20), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        weights @ weights.mT, torch.eye(20).double().expand(len(weights), 20, 20), rtol=0, atol=1e-5
+    )
 
 
 def test_a_data_dependent_norm_is_computed_for_each_network():
@@ -233,7 +245,9 @@ def test_moments_of_replayed_factories(factory, mean, variance):
     weights = state.get("linear.weight", state.get("0.weight")).flatten(1)  # (B, numbers)
     assert_mean(weights.flatten(), mean)
     assert_mean((weights - mean).square().flatten(), variance)
-    assert_mean(((weights[::2] - mean) * (weights[1::2] - mean)).flatten(), 0.0)  # networks of one block are independent
+    assert_mean(
+        ((weights[::2] - mean) * (weights[1::2] - mean)).flatten(), 0.0
+    )  # networks of one block are independent
 
 
 def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distribution():
@@ -258,7 +272,9 @@ def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distri
 def test_only_what_varies_is_drawn():
     ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
     assert set(ensemble.draw(0)) == {"0.weight", "0.bias", "6.weight", "6.bias"}
-    assert {name: tensor.dtype for name, tensor in ensemble.draw(0).items()} == dict.fromkeys(ensemble.draw(0), torch.float64)
+    assert {name: tensor.dtype for name, tensor in ensemble.draw(0).items()} == dict.fromkeys(
+        ensemble.draw(0), torch.float64
+    )
     assert set(Ensemble(RandomBuffers, SHAPE).draw(0)) == {"features", "order", "linear.weight", "linear.bias"}
 
 
@@ -301,7 +317,9 @@ def test_loop_vmap_and_separate_modules_agree(factory):
         gradients.append(torch.autograd.grad(value.sum(), x)[0])
     for ensemble in (loop, batched):
         torch.testing.assert_close(ensemble.outputs(state, images), torch.stack(values), rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(ensemble.input_gradients(state, images), torch.stack(gradients), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(
+            ensemble.input_gradients(state, images), torch.stack(gradients), rtol=1e-10, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("architecture", ALL, ids=by_name)
@@ -353,6 +371,7 @@ def test_mixed_derivatives_against_jacobians():
     ensemble, state, probes, images, mixed = mixed_by_hand(smooth_net)
     for b in range(2):
         for k in range(3):
+
             def value(x, weights):
                 return functional_call(ensemble.template, weights, (x[None],))[0, 0]
 
@@ -383,7 +402,9 @@ def test_mixed_derivatives_against_finite_differences(factory):
 @pytest.mark.parametrize("name", ["Constant", "FixedSlope"])
 def test_mixed_derivatives_vanish_where_no_weight_moves_the_gradient(name):
     ensemble = Ensemble(globals()[name], SHAPE)
-    assert not ensemble.mixed_derivatives(ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE), ensemble.probes(0, 2)).any()
+    assert not ensemble.mixed_derivatives(
+        ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE), ensemble.probes(0, 2)
+    ).any()
 
 
 # --- nothing else moves

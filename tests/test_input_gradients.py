@@ -11,8 +11,8 @@ from nads_core.input_gradients import Draw
 
 SHAPE, D = (1, 5, 4), 20
 ESTIMATORS = [
-    nc.PointGradient(), nc.SmoothedGradient(4), nc.SmoothedGradient(3, antithetic=False), nc.Dipole(), nc.MixedDerivative(4),
-    nc.MixedDerivative(1, antithetic=False),
+    nc.PointGradient(), nc.SmoothedGradient(4), nc.SmoothedGradient(3, antithetic=False), nc.Dipole(),
+    nc.MixedDerivative(4), nc.MixedDerivative(1, antithetic=False),
 ]  # fmt: skip
 
 
@@ -108,7 +108,9 @@ def along(vector: Tensor, x: Tensor) -> Tensor:
     return (vector * x).sum(-1, keepdim=True)
 
 
-@pytest.mark.parametrize("estimator", [nc.PointGradient(), nc.SmoothedGradient(3, antithetic=False), nc.Dipole()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [nc.PointGradient(), nc.SmoothedGradient(3, antithetic=False), nc.Dipole()], ids=repr
+)
 def test_gradient_of_a_quadratic_network(estimator):
     _, draw, g = drawn(Quadratic, estimator)
     x, a, b = quadratic_parts(draw)
@@ -178,7 +180,9 @@ def naive(estimator, module: nn.Module, x: Tensor, probe: dict[str, Tensor] | No
     for point in x:
         if isinstance(estimator, nc.Dipole):
             arms = torch.eye(D, dtype=x.dtype).view(D, *SHAPE) * estimator.step
-            slopes = [(module((point + arm)[None]) - module((point - arm)[None]))[0, 0] / (2 * estimator.step) for arm in arms]
+            slopes = [
+                (module((point + arm)[None]) - module((point - arm)[None]))[0, 0] / (2 * estimator.step) for arm in arms
+            ]
             rows.append(torch.stack(slopes).detach())
             continue
         point = point.clone().requires_grad_()

@@ -1,0 +1,766 @@
+import dataclasses
+import json
+import math
+import os
+import re
+import signal
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+from convergence import assert_mean, assert_rate, rank_correlation, standard_error
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import nads_core as nc
+from nads_core import directions as directions_module
+from nads_core.covariance import symmetrize
+from nads_core.ensembles import Ensemble
+
+SHAPE, D = (1, 8, 8), 64
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def convnet() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
+
+
+def compute(factory=convnet, num_networks: int = 100, **options) -> nc.NADs:
+    options = {"image_shape": SHAPE, "estimator": nc.SmoothedGradient(4), "progress": False, **options}
+    return nc.compute_nads(factory, num_networks, **options)
+
+
+def second_moment(nads: nc.NADs) -> Tensor:
+    basis = nads.basis.double()
+    return (basis * nads.eigenvalues.double()) @ basis.T
+
+
+def assert_orthonormal(rows: Tensor, tolerance: float = 1e-5) -> None:
+    rows = rows.flatten(1).double()
+    assert (rows @ rows.T - torch.eye(len(rows)).double()).abs().max() < tolerance
+
+
+def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.linalg.qr(torch.randn(math.prod(shape), count, generator=generator, dtype=torch.float64)).Q.T
+    eigenvalues = torch.rand(count, generator=generator).sort(descending=True).values
+    return nc.NADs(
+        rows.reshape(-1, *shape).float().contiguous(), eigenvalues, {"architecture": "random", "num_networks": seed}
+    )
+
+
+# --- closed form
+
+
+def test_logistic_regression_is_isotropic(at_once):
+    networks = 2000
+    nads = compute(nc.LOGREG, networks, symmetries=())
+    level, ratio = 1 / (3 * D), D / networks  # uniform weights within 1 / sqrt(D)
+    scaled = nads.eigenvalues.double() / level
+    margin = 5 * (1 + ratio**0.5) ** (4 / 3) * networks ** (-2 / 3)  # five widths of the Tracy-Widom law
+    assert scaled[0] < (1 + ratio**0.5) ** 2 + margin
+    assert scaled[-1] > (1 - ratio**0.5) ** 2 - margin
+    assert abs(scaled.mean() - 1) < 5 * math.sqrt(4 / 5 / networks / D)  # var(w^2) = 4 / 45 for w uniform in [-1, 1]
+    assert scaled[0] > 1.2  # but not more isotropic than so many networks can be
+
+
+def test_symmetries_make_logistic_regression_more_isotropic():
+    plain, averaged = compute(nc.LOGREG, 500, symmetries=()), compute(nc.LOGREG, 500)
+    assert averaged.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
+    assert averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()  # 8 symmetries: variance 1/8 at best
+    torch.testing.assert_close(averaged.eigenvalues.sum(), plain.eigenvalues.sum())
+
+
+class RankOne(nn.Module):
+    """f(x) = s (u . x) with one random number s and the direction u = (1, 2, 3, ...)."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.empty(()).normal_())
+        self.register_buffer("direction", torch.arange(1.0, D + 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.slope * (x.flatten(1) @ self.direction)
+
+
+def test_a_network_that_sees_one_direction():
+    nads = compute(RankOne, 400, dtype=torch.float64)
+    u = torch.arange(1.0, D + 1).double()
+    torch.testing.assert_close(nads.directions[0].flatten().double(), u / u.norm(), rtol=1e-5, atol=1e-6)
+    assert abs(float(nads.eigenvalues[0] / u.square().sum()) - 1) < 5 * math.sqrt(2 / 400)  # E s^2 = 1, var s^2 = 2
+    assert nads.eigenvalues[1:].abs().max() < 1e-6 * nads.eigenvalues[0]
+
+
+# --- naive twin
+
+
+@pytest.mark.parametrize("debiasing", ["none", "subtract"])
+@pytest.mark.parametrize("symmetries", [(), ("flip_rows", "transpose")])
+def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
+    networks, estimator = 90, nc.SmoothedGradient(6)
+    nads = compute(
+        num_networks=networks, estimator=estimator, debiasing=debiasing, symmetries=symmetries, dtype=torch.float64
+    )
+    ensemble, expected, count = Ensemble(convnet, SHAPE, dtype=torch.float64), torch.zeros(D, D).double(), 0
+    norms = []
+    for block in range(networks):
+        draw = estimator.draw(ensemble, block)
+        for index in range(ensemble.block_size):
+            if count == networks:
+                break
+            module = convnet().double()
+            module.load_state_dict({name: tensor[index] for name, tensor in draw.state.items()})
+            x = draw.inputs[index].clone().requires_grad_()
+            (g,) = torch.autograd.grad(module(x).sum(), x)
+            pairs = g.flatten(1).unflatten(0, (3, 2)).mean(1)  # (J, D)
+            mean = pairs.mean(0)
+            expected += torch.outer(mean, mean)
+            norms.append(mean.square().sum())
+            if debiasing == "subtract":
+                expected -= (pairs - mean).T @ (pairs - mean) / (3 * 2)
+            count += 1
+    expected = symmetrize(expected / networks, SHAPE, symmetries)
+    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * float(expected.abs().max()))
+    torch.testing.assert_close(nads.eigenvalues.double(), torch.linalg.eigvalsh(expected).flip(0), rtol=1e-5, atol=1e-9)
+    if debiasing == "none":
+        torch.testing.assert_close(nads.eigenvalues.double().sum(), torch.stack(norms).mean(), rtol=1e-6, atol=0)
+
+
+# --- properties of the result
+
+
+@pytest.mark.parametrize("debiasing", ["shrink", "subtract", "none"])
+@pytest.mark.parametrize("architecture", [nc.LENET, convnet], ids=["lenet", "factory"])
+def test_directions_are_orthonormal_and_ordered(architecture, debiasing):
+    shape = (1, 16, 16) if architecture is nc.LENET else SHAPE
+    nads = compute(architecture, 40, image_shape=shape, debiasing=debiasing)
+    assert nads.directions.shape == (math.prod(shape), *shape)
+    assert nads.directions.dtype == nads.eigenvalues.dtype == torch.float32
+    assert_orthonormal(nads.directions)
+    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
+    if debiasing != "subtract":
+        assert nads.eigenvalues[-1] > -1e-6 * nads.eigenvalues[0]
+    for row in nads.directions.flatten(1):
+        assert row[row.abs() > 0.999 * row.abs().max()][0] > 0  # of the largest entries, the first is positive
+
+
+def test_fewer_directions_are_the_first():
+    whole, first = compute(), compute(num_directions=5)
+    assert torch.equal(first.directions, whole.directions[:5])
+    assert torch.equal(first.eigenvalues, whole.eigenvalues[:5])
+
+
+def test_provenance_says_how():
+    provenance = compute(nc.LENET, 3, image_shape=(2, 16, 16), seed=5, dtype=torch.float64).provenance
+    expected = {
+        "architecture": "lenet",
+        "image_shape": [2, 16, 16],
+        "num_networks": 3,
+        "seed": 5,
+        "debiasing": "shrink",
+    }
+    expected |= {
+        "dtype": "torch.float64",
+        "output": 0,
+        "symmetries": list(nc.LENET.symmetries),
+        "torch": torch.__version__,
+    }
+    assert expected.items() <= provenance.items()
+    assert provenance["estimator"] == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True)"
+    assert provenance["seconds"] >= 0
+    json.dumps(provenance)
+
+
+def test_symmetries_follow_the_image_size():
+    assert compute(nc.LENET, 2, image_shape=(1, 18, 18)).provenance["symmetries"] == ["transpose"]
+    assert compute(nc.LENET, 2, image_shape=(1, 16, 16), symmetries=("flip_rows",)).provenance["symmetries"] == [
+        "flip_rows"
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64, 100, 1000])
+def test_any_batch_size_gives_the_same_result_bitwise(batch_size):
+    expected, nads = compute(num_networks=150), compute(num_networks=150, batch_size=batch_size)
+    assert torch.equal(nads.directions, expected.directions)
+    assert torch.equal(nads.eigenvalues, expected.eigenvalues)
+
+
+@pytest.mark.parametrize("batch_size", [7, 1000])
+def test_any_batch_size_gives_the_same_result_under_vmap(request, batch_size):
+    expected = compute(num_networks=150, dtype=torch.float64)
+    request.getfixturevalue("at_once")
+    nads = compute(num_networks=150, dtype=torch.float64, batch_size=batch_size)
+    torch.testing.assert_close(
+        second_moment(nads), second_moment(expected), rtol=0, atol=1e-6 * float(expected.eigenvalues[0])
+    )
+
+
+def test_the_seed_fixes_the_result():
+    first, again, other = compute(seed=1), compute(seed=1), compute(seed=2)
+    assert torch.equal(first.directions, again.directions)
+    assert not torch.equal(first.directions, other.directions)
+
+
+def test_the_global_random_state_is_left_alone():
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    compute(num_networks=5)
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])
+
+
+@pytest.mark.parametrize("estimator", [nc.PointGradient(), nc.Dipole(), nc.MixedDerivative(2)], ids=repr)
+def test_every_estimator_serves(estimator):
+    nads = compute(num_networks=20, estimator=estimator)
+    assert_orthonormal(nads.directions)
+    assert nads.eigenvalues[0] > 0
+
+
+# --- convergence
+
+
+@pytest.fixture
+def at_once(monkeypatch) -> None:
+    """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
+    monkeypatch.setattr(
+        directions_module, "Ensemble", lambda *args, **options: Ensemble(*args, **options, method="vmap")
+    )
+
+
+def test_monte_carlo_error_falls_with_the_square_root_of_the_number_of_networks(at_once):
+    counts, errors = [64, 256, 1024], []
+    for replication in range(8):
+        row = []
+        for count in counts:
+            first, second = (
+                second_moment(
+                    compute(num_networks=count, debiasing="none", estimator=nc.SmoothedGradient(2), seed=seed)
+                )
+                for seed in (2 * replication, 2 * replication + 1)
+            )
+            row.append((first - second).norm())
+        errors.append(torch.stack(row))
+    assert_rate(counts, torch.stack(errors), -0.5)
+
+
+def test_debiasing_removes_the_noise_of_few_inputs(at_once):
+    traces = {"none": [], "subtract": []}
+    for debiasing, values in traces.items():
+        for seed in range(20):
+            nads = compute(
+                num_networks=64, estimator=nc.SmoothedGradient(2, antithetic=False), debiasing=debiasing, seed=seed
+            )
+            values.append(nads.eigenvalues.double().sum())
+    reference = compute(num_networks=256, estimator=nc.SmoothedGradient(64), debiasing="subtract", seed=99)
+    expected = reference.eigenvalues.double().sum()
+    relative = 3 / math.sqrt(256)  # what the reference's own trace may be off by
+    subtracted = torch.stack(traces["subtract"])
+    assert (subtracted.mean() - expected).abs() < 5 * standard_error(subtracted) + relative * expected
+    assert torch.stack(traces["none"]).mean() > 1.2 * expected
+
+
+# --- interruption and checkpoints
+
+
+class Interrupted:
+    """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one that it wraps."""
+
+    def __init__(self, estimator, call: int):
+        self.estimator, self.call, self.calls = estimator, call, 0
+
+    def __repr__(self) -> str:
+        return repr(self.estimator)
+
+    def draw(self, ensemble, block):
+        return self.estimator.draw(ensemble, block)
+
+    def contributions(self, ensemble, draw):
+        self.calls += 1
+        if self.calls == self.call:
+            os.kill(os.getpid(), signal.SIGINT)
+        return self.estimator.contributions(ensemble, draw)
+
+
+def same(first: nc.NADs, second: nc.NADs) -> bool:
+    return torch.equal(first.directions, second.directions) and torch.equal(first.eigenvalues, second.eigenvalues)
+
+
+ESTIMATOR = nc.SmoothedGradient(4)
+
+
+@pytest.mark.parametrize("num_networks", [192, 200])
+@pytest.mark.parametrize("call", [2, 3, 4])
+def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
+    path = tmp_path / "state.ckpt"
+    with pytest.raises(
+        KeyboardInterrupt, match=re.escape(f"stopped after {64 * (call - 1)} of {num_networks} networks")
+    ) as caught:
+        compute(num_networks=num_networks, estimator=Interrupted(ESTIMATOR, call), checkpoint=path)
+    assert f"checkpoint={str(path)!r}" in str(caught.value)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = compute(num_networks=num_networks, checkpoint=path)
+    assert same(resumed, compute(num_networks=num_networks))
+
+
+def test_interrupted_in_the_last_networks(tmp_path):
+    path = tmp_path / "state.ckpt"
+    with pytest.raises(KeyboardInterrupt, match="stopped after 64 of 100 networks"):
+        compute(num_networks=100, estimator=Interrupted(ESTIMATOR, 3), checkpoint=path)
+    assert same(compute(num_networks=100, checkpoint=path), compute(num_networks=100))
+    with pytest.raises(KeyboardInterrupt, match="stopped after 0 of 50 networks"):
+        compute(num_networks=50, estimator=Interrupted(ESTIMATOR, 2), checkpoint=tmp_path / "other.ckpt")
+    assert same(compute(num_networks=50, checkpoint=tmp_path / "other.ckpt"), compute(num_networks=50))
+
+
+def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        compute(num_networks=200, estimator=Interrupted(ESTIMATOR, 3))
+    (file,) = tmp_path.iterdir()
+    named = re.search(r"checkpoint='(.+)'", str(caught.value)).group(1)
+    assert file.name == named
+    assert same(compute(num_networks=200, checkpoint=named), compute(num_networks=200))
+
+
+def test_two_interrupted_computations_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for factory in (convnet, nc.LOGREG):
+        with pytest.raises(KeyboardInterrupt):
+            compute(factory, 200, estimator=Interrupted(ESTIMATOR, 2))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_second_interrupt_does_not_wait():
+    class Impatient(Interrupted):
+        def contributions(self, ensemble, draw):
+            if self.calls == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().contributions(ensemble, draw)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        compute(num_networks=200, estimator=Impatient(ESTIMATOR, 0))
+    assert str(caught.value) == ""
+
+
+@pytest.mark.parametrize(("short", "long"), [(64, 128), (100, 300), (128, 200), (10, 100)])
+def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
+    path = tmp_path / "state.ckpt"
+    assert same(compute(num_networks=short, checkpoint=path), compute(num_networks=short))
+    assert same(compute(num_networks=long, checkpoint=path), compute(num_networks=long))
+
+
+def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
+    path, counter = tmp_path / "state.ckpt", Interrupted(ESTIMATOR, 0)
+    first = compute(num_networks=128, checkpoint=path)
+    assert same(compute(num_networks=128, checkpoint=path, estimator=counter, debiasing="shrink"), first)
+    assert counter.calls == 1  # the check of the first networks
+    other = compute(num_networks=128, checkpoint=path, debiasing="none")
+    assert same(other, compute(num_networks=128, debiasing="none"))
+
+
+def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(directions_module, "_CHECKPOINT_SECONDS", 0.0)
+    path, seen = tmp_path / "state.ckpt", []
+
+    class Watching(Interrupted):
+        def contributions(self, ensemble, draw):
+            seen.append(torch.load(path, weights_only=True)["blocks_done"] if path.exists() else 0)
+            return super().contributions(ensemble, draw)
+
+    compute(num_networks=200, estimator=Watching(ESTIMATOR, 0), checkpoint=path)
+    assert seen == [0, 0, 1, 2, 3]
+    assert [file.name for file in tmp_path.iterdir()] == ["state.ckpt"]
+
+
+def test_a_checkpoint_in_a_new_folder(tmp_path):
+    path = tmp_path / "results" / "lenet" / "state.ckpt"
+    compute(num_networks=64, checkpoint=path)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": 1}, "seed was 0, now 1"),
+        ({"estimator": nc.SmoothedGradient(8)}, "estimator was .*num_inputs=4.*, now .*num_inputs=8"),
+        ({"image_shape": (1, 7, 7)}, r"image_shape was \[1, 8, 8\], now \[1, 7, 7\]"),
+        ({"dtype": torch.float64}, "dtype was 'torch.float32', now 'torch.float64'"),
+        ({"factory": nc.LOGREG}, "architecture was 'convnet', now 'logreg'"),
+    ],
+    ids=lambda value: None,
+)
+def test_a_checkpoint_of_another_computation_is_refused_and_kept(tmp_path, options, message):
+    path = tmp_path / "state.ckpt"
+    compute(num_networks=64, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(
+        ValueError, match=f"belongs to another computation .*{message}.*: delete it or name another file"
+    ):
+        compute(num_networks=128, checkpoint=path, **options)
+    assert path.read_bytes() == before
+
+
+def pooled(layer) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
+
+
+def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
+    path = tmp_path / "state.ckpt"
+    compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to another computation .*first network"):
+        compute(lambda: pooled(nn.AvgPool2d(2)), 128, checkpoint=path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", None, "list"], ids=str)
+def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
+    path = tmp_path / "state.ckpt"
+    if content is None:  # cut short
+        compute(num_networks=64, checkpoint=path)
+        content = path.read_bytes()[:-1000]
+    if content == "list":
+        torch.save([1, 2], path)
+        content = path.read_bytes()
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match=f"{re.escape(str(path))} is not a checkpoint of compute_nads: delete it or name another file"
+    ):
+        compute(num_networks=64, checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_a_checkpoint_with_more_networks_than_asked_for(tmp_path):
+    path = tmp_path / "state.ckpt"
+    compute(num_networks=192, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="already holds 192 networks, more than num_networks = 100"):
+        compute(num_networks=100, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_memory_does_not_grow_with_the_number_of_networks(tmp_path, at_once):
+    sizes, peaks = [], []
+    for networks in (512, 2048):
+        path = tmp_path / f"{networks}.ckpt"
+        tracemalloc.start()
+        compute(num_networks=networks, estimator=nc.SmoothedGradient(2), checkpoint=path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append(path.stat().st_size)
+    vectors = 512 * D * 4 + 2 * D**2 * 8  # the buffer and the two sums
+    assert max(sizes) < vectors + 20_000
+    assert peaks[1] < 1.2 * peaks[0] + 50_000
+
+
+# --- more pixels than a dense matrix holds
+
+
+@pytest.mark.parametrize("estimator", [nc.SmoothedGradient(4), nc.SmoothedGradient(2), nc.PointGradient()], ids=repr)
+@pytest.mark.parametrize("debiasing", ["subtract", "none"])
+def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debiasing):
+    options = {
+        "num_networks": 30,
+        "estimator": estimator,
+        "debiasing": debiasing,
+        "dtype": torch.float64,
+        "num_directions": 20,
+    }
+    dense = compute(**options)
+    monkeypatch.setattr(directions_module, "_DENSE_LIMIT", 10)
+    gram = compute(**options)
+    assert gram.provenance["debiasing"] == debiasing
+    count = len(gram)
+    assert count == min(20, int((dense.eigenvalues > 1e-6 * dense.eigenvalues[0]).sum()))
+    torch.testing.assert_close(gram.eigenvalues, dense.eigenvalues[:count], rtol=1e-5, atol=0)
+    cosines = (gram.directions * dense.directions[:count]).flatten(1).sum(1)
+    torch.testing.assert_close(cosines, torch.ones(count), rtol=0, atol=1e-5)
+
+
+def test_an_image_with_three_channels_of_64_pixels(tmp_path):
+    factory = lambda: nn.Sequential(  # noqa: E731
+        nn.Conv2d(3, 4, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 15 * 15, 1)
+    )
+    options = {"image_shape": (3, 64, 64), "num_directions": 25, "checkpoint": tmp_path / "state.ckpt"}
+    nads = compute(factory, 60, **options)
+    assert nads.directions.shape == (25, 3, 64, 64)
+    assert_orthonormal(nads.directions)
+    assert (nads.eigenvalues > 0).all()
+    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
+    assert same(compute(factory, 60, **options), nads)
+
+
+# --- bad input
+
+
+class NotANumber(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(D, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flatten(1)).log()
+
+
+class IgnoresInput(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(D, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(torch.zeros_like(x).flatten(1))
+
+
+class TimesZero(IgnoresInput):
+    def forward(self, x: Tensor) -> Tensor:
+        return 0 * self.linear(x.flatten(1))
+
+
+class NumpyWeights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.from_numpy(np.random.default_rng().standard_normal(D)).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1) @ self.weight
+
+
+def wide() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(40, 1))
+
+
+def seeded() -> nn.Module:
+    torch.manual_seed(0)
+    return convnet()
+
+
+@pytest.mark.parametrize(
+    ("factory", "options", "error", "message"),
+    [
+        (convnet(), {}, TypeError, "got Sequential: pass `lambda: MyNet\\(\\)` rather than a network"),
+        ("lenet", {}, TypeError, "expected an Architecture or a function that returns a new network, got str"),
+        (lambda: None, {}, TypeError, "must return a torch.nn.Module, got NoneType"),
+        (seeded, {}, ValueError, "same weights twice"),
+        (lambda network=convnet(): network, {}, ValueError, "same weights twice"),  # noqa: B008
+        (NumpyWeights, {}, ValueError, "not fixed by torch.manual_seed"),
+        (NotANumber, {}, ValueError, r"network 0 of NotANumber \(seed 0\) returned NaN or infinite values"),
+        (IgnoresInput, {}, ValueError, "does not depend on its input"),
+        (TimesZero, {}, ValueError, "output of TimesZero does not depend on its input: .*zero for 8 networks"),
+        (IgnoresInput, {"estimator": nc.MixedDerivative(2)}, ValueError, "does not depend on its input"),
+        (IgnoresInput, {"estimator": nc.Dipole()}, ValueError, "does not depend on its input"),
+        (convnet, {"image_shape": (3, 8, 8)}, ValueError, r"rejected inputs of shape \(2, 3, 8, 8\)"),
+        (convnet, {"image_shape": (8, 8)}, ValueError, r"image_shape must be .*, got \(8, 8\)"),
+        (nc.LENET, {"image_shape": (32, 32)}, ValueError, r"image_shape must be .*, got \(32, 32\)"),
+        (nc.LENET, {"image_shape": (1, 32, 28)}, ValueError, r"needs square images, got image_shape \(1, 32, 28\)"),
+        (nc.LENET, {"image_shape": (1, 8, 8)}, ValueError, "image_size 8 is too small for LeNet"),
+        (nc.LENET, {"image_shape": (1, 16, 16), "output": 1}, ValueError, "output 1 does not exist: .* has 1 outputs"),
+        (convnet, {"num_networks": 0}, ValueError, "num_networks must be a positive integer, got 0"),
+        (convnet, {"num_networks": -5}, ValueError, "num_networks must be a positive integer, got -5"),
+        (convnet, {"num_networks": 1e3}, ValueError, "num_networks must be a positive integer, got 1000.0"),
+        (convnet, {"num_directions": 0}, ValueError, "num_directions must be positive, got 0"),
+        (convnet, {"batch_size": -1}, ValueError, "batch_size must be a positive integer, got -1"),
+        (convnet, {"symmetries": ("rotate",)}, ValueError, r"unknown symmetries \['rotate'\]"),
+        (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)},
+         ValueError, "a transposed image needs height = width, got 5 x 8"),
+        (convnet, {"debiasing": "shrnk"}, ValueError, "unknown debiasing 'shrnk': choose from"),
+    ],
+    ids=lambda value: None,
+)  # fmt: skip
+def test_bad_input_is_refused_before_any_network_is_counted(monkeypatch, factory, options, error, message):
+    monkeypatch.setattr(directions_module, "_accumulate", lambda *args: pytest.fail("started to add networks"))
+    with torch.random.fork_rng(), pytest.raises(error, match=message):
+        compute(factory, **options)
+
+
+def test_a_network_that_fails_late_is_named():
+    class Late(Interrupted):
+        def contributions(self, ensemble, draw):
+            g = super().contributions(ensemble, draw)
+            if self.calls == 3:
+                g[5] = math.inf
+            return g
+
+    with pytest.raises(ValueError, match=r"network 69 of convnet \(seed 0\) returned NaN or infinite values"):
+        compute(num_networks=200, estimator=Late(ESTIMATOR, 0))
+
+
+# --- the result type
+
+
+@given(seed=SEEDS, quantized=st.booleans())
+def test_saved_and_loaded(tmp_path_factory, seed, quantized):
+    path = tmp_path_factory.mktemp("nads") / "x.npz"
+    nads = random_nads(seed)
+    nads.save(path, quantized=quantized)
+    loaded = nc.NADs.load(path)
+    assert torch.equal(loaded.eigenvalues, nads.eigenvalues)
+    assert loaded.provenance == nads.provenance
+    assert loaded.directions.shape == nads.directions.shape
+    if not quantized:
+        assert torch.equal(loaded.directions, nads.directions)
+    assert_orthonormal(loaded.directions, 1e-6)
+    assert (loaded.directions - nads.directions).flatten(1).norm(dim=1).max() < 1e-4
+    assert loaded.overlap(nads, k=3) > 1 - 1e-6
+    assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
+
+
+def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
+    nads = random_nads(1, count=1024, shape=(1, 32, 32))
+    nads.save(tmp_path / "whole.npz")
+    nads.save(tmp_path / "small.npz", quantized=True)
+    loaded = nc.NADs.load(tmp_path / "small.npz")
+    assert_orthonormal(loaded.directions, 1e-6)
+    for k in (1, 10, 50, 500):
+        assert loaded.overlap(nads, k) > 1 - 1e-6
+    assert (tmp_path / "small.npz").stat().st_size < 0.6 * (tmp_path / "whole.npz").stat().st_size
+
+
+def test_files_that_hold_no_nads(tmp_path):
+    np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
+    with pytest.raises(
+        ValueError, match=r"other.npz holds no NADs: it lacks \['directions', 'eigenvalues', 'provenance'\]"
+    ):
+        nc.NADs.load(tmp_path / "other.npz")
+    with pytest.raises(FileNotFoundError):
+        nc.NADs.load(tmp_path / "none.npz")
+
+
+@given(seed=SEEDS, k=st.integers(1, 12))
+def test_overlap_of_two_subspaces(seed, k):
+    first, second = random_nads(seed), random_nads(seed + 1)
+    overlap = first.overlap(second, k)
+    assert 0 <= overlap <= 1 + 1e-6
+    assert abs(overlap - second.overlap(first, k)) < 1e-6
+    assert abs(first.overlap(first, k) - 1) < 1e-6
+    rotation = torch.linalg.qr(torch.randn(k, k, generator=torch.Generator().manual_seed(seed))).Q
+    turned = first.directions.clone()
+    turned[:k] = torch.einsum("ij,j...->i...", rotation, turned[:k])
+    assert abs(dataclasses.replace(first, directions=turned).overlap(second, k) - overlap) < 1e-5
+    assert abs(first.overlap(-second.directions.numpy(), k) - overlap) < 1e-6  # blind to sign; takes arrays
+    cosines = torch.linalg.svdvals(first.basis[:, :k].T.double() @ second.basis[:, :k].double())
+    assert abs(overlap - cosines.square().mean()) < 1e-6
+
+
+def test_random_subspaces_overlap_by_their_share_of_the_dimension():
+    overlaps = torch.tensor([random_nads(2 * seed).overlap(random_nads(2 * seed + 1), k=6) for seed in range(300)])
+    assert_mean(overlaps, 6 / 24)
+
+
+def test_overlap_by_hand():
+    plane = nc.NADs(torch.eye(4)[:2].view(2, 1, 2, 2), torch.ones(2))
+    tilted = torch.tensor([[1.0, 0, 0, 0], [0, math.cos(0.3), math.sin(0.3), 0]])
+    assert plane.overlap(tilted, k=2) == pytest.approx((1 + math.cos(0.3) ** 2) / 2, abs=1e-6)
+    with pytest.raises(ValueError, match="k = 3 directions asked for, but there are 2 and 2"):
+        plane.overlap(plane, k=3)
+    with pytest.raises(ValueError, match="k = 0"):
+        plane.overlap(plane, k=0)
+    with pytest.raises(ValueError, match="directions of 4 and 9 pixels cannot be compared"):
+        plane.overlap(torch.eye(9)[:2], k=2)
+
+
+@given(seed=SEEDS, count=st.integers(1, 24))
+def test_energy_is_the_quadratic_form(seed, count):
+    nads = random_nads(seed, count)
+    v = torch.randn(5, 2, 3, 4, generator=torch.Generator().manual_seed(seed)).double()
+    expected = torch.einsum("md,de,me->m", v.flatten(1), second_moment(nads), v.flatten(1))
+    torch.testing.assert_close(nads.energy(v), expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(nads.energy(v[0].numpy()), expected[0], rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(nads.energy(nads.directions), nads.eigenvalues.double(), rtol=1e-5, atol=1e-6)
+    assert nads.basis.shape == (24, count)
+    assert torch.equal(nads.basis[:, 0], nads.directions[0].flatten())
+
+
+def test_energy_of_the_wrong_shape():
+    with pytest.raises(ValueError, match=r"expected a direction of shape \(2, 3, 4\), got \(2, 4, 3\)"):
+        random_nads(0).energy(torch.zeros(2, 4, 3))
+    with pytest.raises(ValueError, match=r"got \(24,\)"):
+        random_nads(0).energy(torch.zeros(24))
+
+
+@pytest.mark.parametrize("missing", [1, 300])
+def test_a_completed_basis(missing):
+    nads = random_nads(3, count=1024 - missing, shape=(1, 32, 32))
+    whole = nads.completed()
+    assert whole.directions.shape == (1024, 1, 32, 32)
+    assert whole.directions.dtype == torch.float32
+    assert_orthonormal(whole.directions)
+    assert torch.equal(whole.directions[:-missing], nads.directions)
+    assert torch.equal(whole.eigenvalues, torch.cat([nads.eigenvalues, torch.zeros(missing)]))
+    assert whole.completed() is whole
+
+
+def test_bad_nads():
+    with pytest.raises(
+        ValueError, match=r"expected directions \(n, C, H, W\) and eigenvalues \(n,\), got \(3, 4\) and \(3,\)"
+    ):
+        nc.NADs(torch.zeros(3, 4), torch.zeros(3))
+    with pytest.raises(ValueError, match=r"got \(3, 1, 2, 2\) and \(2,\)"):
+        nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2))
+
+
+def test_what_nads_say_of_themselves():
+    nads = random_nads(7)
+    assert (len(nads), repr(nads)) == (12, "NADs(random, 12 directions of (2, 3, 4), 7 networks)")
+
+
+# --- published artefacts
+
+
+def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
+    """Overlap of the first 10 and 50; rank correlation of the published directions' energies with their order."""
+    order = torch.arange(len(published), 0, -1)
+    return nads.overlap(published), nads.overlap(published, k=50), rank_correlation(nads.energy(published), order)
+
+
+def test_the_smoothed_estimator_finds_the_published_lenet_directions(published):
+    nads = nc.compute_nads(nc.LENET, 1500, seed=1, progress=False)
+    first_10, first_50, rank = agreement(nads, published("lenet"))
+    assert first_10 > 0.85  # three seeds gave 0.93 to 0.94, 0.87 and 0.999
+    assert first_50 > 0.80
+    assert rank > 0.95
+
+
+def test_the_smoothed_estimator_finds_the_published_resnet_directions(published):
+    nads = nc.compute_nads(nc.RESNET18, 40, estimator=nc.SmoothedGradient(8), seed=1, progress=False)
+    first_10, first_50, rank = agreement(nads, published("resnet18"))
+    assert (
+        first_10 > 0.65
+    )  # three seeds gave 0.73 to 0.77, 0.33 and 0.86 to 0.88; all grow with more networks and inputs
+    assert first_50 > 0.28
+    assert rank > 0.80
+
+
+def test_a_gradient_at_a_point_does_not_find_them(published):
+    nads = nc.compute_nads(nc.LENET, 1500, estimator=nc.PointGradient(), seed=1, progress=False)
+    assert nads.overlap(published("lenet")) < 0.15
+
+
+NUM_NETWORKS = {"logreg": 10_000, "lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "densenet121": 5_000}
+
+
+@pytest.mark.parametrize("name", NUM_NETWORKS)
+def test_shipped_directions(name):
+    nads = nc.load_nads(name)
+    assert nads.directions.shape == (1024, 1, 32, 32)
+    assert nads.eigenvalues.shape == (1024,)
+    assert_orthonormal(nads.directions, 2e-6)
+    assert (nads.eigenvalues[:-1] >= nads.eigenvalues[1:]).all()
+    assert nads.provenance["architecture"] == name
+    assert nads.provenance["num_networks"] >= NUM_NETWORKS[name]
+    assert nads.provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries)
+    path = directions_module.resources.files("nads_core") / "precomputed" / f"{name}.npz"
+    assert len(path.read_bytes()) <= 2.5 * 2**20
+
+
+@pytest.mark.parametrize(("name", "least_50"), [("lenet", 0.80), ("resnet18", 0.70)])
+def test_shipped_directions_against_the_published(published, name, least_50):
+    first_10, first_50, rank = agreement(nc.load_nads(name), published(name))
+    assert first_10 >= 0.85
+    assert first_50 >= least_50
+    assert rank >= 0.90
+
+
+def test_shipped_names():
+    with pytest.raises(ValueError, match=r"no precomputed NADs for 'alexnet': choose from \[.*\], or compute them"):
+        nc.load_nads("alexnet")
+    assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
