@@ -51,8 +51,11 @@ def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
 
 def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
     """Run a Python module from the repository root, without standard input; on Ctrl-C let it end in its own time."""
-    # Figures must be drawn into the notebook, whatever backend the caller's shell prefers.
-    environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    environment = {
+        "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
+        **os.environ,
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
+    }
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=root,

@@ -69,7 +69,7 @@ class NADs:
 
     @property
     def basis(self) -> Tensor:
-        """The paper's U, (D, n): one direction a column."""
+        """The paper's U, of shape (D, n), one direction a column."""
         return self.directions.flatten(1).T
 
     def overlap(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> float:
