@@ -235,8 +235,8 @@ def compute_nads(
     """
     if not (isinstance(num_networks, int) and num_networks > 0):
         raise ValueError(f"num_networks must be a positive integer, got {num_networks!r}")
-    if num_directions is not None and not num_directions > 0:
-        raise ValueError(f"num_directions must be positive, got {num_directions!r}")
+    if num_directions is not None and not (isinstance(num_directions, int) and num_directions > 0):
+        raise ValueError(f"num_directions must be a positive integer, got {num_directions!r}")
     if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
     check_image_shape(image_shape)
