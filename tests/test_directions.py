@@ -292,13 +292,13 @@ ESTIMATOR = nc.SmoothedGradient(4)
 @pytest.mark.parametrize("num_networks", [192, 200])
 @pytest.mark.parametrize("call", [2, 3, 4])
 def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
-    path = tmp_path / "state.ckpt"
+    path, handler = tmp_path / "state.ckpt", signal.getsignal(signal.SIGINT)
     with pytest.raises(
         KeyboardInterrupt, match=re.escape(f"stopped after {64 * (call - 1)} of {num_networks} networks")
     ) as caught:
         compute(num_networks=num_networks, estimator=Interrupted(ESTIMATOR, call), checkpoint=path)
     assert f"checkpoint={str(path)!r}" in str(caught.value)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
     resumed = compute(num_networks=num_networks, checkpoint=path)
     assert same(resumed, compute(num_networks=num_networks))
 
@@ -557,7 +557,8 @@ def seeded() -> nn.Module:
         (convnet, {"num_networks": 0}, ValueError, "num_networks must be a positive integer, got 0"),
         (convnet, {"num_networks": -5}, ValueError, "num_networks must be a positive integer, got -5"),
         (convnet, {"num_networks": 1e3}, ValueError, "num_networks must be a positive integer, got 1000.0"),
-        (convnet, {"num_directions": 0}, ValueError, "num_directions must be positive, got 0"),
+        (convnet, {"num_directions": 0}, ValueError, "num_directions must be a positive integer, got 0"),
+        (convnet, {"num_directions": 2.5}, ValueError, "num_directions must be a positive integer, got 2.5"),
         (convnet, {"batch_size": -1}, ValueError, "batch_size must be a positive integer, got -1"),
         (convnet, {"symmetries": ("rotate",)}, ValueError, r"unknown symmetries \['rotate'\]"),
         (wide, {"image_shape": (1, 5, 8), "symmetries": ("transpose",)},

@@ -1,4 +1,5 @@
 import copy
+import itertools
 import random
 
 import numpy as np
@@ -199,6 +200,12 @@ def test_a_draw_is_fixed_by_seed_and_block(factory):
         assert not torch.equal(a[name], first.draw(3)[name])
         assert not torch.equal(a[name], other.draw(2)[name])
         assert all(not torch.equal(a[name][0], row) for row in a[name][1:])
+
+
+def test_weights_inputs_and_probes_of_a_block_are_independent():
+    streams = [SHARED.randn(3, stream, 50) for stream in range(3)] + [SHARED.randn(4, 1, 50)]
+    for first, second in itertools.combinations(streams, 2):
+        assert_mean((first * second).flatten(), 0.0)
 
 
 @given(seed=st.integers(0, 2**63), block=st.integers(0, 2**40))
