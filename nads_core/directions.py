@@ -405,7 +405,7 @@ def _accumulate(
     progress: bool,
 ) -> None:
     """Add the networks that the checkpoint does not hold yet."""
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     batch_size = batch_size or _fitting_batch(ensemble)
     done = state.blocks_done * ensemble.block_size

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nads_core.seeds import seed_sequence
+
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
@@ -29,11 +31,6 @@ _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.erfinv_.default,
 }  # fmt: skip
 _VIEWS = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
-
-
-def seed_sequence(seed: int, *path: int) -> int:
-    """Return a 63-bit seed that depends on all of ``(seed, *path)`` and collides with no other path in practice."""
-    return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def check_image_shape(image_shape: tuple[int, int, int]) -> None:

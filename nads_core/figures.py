@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
@@ -76,7 +75,9 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
         indices: which directions.
     """
     count = len(indices)
-    figure, axes = _subplots(len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count)
+    figure, axes = _subplots(
+        len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
+    )
     for column, index in enumerate(indices):
         axes[0, column].set_title(f"NAD {index}")
         axes[0, count + 1 + column].set_title(f"spectrum {index}")
@@ -156,6 +157,7 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
 
     Args:
         energies: label -> (n,), in published order.
+        ylabel: of the vertical axis.
     """
     figure, ((axis,),) = _subplots(height=3.0)
     for (label, values), colour in zip(energies.items(), COLOURS, strict=False):
@@ -168,7 +170,9 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
 
 
 @_styled
-def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], amplify: float = 10.0) -> Figure:
+def plot_poisoned(
+    images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], amplify: float = 10.0
+) -> Figure:
     """Draw clean photos, their poisoned versions, and what was changed, amplified around grey.
 
     Args:
@@ -214,9 +218,18 @@ def plot_accuracy_by_index(
     if baseline is not None:
         axis.axhline(100 * baseline, color=COLOURS[2], linestyle="--", label="trained on clean images")
     if published is not None:
-        axis.plot(place(published[0]), 100 * np.asarray(published[1]), "s:", color="0.55", markersize=3, label="paper, ResNet-18")
+        axis.plot(
+            place(published[0]),
+            100 * np.asarray(published[1]),
+            "s:",
+            color="0.55",
+            markersize=3,
+            label="paper, ResNet-18",
+        )
     low, high = (100 * np.abs(np.asarray(intervals).T - np.asarray(accuracies))).tolist()
-    axis.errorbar(place(indices), 100 * np.asarray(accuracies), (low, high), fmt="o-", color=COLOURS[0], capsize=3, label="ours")
+    axis.errorbar(
+        place(indices), 100 * np.asarray(accuracies), (low, high), fmt="o-", color=COLOURS[0], capsize=3, label="ours"
+    )
     axis.axhline(10, color="0.4", linestyle=":", linewidth=1, label="chance")
     axis.set(xscale="log", xlabel="NAD index of the carrier", ylabel="accuracy on clean images (%)", ylim=(0, 100))
     axis.set_xticks(place(indices), [str(index) for index in indices])

@@ -93,8 +93,8 @@ def load_images(
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
         raise DatasetNotFoundError(
-            f"{error}. Ways out: set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and test/ "
-            "with a folder of images for each class; allow the download; or use dataset='generated'."
+            f"{error}. Ways out: set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
+            "test/ with a folder of images for each class; allow the download; or use dataset='generated'."
         ) from error
 
 
@@ -125,7 +125,7 @@ def _official(folder: Path, train: bool, num_images: int | None, seed: int, down
 
 def _from_folder(folder: Path, train: bool, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
     from torchvision.datasets import ImageFolder
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     part = folder / ("train" if train else "test")
     try:
@@ -180,6 +180,8 @@ def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple
         ValueError: if there is not one mean and deviation for each channel.
     """
     if not images.shape[1] == len(mean) == len(std):
-        raise ValueError(f"images have {images.shape[1]} channels, but there are {len(mean)} means and {len(std)} deviations")
+        raise ValueError(
+            f"images have {images.shape[1]} channels, but there are {len(mean)} means and {len(std)} deviations"
+        )
     shape = (1, -1, 1, 1)
     return (images - images.new_tensor(mean).view(shape)) / images.new_tensor(std).view(shape)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.ensembles import seed_sequence
+from nads_core.seeds import seed_sequence
 
 
 def unit_direction(direction: Tensor | np.ndarray) -> Tensor:

@@ -12,7 +12,8 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional as F
 
 from nads_core.architectures import Architecture
-from nads_core.ensembles import Ensemble, seed_sequence
+from nads_core.ensembles import Ensemble
+from nads_core.seeds import seed_sequence
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 
@@ -95,7 +96,7 @@ def _batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
 
 
 def _progress(steps: Iterator[Tensor], total: int, label: str, show: bool) -> Iterator[Tensor]:
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
     return tqdm(steps, total=total, desc=label, unit="step", disable=not show, mininterval=0.5, leave=False)
 
@@ -207,7 +208,9 @@ def train_networks(
         ValueError: if there is no dataset, if their sizes differ, or a loss became NaN.
     """
     if not datasets or (test_datasets is not None and len(test_datasets) != len(datasets)):
-        raise ValueError(f"got {len(datasets)} training and {len(test_datasets or [])} test sets: give one of each a network")
+        raise ValueError(
+            f"got {len(datasets)} training and {len(test_datasets or [])} test sets: give one of each a network"
+        )
     for data in (*datasets, *(test_datasets or ())):
         _check(data, "every dataset")
     if len({data[0].shape for data in datasets}) > 1:

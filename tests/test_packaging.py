@@ -15,8 +15,8 @@ PACKAGE = ROOT / "nads_core"
 HEAVY = {"matplotlib", "ipywidgets", "torchvision"}
 
 # From the ground up: a module imports only from those before it.
-FLOORS = """architectures fourier separable images ensembles input_gradients covariance directions training poisoning
-            figures __init__ __main__""".split()
+FLOORS = """seeds architectures fourier separable images ensembles input_gradients covariance directions training
+            poisoning figures __init__ __main__""".split()
 
 
 def imported(node):

@@ -44,7 +44,9 @@ def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates():
     flipped = nc.flip(images, nads)
     torch.testing.assert_close(flipped.flatten(2).norm(dim=2), images.flatten(2).norm(dim=2))
     torch.testing.assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
-    torch.testing.assert_close(flipped.flatten(2) @ nads.basis, (images.flatten(2) @ nads.basis).flip(-1), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        flipped.flatten(2) @ nads.basis, (images.flatten(2) @ nads.basis).flip(-1), atol=1e-5, rtol=0
+    )
 
 
 def test_flip_completes_a_basis_that_lacks_a_direction():

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.ensembles import Ensemble, seed_sequence
+from nads_core.ensembles import Ensemble
+from nads_core.seeds import seed_sequence
 
 SHAPE = (1, 8, 8)
 
