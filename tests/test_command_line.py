@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -104,6 +105,8 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
     expected = {"architecture": "small", "num_networks": 10, "debiasing": "none", "estimator": repr(estimator)}
     assert expected.items() <= provenance.items()
     assert (folder / "state.ckpt").exists()
+    with np.load("x.npz") as file:
+        assert file["directions"].dtype == np.int16
 
 
 @pytest.mark.parametrize(

@@ -611,6 +611,8 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     nads.save(tmp_path / "small.npz", quantized=True)
     loaded = nc.NADs.load(tmp_path / "small.npz")
     assert_orthonormal(loaded.directions, 1e-6)
+    steps = (loaded.directions - nads.directions) / nads.directions.abs().amax((1, 2, 3), keepdim=True) * (2**15 - 1)
+    assert_mean(steps.flatten(), 0.0)  # rounded to the nearest, not down
     for k in (1, 10, 50, 500):
         assert loaded.overlap(nads, k) > 1 - 1e-6
     assert (tmp_path / "small.npz").stat().st_size < 0.6 * (tmp_path / "whole.npz").stat().st_size
