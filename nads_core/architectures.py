@@ -37,7 +37,7 @@ class Architecture:
 
     name: str
     module: Callable[..., nn.Module]
-    options: dict = field(default_factory=dict)
+    options: dict = field(default_factory=dict, hash=False)
     symmetries: tuple[str, ...] = ()
     flip_multiple: int = 1
 

@@ -95,7 +95,8 @@ class DenseMoments:
 class GramMoments:
     """Second moments kept as vectors: 2 a network, for inputs with more pixels than that.
 
-    Memory is 2 N D numbers. Contributions are first averaged into two halves, so that W is known from their difference.
+    Memory is 2 N D numbers. The contributions of a network are averaged into two halves (an odd one is left out), whose
+    difference tells W.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
@@ -110,13 +111,13 @@ class GramMoments:
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D)."""
-        half = contributions.shape[1] // 2
-        if half:
-            first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)
-            contributions = torch.stack([first, second], dim=1)
-        means, spreads = _split(contributions.to(self.device))
-        self._means.append(means)
-        self._spreads.append(spreads)
+        contributions, half = contributions.to(self.device), contributions.shape[1] // 2
+        if half == 0:
+            self._means.append(contributions[:, 0])
+            return
+        first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)
+        self._means.append((first + second) / 2)
+        self._spreads.append((first - second) / 2)
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
@@ -138,7 +139,8 @@ class GramMoments:
         """Return vectors (N, D) and (R, D) with M = means^T means / N and W = spreads^T spreads / N."""
         if not self._means:
             raise ValueError("no network has been added yet")
-        return torch.cat(self._means), torch.cat(self._spreads)
+        means = torch.cat(self._means)
+        return means, torch.cat(self._spreads) if self._spreads else means[:0]
 
 
 def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -39,7 +40,7 @@ _CHECKPOINT_SECONDS = 60.0
 _CHECKED_NETWORKS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NADs:
     """Neural anisotropy directions of one architecture, most preferred first.
 
@@ -144,7 +145,13 @@ class NADs:
             FileNotFoundError: if there is no such file.
             ValueError: if it holds no NADs.
         """
-        with np.load(path) as file:
+        try:
+            file = np.load(path)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} holds no NADs: {error}") from error
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
+        with file:
             missing = {"directions", "eigenvalues", "provenance"} - set(file.files)
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
@@ -206,9 +213,10 @@ def compute_nads(
         image_shape: (C, H, W) of the input.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
             as are known to have a positive eigenvalue.
-        debiasing: "shrink", "subtract" or "none", see `covariance.debias`.
+        debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
+            means "subtract".
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
-            by default those that the architecture declares, none for a factory.
+            by default those that the architecture declares, none for a factory or for more than 8,192 pixels.
         output: which output of the network is f(x).
         seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: by default a GPU if there is one.
@@ -240,8 +248,18 @@ def compute_nads(
     if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
     check_image_shape(image_shape)
+    dimension = math.prod(image_shape)
+    dense = dimension <= _DENSE_LIMIT
+    if num_directions is not None and num_directions > dimension:
+        raise ValueError(
+            f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
+        )
     check_debiasing(debiasing)
     check_symmetries(image_shape, symmetries or ())
+    if symmetries and not dense:
+        raise ValueError(
+            f"symmetries are averaged over only up to {_DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
+        )
     estimator = estimator or SmoothedGradient()
     factory, name = architecture, getattr(architecture, "__qualname__", type(architecture).__name__)
     if isinstance(architecture, Architecture):
@@ -251,8 +269,6 @@ def compute_nads(
         name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
         symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output)
-    dimension = math.prod(image_shape)
-    dense = dimension <= _DENSE_LIMIT
     moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
 
@@ -267,6 +283,8 @@ def compute_nads(
     symmetries = symmetries or ()
     if dense:
         seen, noise = moments.moments()
+        if not noise.any():
+            debiasing = "none"  # one contribution a network: there is no noise to tell apart
         matrix = debias(
             symmetrize(seen, image_shape, symmetries), symmetrize(noise, image_shape, symmetries), debiasing
         )
@@ -275,10 +293,9 @@ def compute_nads(
             eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
     else:
         means, spreads = moments.rows()
-        if debiasing == "none":
-            spreads = spreads[:0]
+        debiasing, symmetries = "none" if debiasing == "none" or not len(spreads) else "subtract", ()
+        spreads = spreads if debiasing == "subtract" else spreads[:0]
         eigenvalues, directions = gram_eigenpairs(means, spreads, num_directions or dimension)
-        debiasing, symmetries = "none" if debiasing == "none" else "subtract", ()
     directions = _with_signs(directions).reshape(-1, *image_shape)
     provenance = description | {
         "num_networks": num_networks, "debiasing": debiasing, "symmetries": list(symmetries),
@@ -458,6 +475,7 @@ class _DeferredInterrupt:
         if self.received:  # a second Ctrl-C does not wait
             raise KeyboardInterrupt
         self.received = True
+        print("\nstopping after this batch ...", file=sys.stderr)
 
     def __exit__(self, *exception) -> None:
         if self._deferring:

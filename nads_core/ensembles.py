@@ -8,6 +8,7 @@ repeats the factory's own network bit for bit; otherwise the factory is called o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,15 @@ _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default,
     torch.ops.aten.erfinv_.default,
 }  # fmt: skip
-_VIEWS = {torch.ops.aten.detach.default, torch.ops.aten.alias.default}
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Draw from torch's global generators as if freshly seeded, and put them back as they were."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield
 
 
 def check_image_shape(image_shape: tuple[int, int, int]) -> None:
@@ -70,8 +79,7 @@ class _Recorder(TorchDispatchMode):
 
 def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, list[_Step] | None]:
     """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
-    with torch.random.fork_rng(devices=[]), _Recorder() as recorder:
-        torch.manual_seed(seed)
+    with _seeded(seed), _Recorder() as recorder:
         module = factory()
     if not isinstance(module, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
@@ -139,6 +147,8 @@ class Ensemble:
                 "pass `lambda: MyNet()` rather than a network"
             )
         check_image_shape(image_shape)
+        if not (isinstance(seed, int) and seed >= 0):
+            raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
         self.image_shape = tuple(image_shape)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.dtype, self.seed, self.output = dtype, seed, output
@@ -195,8 +205,7 @@ class Ensemble:
         return all(name in drawn and torch.equal(drawn[name], expected[name]) for name in self._varying)
 
     def _call_factory(self, seed: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with _seeded(seed):
             return self._factory()
 
     def _check_output(self) -> None:
@@ -244,8 +253,7 @@ class Ensemble:
         return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
 
     def _draw_factory(self, block: int, count: int) -> State:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_sequence(self.seed, block, 0))
+        with _seeded(seed_sequence(self.seed, block, 0)):
             networks = [_state(self._factory()) for _ in range(count)]
         return {
             name: self._converted(torch.stack([network[name].detach() for network in networks]))
