@@ -775,3 +775,27 @@ def test_shipped_names():
     with pytest.raises(ValueError, match=r"no precomputed NADs for 'alexnet': choose from \[.*\], or compute them"):
         nc.load_nads("alexnet")
     assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
+
+
+# --- clear errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed must be a non-negative integer, got -1"),
+        ({"seed": 1.5}, "seed must be a non-negative integer, got 1.5"),
+        ({"num_directions": D + 1}, f"more than the {D} that"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        compute(**options)
+
+
+def test_files_that_hold_no_nads_are_refused(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    (tmp_path / "text.npz").write_text("not a zip file")
+    for name in ("array.npy", "text.npz"):
+        with pytest.raises(ValueError, match="holds (one array, )?no NADs"):
+            nc.NADs.load(tmp_path / name)
