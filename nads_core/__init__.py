@@ -36,3 +36,6 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult",
     "accuracy", "accuracy_interval", "train_network", "train_networks",
 ]  # fmt: skip
+
+# The theory, and its checks
+from nads_core import checks, deep_linear, errata, pooling, readout  # noqa: E402, F401
