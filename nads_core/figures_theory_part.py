@@ -33,22 +33,22 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
 
 
 @_styled
-def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], stride: int) -> Figure:
+def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offsets: Mapping[str, float]) -> Figure:
     """Draw each signal with the samples that its pooling keeps, one panel a signal.
 
     Args:
         signals: title -> (D,).
-        pooled: title -> (D / S,), drawn at the centre of each window.
-        stride: S.
+        pooled: title -> (D / S,).
+        offsets: title -> where in its window an output is drawn, in samples.
     """
     figure, axes = _subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color="0.65", linewidth=1, label="signal")
-        centres = np.arange(len(pooled[title])) * stride + (stride - 1) / 2
+        centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
         axis.plot(centres, np.asarray(pooled[title]), "o-", color=COLOURS[0], markersize=4, linewidth=1.2, label="after pooling")
         axis.set_title(title)
         axis.set_ylabel("value")
-    axes[0, 0].legend(loc="upper right", ncols=2)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     axes[-1, 0].set_xlabel("sample")
     return figure
 
@@ -62,7 +62,7 @@ def plot_curves(
     points: Mapping[str, tuple[Curve, Curve, Curve]] | None = None,
     dashed: Mapping[str, Mapping[str, Curve]] | None = None,
     yscale: str = "linear",
-    xlabel: str = "frequency ℓ (periods over the signal)",
+    xlabel: str = "frequency ℓ",
     ylim: tuple[float, float] | None = None,
 ) -> Figure:
     """Draw curves over the frequency, one panel a title; dashed ones and measured points may lie over them.
@@ -255,7 +255,7 @@ def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_s
 def plot_histogram(z: Tensor) -> Figure:
     """Draw a histogram of z values over the standard normal density."""
     figure, ((axis,),) = _subplots(1, 1, 2.6)
-    axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 51), density=True, color=COLOURS[0], alpha=0.6, label="entries")
+    axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
     grid = np.linspace(-5, 5, 201)
     axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color="black", linewidth=1, label="standard normal")
     axis.set(xlabel="z", ylabel="density")
