@@ -1,4 +1,4 @@
-"""Every numbered statement of the paper against a simulation: what the chapters show, the errata page lists, the tests run.
+"""Every numbered statement of the paper against a simulation; chapters, the errata page and the tests share them.
 
 A check compares a simulated number with a formula, in units of the standard error of the simulation. Equalities pass
 when |z| < 4; inequalities when the simulated side does not exceed the other by 4 standard errors. A check function
@@ -121,13 +121,17 @@ def check_eq1_indivisible(num_samples: int = 1, *, seed: int = 0, factor: float 
         spectrum = torch.fft.fft(x, norm="ortho")
         times, t = torch.arange(kept, dtype=torch.float64), kept - 1
         frequencies = torch.arange(size, dtype=torch.float64)[:, None]
-        kernel = torch.exp(2j * math.pi * times * (frequencies * stride / size - t / kept)).sum(-1) / math.sqrt(kept * size)
+        kernel = torch.exp(2j * math.pi * times * (frequencies * stride / size - t / kept)).sum(-1) / math.sqrt(
+            kept * size
+        )
         leaking = (spectrum @ kernel.to(spectrum.dtype)).real.mean()
         printed = spectrum[:, (kept * torch.arange(stride) + t) % size].sum(-1).real.mean() / math.sqrt(stride)
         simulated = torch.fft.fft(x[:, ::stride], norm="ortho")[:, t].real.mean()
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"
-        checks.append(Check("eq1-indivisible", setting, float(simulated), rounding, factor * float(leaking), float(printed)))
+        checks.append(
+            Check("eq1-indivisible", setting, float(simulated), rounding, factor * float(leaking), float(printed))
+        )
     return checks
 
 
@@ -148,7 +152,9 @@ def simulate_bayes_accuracy(
     noise -= (noise @ direction)[:, None] * direction
     pooled = (margin * labels[:, None] * direction + noise) @ layer.T
     mean = layer @ direction
-    rule = torch.linalg.pinv(layer @ layer.T, hermitian=True, rtol=1e-12) @ mean  # same ray as Sigma^+ mean, never singular
+    rule = (
+        torch.linalg.pinv(layer @ layer.T, hermitian=True, rtol=1e-12) @ mean
+    )  # same ray as Sigma^+ mean, never singular
     scores = pooled @ rule
     scale = noise_std * float(layer.norm()) * float(rule.norm())
     scores = torch.where(scores.abs() <= 1e-12 * max(scale, 1e-300), 0.0, scores)  # nothing left: a coin decides
@@ -171,13 +177,10 @@ def check_theorem1(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> l
             simulated, error = simulate_bayes_accuracy(
                 pooling.direction(frequency, size), layer, margin, noise_std, num_samples, generator=generator
             )
-            checks.append(
-                Check(
-                    "theorem1", f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}", simulated, error,
-                    float(pooling.bayes_accuracy(frequency, impulse, stride, factor * margin, noise_std)),
-                    float(pooling.bayes_accuracy_printed(frequency, impulse, stride, margin, noise_std)),
-                )
-            )  # fmt: skip
+            setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
+            ours = pooling.bayes_accuracy(frequency, impulse, stride, factor * margin, noise_std)
+            printed = pooling.bayes_accuracy_printed(frequency, impulse, stride, margin, noise_std)
+            checks.append(Check("theorem1", setting, simulated, error, float(ours), float(printed)))
     return checks
 
 
@@ -186,7 +189,9 @@ def check_theorem1_folded(num_samples: int, *, seed: int = 0, factor: float = 1.
     generator = torch.Generator().manual_seed(seed)
     checks, size = [], 24
     phases = (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
-    for (stride, frequency), name, phase in itertools.product(((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases):
+    for (stride, frequency), name, phase in itertools.product(
+        ((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases
+    ):
         impulse = pooling.prefilter(name, size, stride)
         simulated, error = simulate_bayes_accuracy(
             pooling.direction(frequency, size, phase), pooling.pooling_matrix(impulse, stride), 1.0, 1.0, num_samples,
@@ -252,7 +257,8 @@ def sample_hessians(
     of one mean; `torch.func.vmap` then runs over the batches.
 
     Returns:
-        (num_batches, D + M, D + M), phi first, or for block="phi" (num_batches, D, D). The spread over the batches gives the standard error of their mean.
+        (num_batches, D + M, D + M), phi first, or for block="phi" (num_batches, D, D). The spread
+        over the batches gives the standard error of their mean.
     """
     size, outputs, count = len(response), len(response) // stride, max(1, num_samples // num_batches)
 
@@ -339,11 +345,12 @@ def check_zeta(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[
         response = _model(name, size, stride)
         peak, state = int(response.argmax()), generator.get_state()
 
-        def curvatures(margin: float, generator=generator, state=state, args=(frequency, response, stride)) -> Tensor:
+        curvatures = []
+        for strength in (margin, 0.0):
             generator.set_state(state)  # the same noise with and without the signal
-            return sample_hessians(*args, margin, noise_std, 1.0, 1.0, num_samples, generator=generator, block="phi")
-
-        with_signal, noise = curvatures(margin), curvatures(0.0)
+            args = (frequency, response, stride, strength, noise_std, 1.0, 1.0, num_samples)
+            curvatures.append(sample_hessians(*args, block="phi", generator=generator))
+        with_signal, noise = curvatures
         added, top = with_signal[:, frequency, frequency] - noise[:, frequency, frequency], noise[:, peak, peak]
         ratio = added.mean() / top.mean()
         _, error = mean_and_error((added - ratio * top) / top.mean())  # of a ratio, to first order

@@ -1,11 +1,11 @@
-"""The deep linear model of section 2.2: its curvature (Lemma 1, zeta), its gradients (eqs. 4, 5), its training; Lemma 2.
+"""The deep linear model of section 2.2: its curvature (Lemma 1), its gradients (eqs. 4, 5), its training; and Lemma 2.
 
 The model mimics a network with one pooling layer in the spectral domain, with real coefficients throughout:
 
     f(x) = theta^T A (m * phi * x) = (1 / sqrt(S)) sum_i theta[i mod M] m[i] phi[i] x[i],
 
-where ``m`` (D,) is the response of the prefilter, ``phi`` (D,) stands for a stack of convolutions, ``theta`` (M,) for the
-last layer, and A = [I_M ... I_M] / sqrt(S) folds D = S M frequencies onto M outputs. The parameters are independent,
+where ``m`` (D,) is the response of the prefilter, ``phi`` (D,) stands for a stack of convolutions, ``theta`` (M,) for
+the last layer, and A = [I_M ... I_M] / sqrt(S) folds D = S M frequencies onto M outputs. The parameters are independent,
 theta ~ N(0, theta_std^2) and phi ~ N(0, phi_std^2); the data are x = eps y e_l + w with w ~ N(0, sigma^2 I), y = +-1.
 
 Every formula below carries the factor 1 / S that the two factors 1 / sqrt(S) of A produce. The paper prints Lemma 1 and
@@ -99,14 +99,14 @@ def expected_hessian_printed(
     *,
     theta_std: float = 1.0,
 ) -> Tensor:
-    """Return Lemma 1 as printed, without the factor 1 / S: 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2))."""
+    """Return Lemma 1 as printed, 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2)): without the factor 1 / S."""
     return stride * expected_hessian(frequency, response, stride, margin, noise_std, theta_std=theta_std)
 
 
 def zeta(frequency: int | Array, response: Array, margin: float = 1.0, noise_std: float = 3.0) -> Tensor:
-    """Return zeta(l) = eps^2 m[l]^2 / (sigma^2 max m^2): curvature of the signal over the largest curvature of the noise.
+    """Return the curvature of the signal over the largest of the noise, eps^2 m[l]^2 / (sigma^2 max m^2).
 
-    As printed below Lemma 1; the factor that the lemma misses cancels in the ratio.
+    Source: as printed below Lemma 1; the factor that the lemma misses cancels in the ratio.
     """
     response = _response(response, 1)
     frequency = _frequencies(frequency, len(response))
@@ -151,7 +151,7 @@ class Descent:
 
     Args:
         losses: (F, runs, steps + 1), expected loss before every step.
-        iterations: (F, runs), steps until the loss had fallen by 90 % of what is possible; ``steps + 1`` if it never did.
+        iterations: (F, runs), steps until the loss had fallen by 90 % of what is possible; ``steps + 1`` if never.
         optimum: the smallest possible expected loss.
     """
 
@@ -316,14 +316,18 @@ def _response(response: Array, stride: int) -> Tensor:
             "for a prefilter h take the magnitude, pooling.frequency_response(h).abs()"
         )
     if not (isinstance(stride, int) and stride >= 1) or len(response) % stride:
-        raise ValueError(f"stride {stride!r} does not divide the {len(response)} entries of the response: use a divisor")
+        raise ValueError(
+            f"stride {stride!r} does not divide the {len(response)} entries of the response: use a divisor"
+        )
     return response.double()
 
 
 def _frequencies(frequency: int | Array, size: int) -> Tensor:
     frequency = torch.as_tensor(frequency)
     if frequency.is_floating_point() or frequency.dtype == torch.bool:
-        raise TypeError(f"frequencies index the {size} spectral coefficients and must be integers, got {frequency.dtype}")
+        raise TypeError(
+            f"frequencies index the {size} spectral coefficients and must be integers, got {frequency.dtype}"
+        )
     if frequency.numel() and not (0 <= int(frequency.min()) and int(frequency.max()) < size):
         raise ValueError(f"frequencies must lie in [0, {size}), got {int(frequency.min())} to {int(frequency.max())}")
     return frequency.long()

@@ -1,7 +1,7 @@
 """The numbered statements of the paper, what our checks say of each, and how the chapters hand that to the errata page.
 
-A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes what was published, so its verdicts
-cannot differ from what the chapters show.
+A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes what was published, so its
+verdicts cannot differ from what the chapters show.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _theorem1_folded() -> str:
     impulse = pooling.prefilter("identity", 4, 2)
     ours = float(pooling.bayes_accuracy(1, impulse, 2, 1.0, 1.0))
     printed = float(pooling.bayes_accuracy_printed(1, impulse, 2, 1.0, 1.0))
-    return f"D = 4, S = 2, no filter, the sine (0, 1, 0, −1)/√2, ε = σ = 1: the kept pixels are 0, so {ours:.3f}; printed {printed:.3f}"
+    example = "D = 4, S = 2, no filter, the sine (0, 1, 0, −1)/√2, ε = σ = 1: the kept pixels are 0"
+    return f"{example}, so {ours:.3f}; printed {printed:.3f}"
 
 
 def _theorem1_complex() -> str:
@@ -118,13 +119,15 @@ def _theorem1_complex() -> str:
 def _lemma1() -> str:
     ours = float(deep_linear.expected_hessian(0, torch.ones(2), 2, 1.0, 1.0)[0, 0])
     printed = float(deep_linear.expected_hessian_printed(0, torch.ones(2), 2, 1.0, 1.0)[0, 0])
-    return f"D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1: entry [0, 0] is {ours:g}; printed {printed:g}"
+    example = "D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1"
+    return f"{example}: entry [0, 0] is {ours:g}; printed {printed:g}"
 
 
 def _eq4() -> str:
     ours = float(deep_linear.gradient_covariance(torch.ones(2), 2)[0, 0])
     printed = float(deep_linear.gradient_covariance_printed(torch.ones(2))[0, 0])
-    return f"D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2, entry [0, 0] is {ours:g}; printed {printed:g}"
+    example = "D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2"
+    return f"{example}, entry [0, 0] is {ours:g}; printed {printed:g}"
 
 
 def _eq5() -> str:
@@ -138,7 +141,8 @@ def _lemma2() -> str:
     rates = torch.ones(2, dtype=torch.float64)
     norms = deep_linear.dipole_gradient_norms(lambda t: t.square() / 4, slopes, rates)
     printed = float(deep_linear.lemma2_bound_printed(slopes, rates, 0.5, 0.0))
-    return f"f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0): the left side is {float(norms.mean()):g}, the printed bound {printed:g}"
+    example = "f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0)"
+    return f"{example}: the left side is {float(norms.mean()):g}, the printed bound {printed:g}"
 
 
 def _lemma2_dipole() -> str:

@@ -45,7 +45,15 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color="0.65", linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
-        axis.plot(centres, np.asarray(pooled[title]), "o-", color=COLOURS[0], markersize=4, linewidth=1.2, label="after pooling")
+        axis.plot(
+            centres,
+            np.asarray(pooled[title]),
+            "o-",
+            color=COLOURS[0],
+            markersize=4,
+            linewidth=1.2,
+            label="after pooling",
+        )
         axis.set_title(title)
         axis.set_ylabel("value")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
@@ -85,7 +93,16 @@ def plot_curves(
             axis.plot(frequencies, np.asarray(values), style, color=COLOURS[index], label=label, linewidth=1.5)
         if points and title in points:
             where, values, errors = points[title]
-            axis.errorbar(where, values, 2 * np.asarray(errors), fmt="o", color="black", markersize=3, linewidth=1, label="simulated")
+            axis.errorbar(
+                where,
+                values,
+                2 * np.asarray(errors),
+                fmt="o",
+                color="black",
+                markersize=3,
+                linewidth=1,
+                label="simulated",
+            )
         axis.set(title=title, xlabel=xlabel, yscale=yscale)
         axis.grid(alpha=0.3)
         if ylim:
@@ -96,7 +113,9 @@ def plot_curves(
 
 
 @_styled
-def plot_readouts(frequencies: Curve, theory: Curve, measured: Mapping[str, tuple[Curve, Curve]], exact: Mapping[str, Curve]) -> Figure:
+def plot_readouts(
+    frequencies: Curve, theory: Curve, measured: Mapping[str, tuple[Curve, Curve]], exact: Mapping[str, Curve]
+) -> Figure:
     """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for strided convolutions.
 
     Args:
@@ -108,7 +127,9 @@ def plot_readouts(frequencies: Curve, theory: Curve, measured: Mapping[str, tupl
     figure, ((left, right),) = _subplots(1, 2, 3.0, sharey=True)
     left.plot(frequencies, theory, color="black", linewidth=1, label="average pooling, formula")
     for (label, (values, errors)), colour in zip(measured.items(), COLOURS, strict=False):
-        left.errorbar(frequencies, values, 2 * np.asarray(errors), fmt="o", color=colour, markersize=3, linewidth=1, label=label)
+        left.errorbar(
+            frequencies, values, 2 * np.asarray(errors), fmt="o", color=colour, markersize=3, linewidth=1, label=label
+        )
     for (label, values), colour in zip(exact.items(), COLOURS, strict=False):
         right.plot(frequencies, values, color=colour, label=label)
     left.set(title="pooling, measured", ylabel="share q that can be read out", ylim=(-0.04, 1.08))
@@ -154,7 +175,11 @@ def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] 
     for colour, marker, label in ((COLOURS[0], "o", labels[0]), (COLOURS[1], "x", labels[1])):
         axis.plot([], [], marker, color=colour, label=label)
     axis.axvline(LIMIT, color="black", linewidth=1, linestyle=":", label="limit: 4 standard errors")
-    axis.set(xscale="log", xlim=(0.8e-2, 1.3e3), xlabel="|z|: standard errors between simulation and formula (clipped to 0.01 … 1,000)")
+    axis.set(
+        xscale="log",
+        xlim=(0.8e-2, 1.3e3),
+        xlabel="|z|: standard errors between simulation and formula (clipped to 0.01 … 1,000)",
+    )
     axis.set_yticks(range(len(results)), list(results))
     axis.invert_yaxis()
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
@@ -191,7 +216,9 @@ def plot_learning_curves(
 
 
 @_styled
-def plot_matrices(matrices: Mapping[str, Tensor], *, signed: Sequence[str] = (), xlabel: str = "entry", ylabel: str = "entry") -> Figure:
+def plot_matrices(
+    matrices: Mapping[str, Tensor], *, signed: Sequence[str] = (), xlabel: str = "entry", ylabel: str = "entry"
+) -> Figure:
     """Draw matrices side by side: those in ``signed`` as z values on a diverging map, the others on one common scale.
 
     Args:
@@ -218,7 +245,9 @@ def plot_matrices(matrices: Mapping[str, Tensor], *, signed: Sequence[str] = (),
 
 
 @_styled
-def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int, losses: Mapping[str, Curve]) -> Figure:
+def plot_convergence(
+    frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int, losses: Mapping[str, Curve]
+) -> Figure:
     """Draw ζ and the steps to convergence over the frequency (Fig. 4b), and loss curves of some frequencies.
 
     Args:
@@ -233,14 +262,23 @@ def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_s
     low, high = iterations.double().quantile(0.1, 1), iterations.double().quantile(0.9, 1)
     done = median <= num_steps
     left.fill_between(frequencies, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    left.plot(np.asarray(frequencies)[done], median[done], "o-", color=COLOURS[0], markersize=3, label="steps (median, 80 % of starts)")
+    left.plot(
+        np.asarray(frequencies)[done],
+        median[done],
+        "o-",
+        color=COLOURS[0],
+        markersize=3,
+        label="steps (median, 80 % of starts)",
+    )
     left.plot(np.asarray(frequencies)[~done], median[~done], "x", color=COLOURS[1], label="not within the budget")
     left.set(yscale="log", xlabel="frequency ℓ", ylabel="steps to convergence", title="speed of descent")
     other = left.twinx()
     other.plot(frequencies, np.maximum(np.asarray(zetas), 1e-4), "--", color=COLOURS[2], label="ζ(ℓ)")
     other.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None))
     other.spines["right"].set_visible(True)
-    handles = [sum(pair, []) for pair in zip(left.get_legend_handles_labels(), other.get_legend_handles_labels(), strict=True)]
+    handles = [
+        sum(pair, []) for pair in zip(left.get_legend_handles_labels(), other.get_legend_handles_labels(), strict=True)
+    ]
     figure.legend(*handles, loc="outside upper center", ncols=3)
     for index, (label, values) in enumerate(losses.items()):
         right.plot(np.asarray(values), color=COLOURS[index], label=label)
@@ -316,9 +354,13 @@ def plot_diagonals(panels: Mapping[str, Mapping[str, tuple[Curve, Curve | None]]
         for index, (label, (values, errors)) in enumerate(curves.items()):
             where = np.arange(len(values))
             if errors is None:
-                axis.step(where, values, where="mid", color=COLOURS[index], label=label, linestyle="--" if index == 2 else "-")
+                axis.step(
+                    where, values, where="mid", color=COLOURS[index], label=label, linestyle="--" if index == 2 else "-"
+                )
             else:
-                axis.errorbar(where, values, 2 * np.asarray(errors), fmt="o", color=COLOURS[index], markersize=3, label=label)
+                axis.errorbar(
+                    where, values, 2 * np.asarray(errors), fmt="o", color=COLOURS[index], markersize=3, label=label
+                )
         axis.set(title=title, xlabel="spectral coefficient", ylim=(0, None))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("diagonal entry")

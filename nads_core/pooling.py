@@ -61,12 +61,14 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
         ValueError: for an unknown name or a stride that does not divide the size.
 
     Example:
-        >>> prefilter("average", 8, 2)
-        tensor([0.5000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.5000], dtype=torch.float64)
+        >>> prefilter("average", 6, 2).tolist()
+        [0.5, 0.0, 0.0, 0.0, 0.0, 0.5]
     """
     kept = _num_outputs(size, stride)
     if name not in PREFILTERS:
-        raise ValueError(f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass any impulse response of shape (D,)")
+        raise ValueError(
+            f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass any impulse response of shape (D,)"
+        )
     if name == "lowpass":
         frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
         return torch.fft.ifft((frequencies.abs() <= kept / 2).double()).real
@@ -112,7 +114,7 @@ def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
     """Pool in the spectrum, eq. (1): z^[t] = (1 / sqrt(S)) sum_k m^[k M + t] x^[k M + t].
 
     Derivation: z[j] = (1 / sqrt(D)) sum_u m^[u] x^[u] exp(2 pi i u j S / D) and S / D = 1 / M, so all u = t + k M share
-    one oscillation; the unitary transform over the M outputs collects each class with weight M / sqrt(M D) = 1 / sqrt(S).
+    one oscillation; the unitary transform over the M outputs collects each class with M / sqrt(M D) = 1 / sqrt(S).
 
     Args:
         spectrum: (..., D), unitary transform of the signals: ``torch.fft.fft(x, norm="ortho")``.
@@ -172,7 +174,7 @@ def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4, *
 
 
 def gamma(frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None) -> Tensor:
-    """Return gamma(l) = sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments of `retained_energy`."""
+    """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for `retained_energy`."""
     kept, lost = _kept_and_lost(_frequencies(frequency).unsqueeze(-1), prefilter, stride, phase)
     return torch.where(kept > 0, kept / lost, 0.0).sqrt()
 
@@ -229,9 +231,9 @@ def bayes_accuracy_printed(
 def bayes_accuracy_complex(
     frequency: int | Array, prefilter: Array, stride: int = 4, margin: float = 1.0, noise_std: float = 3.0
 ) -> Tensor:
-    """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise with E |w^[t]|^2 = sigma^2.
+    """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
 
-    Only the half of the noise that is in phase with the signal can cause an error, and nothing ever folds onto its own
+    The noise has E |w^[t]|^2 = sigma^2 at every coefficient but l, where it has none. Only the half of the noise that is in phase with the signal can cause an error, and nothing ever folds onto its own
     mirror image: Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
     """
     own, others, _ = _alias_energies(_frequencies(frequency).unsqueeze(-1), prefilter, stride)
@@ -273,13 +275,15 @@ def gamma_2d(
     """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`."""
     pairs = _frequencies(frequency)
     if pairs.dim() < 1 or pairs.shape[-1] != 2:
-        raise ValueError(f"expected pairs (ky, kx) along the last dimension, got frequencies of shape {tuple(pairs.shape)}")
+        raise ValueError(
+            f"expected pairs (ky, kx) along the last dimension, got frequencies of shape {tuple(pairs.shape)}"
+        )
     kept, lost = _kept_and_lost(pairs, prefilter, stride, phase)
     return torch.where(kept > 0, kept / lost, 0.0).sqrt()
 
 
 def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, noise_std: float = 3.0) -> Tensor:
-    """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from the layer's row space.
+    """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from its row space.
 
     Args:
         layer: (M, D), of any rank.
@@ -295,7 +299,9 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(f"a layer of shape {tuple(layer.shape)} cannot act on a direction of shape {tuple(direction.shape)}")
+        raise ValueError(
+            f"a layer of shape {tuple(layer.shape)} cannot act on a direction of shape {tuple(direction.shape)}"
+        )
     norm = direction.norm(dim=-1)
     if (norm - 1).abs().max() > 1e-6:
         raise ValueError(f"direction has norm {float(norm.max()):.4g}, expected 1: divide it by its norm")
@@ -346,8 +352,8 @@ def _impulse_response(prefilter: Array) -> Tensor:
     impulse = torch.as_tensor(prefilter)
     if impulse.dim() != 1 or impulse.is_complex() or len(impulse) == 0:
         raise ValueError(
-            f"prefilter must be a real impulse response of shape (D,), got {impulse.dtype} of shape {tuple(impulse.shape)}: "
-            "make one with pooling.prefilter(name, size, stride)"
+            f"prefilter must be a real impulse response of shape (D,), got {impulse.dtype} of shape "
+            f"{tuple(impulse.shape)}: make one with pooling.prefilter(name, size, stride)"
         )
     if not impulse.isfinite().all():
         raise ValueError("prefilter contains NaN or infinite values")
@@ -359,7 +365,9 @@ def _num_outputs(size: int, stride: int) -> int:
         raise ValueError(f"size and stride must be positive integers, got size {size!r} and stride {stride!r}")
     if size % stride:
         divisors = [d for d in range(1, size + 1) if size % d == 0]
-        raise ValueError(f"stride {stride} does not divide the {size} samples: use one of {divisors}, or pad the signal")
+        raise ValueError(
+            f"stride {stride} does not divide the {size} samples: use one of {divisors}, or pad the signal"
+        )
     return size // stride
 
 

@@ -1,7 +1,7 @@
-"""What can be read from the output of a layer, measured: for layers that Theorem 1 does not cover, and for trained networks.
+"""What can be read from the output of a layer, measured: for any layer by regression, and for trained classifiers.
 
-`retained_energy` in `pooling` is the share of the variance of v^T x, for white noise x, that is a linear function of the
-layer's output. Here the same share is estimated by regression, for any layer, linear or not.
+`retained_energy` in `pooling` is the share of the variance of v^T x, for white noise x, that is a linear function of
+the layer's output. Here the same share is estimated by regression, for any layer, linear or not.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def measured_energy(
 
 
 def with_products(outputs: Tensor, reach: int = 3) -> Tensor:
-    """Append the products of neighbouring outputs, so that a linear readout becomes a quadratic one: (N, M) -> (N, M')."""
+    """Append products of neighbouring outputs, which turns a linear readout into a quadratic one: (N, M) -> (N, M')."""
     products = [outputs * outputs.roll(shift, -1) for shift in range(reach + 1)]
     return torch.cat([outputs, *products], -1)
 
@@ -173,7 +173,9 @@ def train_classifiers(
 
     def logits(x: Tensor) -> Tensor:
         x = (x / scale).float()
-        return torch.func.vmap(lambda p, b, one: torch.func.functional_call(models[0], (p, b), (one,)))(parameters, buffers, x)
+        return torch.func.vmap(lambda p, b, one: torch.func.functional_call(models[0], (p, b), (one,)))(
+            parameters, buffers, x
+        )
 
     optimizer = torch.optim.AdamW(parameters.values(), lr=learning_rate, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(seed)
@@ -181,7 +183,9 @@ def train_classifiers(
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - step / num_steps)
         picked = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)
-        loss = F.binary_cross_entropy_with_logits(logits(inputs[:, picked]), labels[:, picked].float(), reduction="none")
+        loss = F.binary_cross_entropy_with_logits(
+            logits(inputs[:, picked]), labels[:, picked].float(), reduction="none"
+        )
         optimizer.zero_grad()
         loss.mean(1).sum().backward()
         optimizer.step()

@@ -1,0 +1,110 @@
+"""The checks of the paper's statements: they pass, they can fail, and their verdicts reach the errata page."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from nads_core import checks, errata
+from nads_core.checks import LIMIT, Check
+
+ROOT = Path(__file__).resolve().parent.parent
+NUM_SAMPLES = 20_000
+KEYS = tuple(errata.STATEMENTS)
+# What holds as printed, and what does not: the verdicts of the errata page.
+AS_PRINTED = {"eq1", "zeta", "eq6"}
+BOUNDS = {"lemma2", "lemma2-dipole", "eq6", "eq6-dipole"}  # a bound that is too large is true as well
+CHANGED = {"theorem1", "theorem1-complex", "lemma1", "lemma2", "eq4", "eq5"}
+
+
+def run(key, **options):
+    return errata.STATEMENTS[key].check(1 if key.startswith("eq1") else NUM_SAMPLES, seed=0, **options)
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {key: run(key) for key in KEYS}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_ours_passes_in_at_least_twenty_settings(results, key):
+    assert len({check.setting for check in results[key]}) == len(results[key]) >= 20
+    assert all(check.statement == key for check in results[key])
+    assert all(math.isfinite(check.simulated) and check.standard_error >= 0 for check in results[key])
+    assert checks.passed(results[key]), f"largest |z| {checks.worst(results[key])}"
+
+
+FACTORS = [(key, factor) for key in KEYS for factor in ((0.9,) if key in BOUNDS else (0.9, 1.1))]
+
+
+@pytest.mark.parametrize("key, factor", FACTORS)
+def test_a_constant_off_by_ten_percent_fails(results, key, factor):
+    assert results[key][0].is_bound == (key in BOUNDS)
+    assert not checks.passed(run(key, factor=factor))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_verdicts(results, key):
+    verdict = errata.STATEMENTS[key].verdict(results[key])
+    expected = (
+        "holds as printed" if key in AS_PRINTED else "holds with a changed constant" if key in CHANGED else "fails"
+    )
+    assert verdict == ("not printed; our form is confirmed" if key == "lemma1-theta" else expected)
+    assert verdict in errata.summary(key, results[key])
+
+
+def test_every_statement_has_a_check_and_every_check_a_statement():
+    functions = {name for name in dir(checks) if name.startswith("check_")}
+    assert functions == {statement.check.__name__ for statement in errata.STATEMENTS.values()}
+
+
+@pytest.mark.parametrize("key", sorted(set(KEYS) - AS_PRINTED - {"lemma1-theta"}))
+def test_counterexamples_give_two_different_numbers(key):
+    text = errata.STATEMENTS[key].counterexample()
+    numbers = re.findall(r"-?\d+(?:\.\d+)?", text)
+    assert float(numbers[-1]) != float(numbers[-2]), text
+
+
+def test_z_of_equalities_and_bounds():
+    equal = Check("x", "", 1.2, 0.1, 1.0, 1.5)
+    assert (equal.z, equal.z_printed) == (pytest.approx(2), pytest.approx(-3))
+    bound = Check("x", "", 1.2, 0.1, 1.0, 1.5, is_bound=True)
+    assert (bound.z, bound.z_printed) == (pytest.approx(2), 0)
+    assert Check("x", "", 0.0, 0.0, 1.0, 0.0).z == -math.inf and Check("x", "", 0.0, 0.0, 1.0, 0.0).z_printed == 0
+    assert not checks.passed([Check("x", "", 1.0, 0.1, 1.0 - LIMIT / 10 - 0.01, 0.0)])
+
+
+def test_an_unsettled_check_says_so():
+    wrong = [Check("lemma1", "", 1.0, 0.01, 2.0, 3.0)]
+    assert "not settled" in errata.STATEMENTS["lemma1"].verdict(wrong)
+
+
+def test_table_has_a_row_a_check():
+    lines = checks.table([Check("x", "S = 2", 1.0, 0.1, 1.0, 2.0)]).splitlines()
+    assert len(lines) == 3 and "| S = 2 | 1 | 0.1 | 1 | 0 | 2 | −10 |" == lines[2]
+
+
+def test_errata_page_pastes_what_the_chapters_publish():
+    page = (ROOT / "book" / "errata.md").read_text("utf8")
+    pasted = re.findall(r"\{glue:\} ([\w-]+)-(verdict|evidence|counterexample)\n", page)
+    assert sorted(pasted) == sorted((key, part) for key in KEYS for part in ("verdict", "evidence", "counterexample"))
+    text = page[: page.index("## ")]
+    assert not re.search(r"holds as printed|changed constant|fails", text.split("list-table")[1]), (
+        "verdicts are computed"
+    )
+    chapters = "".join(path.read_text("utf8") for path in (ROOT / "book" / "chapters").glob("*.md"))
+    for label in re.findall(r"\(#([\w-]+)\)", page):
+        assert f"({label})=" in chapters, f"no cell is labelled {label}"
+
+
+def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
+    stored = {}
+    monkeypatch.setattr(
+        "IPython.display.publish_display_data",
+        lambda data, metadata: stored.update({metadata["scrapbook"]["name"]: data}),
+    )
+    errata.publish("lemma1", results["lemma1"])
+    assert set(stored) == {"lemma1-verdict", "lemma1-evidence", "lemma1-counterexample"}
+    (text,) = stored["lemma1-verdict"].values()
+    assert "<strong>holds with a changed constant</strong>" in text

@@ -1,0 +1,196 @@
+"""The deep linear model and the dipole metric, against loops, automatic differentiation and hand calculations."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from convergence import assert_mean, assert_rate
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nads_core import LENET, checks, deep_linear
+
+RESPONSE = torch.tensor([1.0, 0.8, 0.5, 0.2, 0.0, 0.3], dtype=torch.float64)
+
+
+def draws(num, size, stride, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((num, size // stride), (num, size), (num, size))
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
+@pytest.mark.parametrize("stride", (1, 2, 3, 6))
+def test_output_equals_a_loop(stride):
+    theta, phi, x = (t[0] for t in draws(1, 6, stride))
+    loop = sum(theta[i % (6 // stride)] * RESPONSE[i] * phi[i] * x[i] for i in range(6)) / math.sqrt(stride)
+    assert float(deep_linear.deep_linear_output(theta, phi, x, RESPONSE, stride)) == pytest.approx(float(loop))
+
+
+@pytest.mark.parametrize("stride, frequency", tuple(itertools.product((2, 3), (0, 1, 4))))
+def test_expected_hessian_of_both_blocks(stride, frequency):
+    args = (frequency, RESPONSE, stride, 1.2, 0.7)
+    generator = torch.Generator().manual_seed(frequency)
+    samples = checks.sample_hessians(*args, 0.9, 1.1, 40_000, generator=generator)
+    expected = deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="both")
+    alive = samples.std(0) > 0
+    assert (expected[~alive] == 0).all()
+    assert_mean(samples[:, alive], expected[alive])
+
+
+def test_blocks_are_parts_of_both():
+    args = (torch.tensor([0, 3]), RESPONSE, 2, 1.2, 0.7)
+    both = deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="both")
+    assert both.shape == (2, 9, 9)
+    assert torch.equal(both[:, :6, :6], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1))
+    assert torch.equal(both[:, 6:, 6:], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="theta"))
+    assert torch.equal(both, both.mT)
+    assert torch.equal(both[1], deep_linear.expected_hessian(3, *args[1:], theta_std=0.9, phi_std=1.1, block="both"))
+
+
+@pytest.mark.parametrize("stride", (1, 2, 3))
+def test_gradient_covariance_and_mixed_moment(stride):
+    theta, phi, _ = draws(20_000, 6, stride)
+    theta, phi = 1.3 * theta, 0.6 * phi
+    gradients = theta.repeat(1, stride) * RESPONSE * phi / math.sqrt(stride)
+    alive = (gradients.std(0) > 0)[:, None] & (gradients.std(0) > 0)
+    expected = deep_linear.gradient_covariance(RESPONSE, stride, theta_std=1.3, phi_std=0.6)
+    assert_mean((gradients[:, :, None] * gradients[:, None, :])[:, alive], expected[alive])
+    of_phi = theta.repeat(1, stride) * RESPONSE / math.sqrt(stride)  # row of phi[i] has one entry, at x[i]
+    of_theta = phi * RESPONSE / math.sqrt(stride)
+    moment = deep_linear.mixed_second_moment(RESPONSE, stride, theta_std=1.3, phi_std=0.6).diagonal()
+    kept = moment > 0
+    assert_mean((of_phi.square() + of_theta.square())[:, kept], moment[kept])
+
+
+def test_printed_forms_differ_by_the_stride_and_agree_without_pooling():
+    hessian = deep_linear.expected_hessian(1, RESPONSE, 3)
+    torch.testing.assert_close(deep_linear.expected_hessian_printed(1, RESPONSE, 3), 3 * hessian)
+    for ours, printed in (
+        (deep_linear.gradient_covariance(RESPONSE, 1), deep_linear.gradient_covariance_printed(RESPONSE)),
+        (deep_linear.mixed_second_moment(RESPONSE, 1), deep_linear.mixed_second_moment_printed(RESPONSE, 1)),
+        (deep_linear.expected_hessian(1, RESPONSE, 1), deep_linear.expected_hessian_printed(1, RESPONSE, 1)),
+    ):
+        torch.testing.assert_close(ours, printed)
+
+
+def test_zeta_is_a_ratio_of_curvatures():
+    both = deep_linear.expected_hessian(torch.arange(6), RESPONSE, 2, 1.2, 0.7)
+    noise = deep_linear.expected_hessian(0, RESPONSE, 2, 0.0, 0.7)
+    added = both.diagonal(dim1=1, dim2=2).diagonal() - noise.diagonal()
+    zeta = deep_linear.zeta(torch.arange(6), RESPONSE, 1.2, 0.7)
+    torch.testing.assert_close(zeta, added / noise.max())
+
+
+def test_gradient_descent_follows_automatic_differentiation():
+    run = deep_linear.gradient_descent(
+        torch.tensor([1]), RESPONSE, 2, learning_rate=0.05, num_steps=4, num_runs=1, seed=3
+    )
+    generator = torch.Generator().manual_seed(3)
+    theta, phi = (torch.randn(1, n, generator=generator, dtype=torch.float64)[0].requires_grad_() for n in (3, 6))
+    for expected in run.losses[0, 0]:
+        beta = theta.repeat(2) * RESPONSE * phi / math.sqrt(2)
+        loss = 1 - 2 * beta[1] + beta[1] ** 2 + 0.25 * beta.square().sum()
+        assert float(loss.detach()) == pytest.approx(float(expected))
+        slopes = torch.autograd.grad(loss, (theta, phi))
+        theta, phi = ((p - 0.05 * s).detach().requires_grad_() for p, s in zip((theta, phi), slopes, strict=True))
+
+
+def test_stochastic_descent_approaches_the_exact_one():
+    args = dict(learning_rate=0.02, num_steps=60, num_runs=2, seed=0)
+    exact = deep_linear.gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, **args).losses
+    noisy = deep_linear.gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, batch_size=512, **args).losses
+    assert (noisy[..., -1] - exact[..., -1]).abs().max() < 0.05 and exact[..., -1].max() < exact[..., 0].max()
+
+
+def test_error_of_the_simulated_hessian_falls_as_one_over_the_root():
+    args = (1, RESPONSE, 2, 1.0, 0.5)
+    expected = deep_linear.expected_hessian(*args)[1, 1]
+    sizes, generator = torch.tensor([100, 1_600]), torch.Generator().manual_seed(0)
+
+    def error(num_samples):
+        samples = checks.sample_hessians(*args, 1.0, 1.0, num_samples, num_batches=10, block="phi", generator=generator)
+        return (samples[:, 1, 1].mean() - expected).abs()
+
+    errors = torch.stack([torch.stack([error(int(n)) for n in sizes]) for _ in range(150)])
+    assert_rate(sizes, errors, -0.5)
+
+
+# Lemma 2
+
+
+class Product(torch.nn.Module):
+    """f = a b x[0] + b x[1]^2 with weights a, b."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (torch.nn.Parameter(torch.randn(())) for _ in range(2))
+
+    def forward(self, x):
+        return (self.a * self.b * x[:, 0, 0, 0] + self.b * x[:, 0, 0, 1] ** 2)[:, None]
+
+
+def test_slope_and_rate_by_hand():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Product()
+    image, v = torch.tensor([[[2.0, 3.0]]]), torch.tensor([[[0.6, 0.8]]])
+    slope, rate = deep_linear.dipole_slope(network, image, v)
+    a, b = network.a.item(), network.b.item()
+    assert float(slope) == pytest.approx(0.6 * a * b + 0.8 * 6 * b, rel=1e-5)
+    assert float(rate) == pytest.approx(math.hypot(0.6 * b, 0.6 * a + 4.8), rel=1e-5)
+
+
+@pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)
+def test_gradient_of_the_metric_is_that_of_automatic_differentiation(metric):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = LENET.build(1, 16, 1).eval().double()
+    image, v = (torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1))
+    slope, rate = deep_linear.dipole_slope(network, image, v)
+    norm = deep_linear.dipole_gradient_norms(metric.function, slope[None], rate[None])
+    x = image.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(network(x[None])[0, 0], x, create_graph=True)
+    q = metric.function((gradient * v).sum().abs())
+    direct = torch.autograd.grad(q, list(network.parameters()), allow_unused=True)
+    assert float(norm) == pytest.approx(float(torch.cat([g.flatten() for g in direct if g is not None]).norm()))
+
+
+@pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)
+def test_constants_of_the_metrics(metric):
+    t = torch.linspace(1e-3, 30, 3_000, dtype=torch.float64).requires_grad_()
+    (derivative,) = torch.autograd.grad(metric.function(t).sum(), t)
+    assert (derivative >= 0).all() and (derivative <= (metric.alpha * t + metric.beta) * (1 + 1e-9)).all()
+
+
+@given(st.integers(0, 2**31))
+def test_bound_holds_for_any_finite_set_of_networks(seed):
+    generator = torch.Generator().manual_seed(seed)
+    slopes = torch.randn(5, generator=generator, dtype=torch.float64)
+    rates = torch.rand(5, generator=generator, dtype=torch.float64)
+    for metric in checks.METRICS:
+        left = deep_linear.dipole_gradient_norms(metric.function, slopes, rates).mean()
+        assert left <= deep_linear.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (1 + 1e-12)
+
+
+def test_statistics_are_seeded_and_leave_the_generator_alone():
+    image, v = torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0)), torch.ones(1, 16, 16) / 16
+    state = torch.get_rng_state()
+    first, again = (deep_linear.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)) and len(set(first[0].tolist())) == 3
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(ValueError, match=r"stride 4 does not divide the 6 entries"):
+        deep_linear.gradient_covariance(RESPONSE, 4)
+    with pytest.raises(ValueError, match=r"must lie in \[0, 6\), got -1 to 6"):
+        deep_linear.zeta(torch.tensor([-1, 6]), RESPONSE)
+    with pytest.raises(TypeError, match="must be integers"):
+        deep_linear.zeta(1.0, RESPONSE)
+    with pytest.raises(ValueError, match="take the magnitude"):
+        deep_linear.gradient_covariance(RESPONSE + 0j, 2)
+    with pytest.raises(ValueError, match="unknown block 'all'"):
+        deep_linear.expected_hessian(0, RESPONSE, 2, block="all")
+    with pytest.raises(ValueError, match="must have one shape"):
+        deep_linear.dipole_slope(Product(), torch.zeros(1, 1, 2), torch.zeros(1, 2, 2))

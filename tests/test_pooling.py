@@ -1,0 +1,228 @@
+"""The pooling operator, eq. (1) and Theorem 1, against loops, torch's own layers, and a covariance matrix by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from convergence import assert_mean
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nads_core import checks, pooling, readout
+from nads_core.fourier import fourier_direction
+
+SIZES = ((8, 2), (8, 8), (12, 3), (15, 5), (24, 4), (7, 1))
+
+
+def signal(size, seed=0):
+    return torch.randn(3, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def mahalanobis_accuracy(layer, direction, margin, noise_std):
+    """Phi(delta / 2) from the class covariance itself; 1 where the means differ in a direction without noise."""
+    size = len(direction)
+    covariance = noise_std**2 * layer @ (torch.eye(size) - torch.outer(direction, direction)) @ layer.T
+    values, vectors = torch.linalg.eigh(covariance)
+    means = (vectors.T @ layer @ direction).square()
+    noisy = values > 1e-10 * noise_std**2
+    if means[~noisy].sum() > 1e-10:
+        return 1.0
+    return float(torch.special.ndtr(margin * (means[noisy] / values[noisy]).sum().sqrt()))
+
+
+# The operator
+
+
+@pytest.mark.parametrize("size, stride", SIZES)
+@pytest.mark.parametrize("name", pooling.PREFILTERS)
+def test_pool_equals_a_loop(size, stride, name):
+    h, x = pooling.prefilter(name, size, stride), signal(size)
+    loop = torch.zeros(3, size // stride, dtype=torch.float64)
+    for j, n in itertools.product(range(size // stride), range(size)):
+        loop[:, j] += h[(j * stride - n) % size] * x[:, n]
+    torch.testing.assert_close(pooling.pool(x, h, stride), loop)
+
+
+@pytest.mark.parametrize("size, stride", SIZES)
+def test_average_is_what_torch_does(size, stride):
+    x, h = signal(size), pooling.prefilter("average", size, stride)
+    torch.testing.assert_close(pooling.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
+    matrix = pooling.pooling_matrix(h, stride)
+    image = torch.randn(2, size, size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    torch.testing.assert_close(matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride))
+
+
+@pytest.mark.parametrize("size, stride", SIZES)
+@pytest.mark.parametrize("name", pooling.PREFILTERS)
+def test_spectrum_equals_space(size, stride, name):
+    h, x = pooling.prefilter(name, size, stride), signal(size)
+    pooled = pooling.pool_spectrum(torch.fft.fft(x, norm="ortho"), h, stride)
+    torch.testing.assert_close(pooled, torch.fft.fft(pooling.pool(x, h, stride), norm="ortho"))
+    A = pooling.aliasing_matrix(size, stride).to(pooled.dtype)
+    filtered = pooling.frequency_response(h) * torch.fft.fft(x, norm="ortho")
+    torch.testing.assert_close(pooled, filtered @ A.T)
+
+
+@pytest.mark.parametrize("size, stride", SIZES)
+@pytest.mark.parametrize("name", pooling.PREFILTERS)
+def test_prefilters_keep_the_mean(size, stride, name):
+    assert float(pooling.prefilter(name, size, stride).sum()) == pytest.approx(1)
+
+
+# Theorem 1
+
+
+@pytest.mark.parametrize("size, stride", SIZES)
+@pytest.mark.parametrize("name", pooling.PREFILTERS)
+@pytest.mark.parametrize("phase", (None, 0.0, 0.7))
+def test_accuracy_equals_the_mahalanobis_distance_at_every_frequency(size, stride, name, phase):
+    h = pooling.prefilter(name, size, stride)
+    layer = pooling.pooling_matrix(h, stride)
+    closed = pooling.bayes_accuracy(torch.arange(-size, 2 * size), h, stride, 1.3, 0.9, phase=phase)
+    for frequency, accuracy in zip(range(-size, 2 * size), closed.tolist(), strict=True):
+        by_hand = mahalanobis_accuracy(layer, pooling.direction(frequency, size, phase), 1.3, 0.9)
+        assert accuracy == pytest.approx(by_hand, abs=1e-7)
+
+
+@given(st.integers(0, 2**31), st.sampled_from([(6, 2), (6, 3), (12, 4), (9, 3)]), st.floats(-3, 3))
+def test_accuracy_for_any_prefilter_is_that_of_the_angle(seed, shape, phase):
+    size, stride = shape
+    h = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    layer = pooling.pooling_matrix(h, stride)
+    for frequency in range(1, (size + 1) // 2):
+        by_angle = pooling.bayes_accuracy_after(layer, pooling.direction(frequency, size, phase), 1.0, 1.0)
+        assert float(pooling.bayes_accuracy(frequency, h, stride, 1.0, 1.0, phase=phase)) == pytest.approx(
+            float(by_angle)
+        )
+
+
+@pytest.mark.parametrize("size, stride", ((8, 2), (8, 4), (6, 3)))
+@pytest.mark.parametrize("name", pooling.PREFILTERS)
+def test_accuracy_on_images(size, stride, name):
+    h = pooling.prefilter(name, size, stride)
+    matrix = pooling.pooling_matrix(h, stride)
+    pairs = torch.cartesian_prod(torch.arange(size), torch.arange(size))
+    images = torch.stack([fourier_direction(tuple(pair), size).double().flatten() for pair in pairs.tolist()])
+    images /= images.norm(dim=1, keepdim=True)  # from float32
+    by_angle = pooling.bayes_accuracy_after(torch.kron(matrix, matrix), images, 1.0, 1.0)
+    closed = pooling.bayes_accuracy_2d(pairs, h, stride, 1.0, 1.0)
+    finite = (by_angle < 1 - 1e-6) & (closed < 1 - 1e-6)  # float32 directions do not lie exactly in the row space
+    torch.testing.assert_close(closed[finite], by_angle[finite], atol=1e-5, rtol=0)
+    assert ((by_angle > 0.99) == (closed > 0.99)).all()
+
+
+@given(st.integers(0, 2**31), st.sampled_from([(6, 2), (12, 3), (16, 4), (8, 8)]))
+def test_shares_sum_to_the_rank(seed, shape):
+    size, stride = shape
+    h = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    total = 0.0
+    for frequency in range(size // 2 + 1):
+        for phase in (0.0, math.pi / 2)[: 1 if 2 * frequency % size == 0 else 2]:
+            share = float(pooling.retained_energy(frequency, h, stride, phase=phase))
+            assert -1e-12 <= share <= 1 + 1e-12
+            total += share
+    assert total == pytest.approx(int(torch.linalg.matrix_rank(pooling.pooling_matrix(h, stride))))
+
+
+def test_limits():
+    identity = pooling.prefilter("identity", 16, 4)
+    assert float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0)) == 0.5  # the kept samples of this sine are zero
+    assert float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0, phase=0.0)) > 0.5
+    average = pooling.prefilter("average", 16, 4)
+    assert float(pooling.bayes_accuracy(0, average, 4)) == 1  # nothing folds onto the mean
+    assert float(pooling.bayes_accuracy(8, average, 4)) == 0.5  # the average vanishes
+    passed = pooling.frequency_response(average).abs() > 0
+    assert torch.equal(
+        pooling.bayes_accuracy(torch.arange(16), average, 1), 0.5 + 0.5 * passed.double()
+    )  # no subsampling
+    assert float(pooling.bayes_accuracy(3, torch.zeros(16), 4)) == 0.5
+
+
+def test_printed_form_agrees_for_stride_two_only():
+    for stride, agrees in ((2, True), (4, False), (8, False)):
+        h = pooling.prefilter("average", 32, stride)
+        ours, printed = (f(5, h, stride, 1.0, 1.0) for f in (pooling.bayes_accuracy, pooling.bayes_accuracy_printed))
+        assert torch.isclose(ours, printed) == agrees
+
+
+def test_arrays_of_frequencies_and_numpy():
+    h = pooling.prefilter("binomial", 24, 4)
+    frequencies = np.arange(6).reshape(2, 3)
+    many = pooling.bayes_accuracy(frequencies, h.numpy(), 4)
+    assert many.shape == (2, 3) and many.dtype == torch.float64
+    assert many[1, 2] == pooling.bayes_accuracy(5, h, 4)
+
+
+def test_errors_say_what_to_do():
+    h = pooling.prefilter("average", 12, 4)
+    with pytest.raises(ValueError, match="stride 5 does not divide the 12 samples: use one of"):
+        pooling.bayes_accuracy(1, h, 5)
+    with pytest.raises(TypeError, match="must be integers, got torch.float"):
+        pooling.bayes_accuracy(1.5, h, 4)
+    with pytest.raises(ValueError, match="noise_std 0"):
+        pooling.bayes_accuracy(1, h, 4, 1.0, 0)
+    with pytest.raises(ValueError, match="impulse response of shape"):
+        pooling.bayes_accuracy(1, torch.zeros(3, 4), 4)
+    with pytest.raises(ValueError, match="choose from"):
+        pooling.prefilter("gaussian", 12, 4)
+    with pytest.raises(ValueError, match="norm 2, expected 1"):
+        pooling.bayes_accuracy_after(torch.eye(4), torch.ones(4))
+    with pytest.raises(ValueError, match="pairs"):
+        pooling.gamma_2d(torch.arange(3), h, 4)
+    with pytest.raises(ValueError, match="has no wave with phase"):
+        pooling.direction(0, 8, -math.pi / 2)
+
+
+# Layers that the theorem does not cover
+
+
+def test_strided_convolution_is_torch_s():
+    filters = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = signal(12)
+    matrix = readout.strided_convolution_matrix(filters, 12, 4)
+    padded = torch.cat([x, x[:, :4]], 1)[:, None]
+    torch.testing.assert_close(
+        (x @ matrix.T).view(3, 3, 3), torch.nn.functional.conv1d(padded, filters[:, None], stride=4)
+    )
+
+
+def test_measured_share_is_the_formula_for_average_pooling():
+    directions = torch.stack([pooling.direction(frequency, 16) for frequency in (0, 1, 3, 5, 8)])
+    share, error = readout.measured_energy(lambda x: torch.nn.functional.avg_pool1d(x, 4), directions, 20_000, seed=0)
+    expected = pooling.retained_energy(torch.tensor([0, 1, 3, 5, 8]), pooling.prefilter("average", 16, 4), 4)
+    assert ((share - expected).abs() < 6 * error + 1e-9).all()
+
+
+def test_pooled_samples_are_distributed_as_stated():
+    layer = pooling.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
+    v = pooling.direction(1, 8)
+    outputs, labels = readout.pooled_samples(
+        v[None], layer, 1.5, 0.7, 20_000, generator=torch.Generator().manual_seed(0)
+    )
+    centred = outputs[0] - 1.5 * (2 * labels[0] - 1)[:, None] * (layer @ v)
+    assert_mean(centred, 0.0)
+    covariance = 0.49 * layer @ (torch.eye(8) - torch.outer(v, v)) @ layer.T
+    assert_mean(centred[:, :, None] * centred[:, None, :], covariance)
+
+
+def test_a_trained_linear_classifier_reaches_the_bound_and_no_more():
+    h = pooling.prefilter("average", 16, 4)
+    waves = torch.stack([pooling.direction(frequency, 16) for frequency in (1, 3)])
+    bounds = pooling.bayes_accuracy(torch.tensor([1, 3]), h, 4, 1.0, 1.0)
+    accuracy, _ = readout.learning_curve(
+        lambda: readout.LinearClassifier(4), waves, pooling.pooling_matrix(h, 4), 1.0, 1.0, (2_000,), num_test=5_000,
+        num_runs=2, num_steps=100, learning_rate=0.05, seed=0,
+    )  # fmt: skip
+    error = (bounds * (1 - bounds) / 10_000).sqrt()
+    assert (accuracy[:, 0] < bounds + 4 * error).all() and (accuracy[:, 0] > bounds - 0.02).all()
+
+
+def test_simulation_of_the_optimal_classifier_on_a_two_pixel_signal():
+    layer = torch.tensor([[0.5, 0.5]], dtype=torch.float64)  # the mean of two pixels; v is the first pixel
+    v = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    accuracy, error = checks.simulate_bayes_accuracy(
+        v, layer, 1.0, 2.0, 50_000, generator=torch.Generator().manual_seed(0)
+    )
+    assert abs(accuracy - float(torch.special.ndtr(torch.tensor(0.5)))) < 4 * error
