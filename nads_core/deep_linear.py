@@ -5,8 +5,9 @@ The model mimics a network with one pooling layer in the spectral domain, with r
     f(x) = theta^T A (m * phi * x) = (1 / sqrt(S)) sum_i theta[i mod M] m[i] phi[i] x[i],
 
 where ``m`` (D,) is the response of the prefilter, ``phi`` (D,) stands for a stack of convolutions, ``theta`` (M,) for
-the last layer, and A = [I_M ... I_M] / sqrt(S) folds D = S M frequencies onto M outputs. The parameters are independent,
-theta ~ N(0, theta_std^2) and phi ~ N(0, phi_std^2); the data are x = eps y e_l + w with w ~ N(0, sigma^2 I), y = +-1.
+the last layer, and A = [I_M ... I_M] / sqrt(S) folds D = S M frequencies onto M outputs.
+The parameters are independent, theta ~ N(0, theta_std^2) and phi ~ N(0, phi_std^2); the data are x = eps y e_l + w with
+w ~ N(0, sigma^2 I) and y = +-1.
 
 Every formula below carries the factor 1 / S that the two factors 1 / sqrt(S) of A produce. The paper prints Lemma 1 and
 eq. (4) without it, which is right for A = [I_M ... I_M], and eq. (5) with it in one of two places, which is right for
@@ -99,7 +100,7 @@ def expected_hessian_printed(
     *,
     theta_std: float = 1.0,
 ) -> Tensor:
-    """Return Lemma 1 as printed, 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2)): without the factor 1 / S."""
+    """Return Lemma 1 as printed: 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2)), without 1 / S."""
     return stride * expected_hessian(frequency, response, stride, margin, noise_std, theta_std=theta_std)
 
 

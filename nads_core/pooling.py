@@ -233,8 +233,9 @@ def bayes_accuracy_complex(
 ) -> Tensor:
     """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
 
-    The noise has E |w^[t]|^2 = sigma^2 at every coefficient but l, where it has none. Only the half of the noise that is in phase with the signal can cause an error, and nothing ever folds onto its own
-    mirror image: Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
+    The noise has E |w^[t]|^2 = sigma^2 at every coefficient but l, where it has none. Only the half of it that is in
+    phase with the signal can cause an error, and nothing ever folds onto its own mirror image: the accuracy is
+    Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
     """
     own, others, _ = _alias_energies(_frequencies(frequency).unsqueeze(-1), prefilter, stride)
     ratio = torch.where(own > 0, own / others, 0.0).sqrt()
