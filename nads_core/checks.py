@@ -279,7 +279,8 @@ def sample_hessians(
         warnings.simplefilter("ignore", FutureWarning)
         hessian = torch.func.hessian(mean_loss)
         shift = torch.zeros(size + outputs if block == "both" else size, dtype=torch.float64)
-        return torch.func.vmap(hessian, (None, 0, 0, 0, 0))(shift, theta, phi, x, y)
+        chunk = max(1, 20_000 // count)  # batches at once: bounds the memory
+        return torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)(shift, theta, phi, x, y)
 
 
 def mean_and_error(samples: Tensor) -> tuple[Tensor, Tensor]:

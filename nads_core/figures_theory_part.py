@@ -124,7 +124,7 @@ def plot_readouts(
         measured: label -> (q, standard error).
         exact: label -> q.
     """
-    figure, ((left, right),) = _subplots(1, 2, 3.0, sharey=True)
+    figure, ((left, right),) = _subplots(1, 2, 3.5, sharey=True)
     left.plot(frequencies, theory, color="black", linewidth=1, label="average pooling, formula")
     for (label, (values, errors)), colour in zip(measured.items(), COLOURS, strict=False):
         left.errorbar(
@@ -135,8 +135,8 @@ def plot_readouts(
     left.set(title="pooling, measured", ylabel="share q that can be read out", ylim=(-0.04, 1.08))
     right.set(title="strided convolutions, exact")
     for axis in (left, right):
-        axis.set_xlabel("frequency ℓ (periods over the signal)")
-        axis.legend()
+        axis.set_xlabel("frequency ℓ")
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
         axis.grid(alpha=0.3)
     return figure
 
@@ -211,7 +211,7 @@ def plot_learning_curves(
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy")
-    axes[-1].legend(loc="lower right")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(names))
     return figure
 
 

@@ -195,14 +195,29 @@ def test_measured_share_is_the_formula_for_average_pooling():
     assert ((share - expected).abs() < 6 * error + 1e-9).all()
 
 
+def test_small_cnn_is_made_of_circular_convolutions():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = readout.SmallCNN(6).double()
+    x = signal(6)
+
+    def convolve(x, linear):
+        taps = linear.weight.view(len(linear.weight), 5, -1).movedim(1, 2).flip(2)  # copies are shifts by -2 .. 2
+        return torch.nn.functional.conv1d(torch.cat([x[..., -2:], x, x[..., :2]], -1), taps, linear.bias)
+
+    hidden = convolve(convolve(x[:, None], network.conv1).relu(), network.conv2).relu()
+    torch.testing.assert_close(network(x), network.linear(hidden.mT.flatten(1)).squeeze(1))
+
+
 def test_pooled_samples_are_distributed_as_stated():
     layer = pooling.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
     v = pooling.direction(1, 8)
     outputs, labels = readout.pooled_samples(
         v[None], layer, 1.5, 0.7, 20_000, generator=torch.Generator().manual_seed(0)
     )
-    centred = outputs[0] - 1.5 * (2 * labels[0] - 1)[:, None] * (layer @ v)
-    assert_mean(centred, 0.0)
+    signs = (2 * labels[0] - 1)[:, None]
+    assert_mean(signs * outputs[0], 1.5 * layer @ v)
+    centred = outputs[0] - 1.5 * signs * (layer @ v)
     covariance = 0.49 * layer @ (torch.eye(8) - torch.outer(v, v)) @ layer.T
     assert_mean(centred[:, :, None] * centred[:, None, :], covariance)
 
