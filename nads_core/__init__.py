@@ -1,5 +1,8 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
+# The theory, and its checks
+from nads_core import checks, deep_linear, errata, pooling, readout
+
 # Networks
 from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
 
@@ -35,7 +38,5 @@ __all__ = [
     "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "flip", "poison",
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult",
     "accuracy", "accuracy_interval", "train_network", "train_networks",
+    "checks", "deep_linear", "errata", "pooling", "readout",
 ]  # fmt: skip
-
-# The theory, and its checks
-from nads_core import checks, deep_linear, errata, pooling, readout  # noqa: E402, F401
