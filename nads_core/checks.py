@@ -1,7 +1,7 @@
 """Every numbered statement of the paper against a simulation; chapters, the errata page and the tests share them.
 
 A check compares a simulated number with a formula, in units of the standard error of the simulation. Equalities pass
-when |z| < 4; inequalities when the simulated side does not exceed the other by 4 standard errors. A check function
+when ``|z| < 4``; inequalities when the simulated side does not exceed the other by 4 standard errors. A check function
 returns at least 20 settings of one statement, each with the formula as printed and as it stands in `pooling` and
 `deep_linear`. Its argument ``factor`` multiplies the latter: with 1.1, a wrong constant, the check has to fail.
 """
@@ -69,7 +69,7 @@ def passed(checks: Iterable[Check], *, printed: bool = False) -> bool:
 
 
 def worst(checks: Iterable[Check], *, printed: bool = False) -> float:
-    """Return the largest |z|, of our formula or of the printed one."""
+    """Return the largest absolute z, of our formula or of the printed one."""
     return max(abs(check.z_printed if printed else check.z) for check in checks)
 
 
@@ -413,7 +413,7 @@ def check_eq5(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[C
 
 @dataclass(frozen=True)
 class Metric:
-    """A choice of g for the dipole metric g(|s|), with |g'(t)| <= alpha t + beta."""
+    """A choice of g for the dipole metric g(abs(s)), with ``|g'(t)| <= alpha t + beta``."""
 
     name: str
     function: Callable[[Tensor], Tensor]
@@ -450,7 +450,7 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
 
 
 def lemma2_checks(name: str, slopes: Tensor, rates: Tensor, *, factor: float = 1.0) -> list[Check]:
-    """Compare E |grad_theta g(|s|)| with the bound of Lemma 2, for every metric, on given networks.
+    """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric, on given networks.
 
     Args:
         name: what the networks are, for the setting.
@@ -468,13 +468,13 @@ def lemma2_checks(name: str, slopes: Tensor, rates: Tensor, *, factor: float = 1
 
 
 def check_lemma2(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
-    """Lemma 2, eq. (3), for metrics with large and with small |g'|, on models whose slopes are known."""
+    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes are known."""
     toys = _toy_slopes(num_samples, torch.Generator().manual_seed(seed))
     return [c for name, (slopes, rates) in toys.items() for c in lemma2_checks(name, slopes, rates, factor=factor)]
 
 
 def check_lemma2_dipole(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
-    """Lemma 2 read with q = g(|f(x) - f(x + v)|), its definition, instead of the slope: f = theta x^2 at x near 0.
+    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
 
     There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
     with the difference in place of the slope and its gradient in place of the rate.

@@ -1,6 +1,6 @@
 """The deep linear model of section 2.2: its curvature (Lemma 1), its gradients (eqs. 4, 5), its training; and Lemma 2.
 
-The model mimics a network with one pooling layer in the spectral domain, with real coefficients throughout:
+The model mimics a network with one pooling layer in the spectral domain, with real coefficients throughout::
 
     f(x) = theta^T A (m * phi * x) = (1 / sqrt(S)) sum_i theta[i mod M] m[i] phi[i] x[i],
 
@@ -49,7 +49,7 @@ def expected_hessian(
 
     Source: Lemma 1, and the result for theta that its footnote announces. Derivation: f is linear in phi with slopes
     a[i] = theta[i mod M] m[i] x[i] / sqrt(S), so the Hessian is 2 a a^T; E x[i] x[j] vanishes off the diagonal, where
-    E theta^2 = theta_std^2 and E x[i]^2 = eps^2 [i = l] + sigma^2:
+    E theta^2 = theta_std^2 and E x[i]^2 = eps^2 [i = l] + sigma^2::
 
         phi:    (2 / S) theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2))
         theta:  (2 / S) phi_std^2 (eps^2 m[l]^2 diag(e_{l mod M}) + sigma^2 diag(sum_k m[t + k M]^2))
@@ -179,7 +179,7 @@ def gradient_descent(
     """Train the model at many frequencies and from many starts at once, by gradient descent on J.
 
     The model is x -> beta^T x with beta[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and its expected loss is
-    L = 1 - 2 eps beta[l] + eps^2 beta[l]^2 + sigma^2 |beta|^2, with minimum sigma^2 / (eps^2 + sigma^2) at every l.
+    ``L = 1 - 2 eps beta[l] + eps^2 beta[l]^2 + sigma^2 |beta|^2``, with minimum sigma^2 / (eps^2 + sigma^2) at every l.
 
     Args:
         frequency: (F,) integers, one data distribution each.
@@ -234,7 +234,7 @@ def gradient_descent(
 
 
 def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return s = v^T grad_x f(x) and |grad_theta s| = |d^2 f / dtheta dx v|, the two quantities of Lemma 2.
+    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in Lemma 2.
 
     Args:
         network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
@@ -267,7 +267,7 @@ def dipole_statistics(
 
 
 def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor) -> Tensor:
-    """Return |grad_theta g(|s|)| = |g'(|s|)| |grad_theta s| of every network: (N,).
+    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
 
     Args:
         metric: g, elementwise on tensors.
@@ -282,14 +282,17 @@ def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, ra
 def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
     """Return the bound of Lemma 2 with alpha where the paper prints alpha^2.
 
-    Derivation: |grad_theta g(|s|)| = |g'(|s|)| |grad_theta s| <= (alpha |s| + beta) |grad_theta s|, and Cauchy and
-    Schwarz bound E |s| |grad_theta s| by sqrt(E s^2) sqrt(E |grad_theta s|^2): alpha stays what it is. For a finite
+    Derivation, with s the slope and r = |grad_theta s| the rate::
+
+        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
+
+    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite
     sample of networks the same steps hold for the means over the sample, so the bound holds without any error bar.
 
     Args:
         slopes: (N,) v^T grad_x f.
-        rates: (N,) |d^2 f / dtheta dx v|.
-        alpha: slope in |g'(t)| <= alpha t + beta.
+        rates: (N,), norms of d^2 f / dtheta dx v.
+        alpha: slope in ``|g'(t)| <= alpha t + beta``.
         beta: offset in the same.
     """
     return alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()

@@ -45,7 +45,7 @@ class Statement:
 
 
 def summary(key: str, results: Sequence[Check]) -> str:
-    """Return one sentence for a chapter: verdict, number of settings, largest |z| of both forms."""
+    """Return one sentence for a chapter: verdict, number of settings, largest absolute z of both forms."""
     statement = STATEMENTS[key]
     text = f"**{statement.title}: {statement.verdict(results)}.** {len(results)} settings; "
     if results[0].is_bound:

@@ -1,6 +1,6 @@
 """The linear pooling layer of section 2.1: the operator in space and in the spectrum, eq. (1), and Theorem 1.
 
-A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps every S-th sample,
+A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps every S-th sample::
 
     z[j] = (h * x)[j S],    j = 0 .. M - 1,    M = D / S,    that is    z = P x,    P[j, n] = h[(j S - n) mod D].
 
@@ -12,7 +12,7 @@ product m^ x^. Everything is computed in float64.
 linear layer P the two classes are Gaussians with means +-eps P v and one covariance, sigma^2 (G - u u^T), where
 G = P P^T and u = P v. The optimal classifier is linear and its accuracy is Phi(delta / 2), with delta the Mahalanobis
 distance of the means: delta^2 / 4 = (eps / sigma)^2 u^T (G - u u^T)^+ u. With q = u^T G^+ u the formula of Sherman and
-Morrison gives u^T (G - u u^T)^+ u = q / (1 - q), so
+Morrison gives u^T (G - u u^T)^+ u = q / (1 - q), so::
 
     accuracy = Phi((eps / sigma) gamma),    gamma^2 = q / (1 - q),    q = |projection of v on the row space of P|^2.
 
@@ -20,12 +20,12 @@ gamma is the cotangent of the angle between v and what the layer keeps: q = 1 me
 
 **In the spectrum.** The row space of P splits into the M classes of aliases {t + k M}. A real direction of frequency l,
 v[n] = sqrt(2 / D) cos(2 pi l n / D + phase), sits at l and at -l. If l and -l belong to different classes (2 l is no
-multiple of M), or are one and the same (l = 0, l = D / 2), then whatever the phase
+multiple of M), or are one and the same (l = 0, l = D / 2), then whatever the phase::
 
     q = |m^[l]|^2 / sum_{k = 0}^{S - 1} |m^[l + k M]|^2,    gamma^2 = |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2.
 
 If they are different but fold onto each other (2 l is a multiple of M, not of D), the two waves interfere, and with
-psi = phase + arg m^[l]
+psi = phase + arg m^[l]::
 
     q = 2 |m^[l]|^2 cos^2(psi) / sum_{k = 0}^{S - 1} |m^[l + k M]|^2.
 
@@ -180,7 +180,7 @@ def gamma(frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: f
 
 
 def gamma_printed(frequency: int | Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Return gamma(l) of eq. (2) as printed: gamma^2 = S |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2."""
+    """Return gamma(l) of eq. (2) as printed: larger than `gamma` by sqrt(S)."""
     own, others, _ = _alias_energies(_frequencies(frequency).unsqueeze(-1), prefilter, stride)
     return torch.where(own > 0, stride * own / others, 0.0).sqrt()
 
@@ -233,7 +233,7 @@ def bayes_accuracy_complex(
 ) -> Tensor:
     """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
 
-    The noise has E |w^[t]|^2 = sigma^2 at every coefficient but l, where it has none. Only the half of it that is in
+    The noise has variance sigma^2 at every coefficient but l, where it has none. Only the half of it that is in
     phase with the signal can cause an error, and nothing ever folds onto its own mirror image: the accuracy is
     Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
     """
