@@ -282,7 +282,7 @@ def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, ra
 def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
     """Return the bound of Lemma 2 with alpha where the paper prints alpha^2.
 
-    Derivation, with s the slope and r = |grad_theta s| the rate::
+    Derivation, with s the slope and r the rate (the norm of grad_theta s)::
 
         |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
 
