@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nads_core.checks import LIMIT, Check
-from nads_core.figures import COLOURS, DIVERGING, _styled, _subplots
+from nads_core.figures.style import COLOURS, DIVERGING, styled, subplots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 Curve = Sequence[float] | np.ndarray | Tensor
 
 
-@_styled
+@styled
 def plot_images(images: Mapping[str, Tensor]) -> Figure:
     """Draw grey images side by side, each over the whole square, with common grey levels from −1 to 1.
 
     Args:
         images: title -> (H, W).
     """
-    figure, (axes,) = _subplots(1, len(images), 7.6 / len(images) + 0.35)
+    figure, (axes,) = subplots(1, len(images), 7.6 / len(images) + 0.35)
     for axis, (title, image) in zip(axes, images.items(), strict=True):
         axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
         axis.set(xticks=[], yticks=[], title=f"{title}\n{image.shape[0]} × {image.shape[1]} pixels")
     return figure
 
 
-@_styled
+@styled
 def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offsets: Mapping[str, float]) -> Figure:
     """Draw each signal with the samples that its pooling keeps, one panel a signal.
 
@@ -41,7 +41,7 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
         pooled: title -> (D / S,).
         offsets: title -> where in its window an output is drawn, in samples.
     """
-    figure, axes = _subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
+    figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color="0.65", linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
@@ -61,7 +61,7 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
     return figure
 
 
-@_styled
+@styled
 def plot_curves(
     frequencies: Curve,
     panels: Mapping[str, Mapping[str, Curve]],
@@ -85,7 +85,7 @@ def plot_curves(
         xlabel: of all panels.
         ylim: of all panels.
     """
-    figure, (axes,) = _subplots(1, len(panels), 2.9, sharey=True)
+    figure, (axes,) = subplots(1, len(panels), 2.9, sharey=True)
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
         dashes = (dashed or {}).get(title, {})
         for index, (label, values) in enumerate([*curves.items(), *dashes.items()]):
@@ -112,7 +112,7 @@ def plot_curves(
     return figure
 
 
-@_styled
+@styled
 def plot_readouts(
     frequencies: Curve, theory: Curve, measured: Mapping[str, tuple[Curve, Curve]], exact: Mapping[str, Curve]
 ) -> Figure:
@@ -124,7 +124,7 @@ def plot_readouts(
         measured: label -> (q, standard error).
         exact: label -> q.
     """
-    figure, ((left, right),) = _subplots(1, 2, 3.5, sharey=True)
+    figure, ((left, right),) = subplots(1, 2, 3.5, sharey=True)
     left.plot(frequencies, theory, color="black", linewidth=1, label="average pooling, formula")
     for (label, (values, errors)), colour in zip(measured.items(), COLOURS, strict=False):
         left.errorbar(
@@ -141,14 +141,14 @@ def plot_readouts(
     return figure
 
 
-@_styled
+@styled
 def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     """Draw the two classes in the plane of one complex output coefficient.
 
     Args:
         panels: title -> (complex samples (N,), labels (N,) in {-1, 1}).
     """
-    figure, (axes,) = _subplots(1, len(panels), 3.0)
+    figure, (axes,) = subplots(1, len(panels), 3.0)
     for axis, (title, (samples, labels)) in zip(axes, panels.items(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
@@ -161,10 +161,10 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("our form", "as printed")) -> Figure:
     """Draw |z| of every setting, for our form and for the printed one, with the limit of 4; a row a statement."""
-    figure, ((axis,),) = _subplots(1, 1, 0.9 + 0.55 * len(results))
+    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results))
     for row, checks in enumerate(results.values()):
         for offset, colour, marker, values in (
             (-0.14, COLOURS[0], "o", [abs(check.z) for check in checks]),
@@ -187,7 +187,7 @@ def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] 
     return figure
 
 
-@_styled
+@styled
 def plot_learning_curves(
     train_sizes: Sequence[int], curves: Mapping[str, tuple[Tensor, Tensor]], bounds: Curve, names: Sequence[str]
 ) -> Figure:
@@ -199,7 +199,7 @@ def plot_learning_curves(
         bounds: (F,).
         names: of the F directions.
     """
-    figure, (axes,) = _subplots(1, len(curves), 3.0, sharey=True)
+    figure, (axes,) = subplots(1, len(curves), 3.0, sharey=True)
     for axis, (title, (means, errors)) in zip(axes, curves.items(), strict=True):
         for index, name in enumerate(names):
             axis.errorbar(
@@ -215,7 +215,7 @@ def plot_learning_curves(
     return figure
 
 
-@_styled
+@styled
 def plot_matrices(
     matrices: Mapping[str, Tensor], *, signed: Sequence[str] = (), xlabel: str = "entry", ylabel: str = "entry"
 ) -> Figure:
@@ -227,7 +227,7 @@ def plot_matrices(
         xlabel: of every panel.
         ylabel: of the first panel.
     """
-    figure, (axes,) = _subplots(1, len(matrices), 2.9)
+    figure, (axes,) = subplots(1, len(matrices), 2.9)
     common = max(float(torch.as_tensor(m).abs().max()) for title, m in matrices.items() if title not in signed)
     shared_axes, last = [], None
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
@@ -244,7 +244,7 @@ def plot_matrices(
     return figure
 
 
-@_styled
+@styled
 def plot_convergence(
     frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int, losses: Mapping[str, Curve]
 ) -> Figure:
@@ -257,7 +257,7 @@ def plot_convergence(
         num_steps: the budget; frequencies that exceed it are drawn as crosses on top.
         losses: label -> loss by step.
     """
-    figure, ((left, right),) = _subplots(1, 2, 3.1)
+    figure, ((left, right),) = subplots(1, 2, 3.1)
     median = iterations.double().quantile(0.5, 1)
     low, high = iterations.double().quantile(0.1, 1), iterations.double().quantile(0.9, 1)
     done = median <= num_steps
@@ -289,10 +289,10 @@ def plot_convergence(
     return figure
 
 
-@_styled
+@styled
 def plot_histogram(z: Tensor) -> Figure:
     """Draw a histogram of z values over the standard normal density."""
-    figure, ((axis,),) = _subplots(1, 1, 2.6)
+    figure, ((axis,),) = subplots(1, 1, 2.6)
     axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
     grid = np.linspace(-5, 5, 201)
     axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color="black", linewidth=1, label="standard normal")
@@ -301,10 +301,10 @@ def plot_histogram(z: Tensor) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def plot_bounds(results: Sequence[Check]) -> Figure:
     """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or above they hold."""
-    figure, ((axis,),) = _subplots(1, 1, 0.9 + 0.2 * len(results))
+    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results))
     for row, check in enumerate(results):
         ours, printed = check.formula / check.simulated, check.printed / check.simulated
         axis.plot([ours, max(printed, 1e-3)], [row, row], color="0.8", linewidth=1, zorder=0)
@@ -322,14 +322,14 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
     """Draw P(s² >= eta) against eta / E s², on logarithmic axes, under the bound of Markov.
 
     Args:
         slopes: label -> (N,).
     """
-    figure, ((axis,),) = _subplots(1, 1, 3.0)
+    figure, ((axis,),) = subplots(1, 1, 3.0)
     grid = np.logspace(-1, 1.3, 100)
     axis.plot(grid, np.minimum(1, 1 / grid), color="black", linewidth=1.2, label="Markov: E s² / η")
     for (label, values), colour in zip(slopes.items(), COLOURS, strict=False):
@@ -339,30 +339,4 @@ def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
     axis.set(xscale="log", yscale="log", xlabel="η / E s²", ylabel="share of networks with s² ≥ η")
     axis.legend()
     axis.grid(alpha=0.3)
-    return figure
-
-
-@_styled
-def plot_diagonals(panels: Mapping[str, Mapping[str, tuple[Curve, Curve | None]]]) -> Figure:
-    """Draw diagonals of second moments over the coefficient: simulated with two standard errors, and formulas as lines.
-
-    Args:
-        panels: title -> label -> (values, standard errors or None for a formula).
-    """
-    figure, (axes,) = _subplots(1, len(panels), 2.9)
-    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
-        for index, (label, (values, errors)) in enumerate(curves.items()):
-            where = np.arange(len(values))
-            if errors is None:
-                axis.step(
-                    where, values, where="mid", color=COLOURS[index], label=label, linestyle="--" if index == 2 else "-"
-                )
-            else:
-                axis.errorbar(
-                    where, values, 2 * np.asarray(errors), fmt="o", color=COLOURS[index], markersize=3, label=label
-                )
-        axis.set(title=title, xlabel="spectral coefficient", ylim=(0, None))
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("diagonal entry")
-    axes[-1].legend()
     return figure

@@ -1,0 +1,49 @@
+"""Every figure of the book, one call each. Each returns a matplotlib Figure and draws nothing on import."""
+
+from nads_core.figures.bases import (
+    plot_dipoles,
+    plot_directions,
+    plot_eigenvalues,
+    plot_energies,
+    plot_overlaps,
+)
+from nads_core.figures.poison import (
+    plot_accuracy_by_index,
+    plot_poisoned,
+)
+from nads_core.figures.theory import (
+    plot_aliasing,
+    plot_bounds,
+    plot_checks,
+    plot_convergence,
+    plot_curves,
+    plot_histogram,
+    plot_images,
+    plot_learning_curves,
+    plot_matrices,
+    plot_readouts,
+    plot_tails,
+    plot_two_classes,
+)
+
+__all__ = [
+    "plot_directions",
+    "plot_eigenvalues",
+    "plot_overlaps",
+    "plot_dipoles",
+    "plot_energies",
+    "plot_images",
+    "plot_aliasing",
+    "plot_curves",
+    "plot_readouts",
+    "plot_two_classes",
+    "plot_checks",
+    "plot_learning_curves",
+    "plot_matrices",
+    "plot_convergence",
+    "plot_histogram",
+    "plot_bounds",
+    "plot_tails",
+    "plot_poisoned",
+    "plot_accuracy_by_index",
+]

@@ -1,0 +1,118 @@
+"""Figures of NADs: the directions themselves, how strongly they are preferred, and how well bases agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from nads_core.directions import NADs
+from nads_core.figures.style import COLOURS, show_signed, show_spectrum, styled, subplots
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
+    """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+
+    Args:
+        bases: label -> NADs of single-channel images.
+        indices: which directions.
+    """
+    count = len(indices)
+    figure, axes = subplots(
+        len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
+    )
+    for column, index in enumerate(indices):
+        axes[0, column].set_title(f"NAD {index}")
+        axes[0, count + 1 + column].set_title(f"spectrum {index}")
+    for row, (label, nads) in zip(axes, bases.items(), strict=True):
+        row[count].axis("off")
+        for column, index in enumerate(indices):
+            show_signed(row[column], nads.directions[index, 0])
+            show_spectrum(row[count + 1 + column], nads.directions[index, 0])
+        row[0].set_ylabel(label)
+    return figure
+
+
+@styled
+def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
+    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
+    figure, ((axis,),) = subplots(height=3.2)
+    for (label, nads), colour in zip(bases.items(), COLOURS, strict=False):
+        values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
+        kept = values > 0
+        axis.plot(np.arange(len(values))[kept] + 1, values[kept], color=colour, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
+    axis.legend()
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_overlaps(
+    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None, target: str = "another run"
+) -> Figure:
+    """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
+
+    Args:
+        counts: numbers of networks, (n,).
+        overlaps: label -> (repetitions, n).
+        chance: overlap of random subspaces, drawn as a line.
+        target: what the NADs are compared with.
+    """
+    figure, ((axis,),) = subplots(height=3.0)
+    for (label, values), colour in zip(overlaps.items(), COLOURS, strict=False):
+        values = np.asarray(values)
+        mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
+        axis.plot(counts, mean, "o-", color=colour, label=label, markersize=4)
+        axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
+    if chance is not None:
+        axis.axhline(chance, color="0.4", linestyle=":", linewidth=1, label="random directions")
+    axis.set(xscale="log", xlabel="networks", ylabel=f"overlap with {target}", ylim=(0, 1.02))
+    axis.set_xticks(counts, [f"{count:,}" for count in counts])
+    axis.minorticks_off()
+    axis.legend()
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Draw how strongly random networks separate a dipole, per unit of its length, against that length.
+
+    Args:
+        arms: lengths, (n,).
+        panels: title -> label of a direction -> (n,) standard deviations over networks.
+    """
+    figure, (axes,) = subplots(1, len(panels), height=2.8, sharey=True)
+    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+        for (label, values), colour in zip(curves.items(), COLOURS, strict=False):
+            axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
+        axis.set(xscale="log", yscale="log", title=title, xlabel="arm h")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("standard deviation / length")
+    axes[0].legend(loc="center left")
+    return figure
+
+
+@styled
+def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv / largest") -> Figure:
+    """Draw our energy of each published direction against its published rank: a falling line means the same order.
+
+    Args:
+        energies: label -> (n,), in published order.
+        ylabel: of the vertical axis.
+    """
+    figure, ((axis,),) = subplots(height=3.0)
+    for (label, values), colour in zip(energies.items(), COLOURS, strict=False):
+        values = np.asarray(values)
+        axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
+    axis.legend(markerscale=5)
+    axis.grid(alpha=0.3)
+    return figure
