@@ -163,7 +163,7 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 
 @styled
 def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("our form", "as printed")) -> Figure:
-    """Draw how many standard errors every setting is off, for our form and for the printed one, with the limit of 4; a row a statement."""
+    """Draw how many standard errors every setting is off, by our form and by the printed one, a row a statement."""
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results))
     for row, checks in enumerate(results.values()):
         for offset, colour, marker, values in (
