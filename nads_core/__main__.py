@@ -1,4 +1,4 @@
-"""Command line: ``python -m nads_core compute resnet18 --num-networks 5000 --out resnet18.npz``."""
+"""Command line: ``python -m nads_core compute resnet18 --out resnet18.npz``, ``run fig1-lenet``, ``merge``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
+from nads_core.experiments import FIGURES, PRESETS, Results, merge_results, results_path, run_experiment
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
 
 
@@ -43,12 +44,55 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     compute.add_argument("--checkpoint", type=Path, help="where to keep the state; OUT.ckpt by default")
     compute.add_argument("--quantized", action="store_true", help="store 16-bit directions, at half the size")
+    run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
+    run.add_argument("job", help="such as fig1-lenet: a figure and an architecture")
+    run.add_argument("--preset", choices=PRESETS, default="demo")
+    run.add_argument("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
+    run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; the next run goes on from there")
+    run.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="run the I-th of N parts")
+    run.add_argument("--workers", type=int, help="networks trained at once on a CPU; one a core by default")
+    run.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
+    run.add_argument("--mixed-precision", action="store_true", default=None, help="bfloat16 layers, on a CPU too")
+    merge = commands.add_parser("merge", help="join the results files of shards")
+    merge.add_argument("files", type=Path, nargs="+")
+    merge.add_argument("--out", type=Path, required=True)
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return its exit status."""
-    options = _parser().parse_args(arguments)
+def _figures() -> str:
+    return "figures: " + "; ".join(f"{name}: {what}" for name, what in FIGURES.items())
+
+
+def _shard(text: str) -> tuple[int, int]:
+    try:
+        part, parts = map(int, text.split("/"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected I/N such as 2/8, got {text!r}") from None
+    return part, parts
+
+
+def _run(options: argparse.Namespace) -> int:
+    part, parts = options.shard
+    out = options.out or results_path(options.job, options.preset)
+    if options.out is None and parts > 1:
+        out = out.with_suffix(f".{part}of{parts}.json")
+    results = run_experiment(
+        options.job, options.preset, out=out, time_limit=options.time_limit, shard=options.shard,
+        workers=options.workers, device=options.device, mixed_precision=options.mixed_precision,
+    )  # fmt: skip
+    state = "complete" if results.complete else "run it again to go on" if parts == 1 else f"part {part} of {parts}"
+    print(f"{results} -> {out} ({state})")
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    results = merge_results([Results.load(path) for path in options.files])
+    results.save(options.out)
+    print(f"{results} -> {options.out}")
+    return 0
+
+
+def _compute(options: argparse.Namespace) -> int:
     estimators = {
         "smoothed": lambda: SmoothedGradient(options.num_inputs),
         "mixed": lambda: MixedDerivative(options.num_inputs),
@@ -56,26 +100,32 @@ def main(arguments: list[str] | None = None) -> int:
         "dipole": Dipole,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    nads = compute_nads(
+        _resolve(options.architecture),
+        options.num_networks,
+        estimator=estimators[options.estimator](),
+        image_shape=tuple(options.image_shape),
+        debiasing=options.debiasing,
+        seed=options.seed,
+        device=options.device,
+        checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
+    )
+    nads.save(options.out, quantized=options.quantized)
+    print(f"{nads} -> {options.out}")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; return its exit status."""
+    options = _parser().parse_args(arguments)
     try:
-        nads = compute_nads(
-            _resolve(options.architecture),
-            options.num_networks,
-            estimator=estimators[options.estimator](),
-            image_shape=tuple(options.image_shape),
-            debiasing=options.debiasing,
-            seed=options.seed,
-            device=options.device,
-            checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
-        )
-    except (TypeError, ValueError) as error:
+        return {"compute": _compute, "run": _run, "merge": _merge}[options.command](options)
+    except (TypeError, ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
         print(f"\n{interrupt}", file=sys.stderr)
         return 130
-    nads.save(options.out, quantized=options.quantized)
-    print(f"{nads} -> {options.out}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ repeats the factory's own network bit for bit; otherwise the factory is called o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nads_core.seeds import seed_sequence
+from nads_core.seeds import seed_sequence, seeded
 
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
@@ -31,15 +30,6 @@ _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.div_.Scalar, torch.ops.aten.div_.Tensor, torch.ops.aten.clamp_.default,
     torch.ops.aten.erfinv_.default,
 }  # fmt: skip
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Draw from torch's global generators as if freshly seeded, and put them back as they were."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        yield
 
 
 def check_image_shape(image_shape: tuple[int, int, int]) -> None:
@@ -79,7 +69,7 @@ class _Recorder(TorchDispatchMode):
 
 def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, list[_Step] | None]:
     """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
-    with _seeded(seed), _Recorder() as recorder:
+    with seeded(seed), _Recorder() as recorder:
         module = factory()
     if not isinstance(module, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
@@ -205,7 +195,7 @@ class Ensemble:
         return all(name in drawn and torch.equal(drawn[name], expected[name]) for name in self._varying)
 
     def _call_factory(self, seed: int) -> nn.Module:
-        with _seeded(seed):
+        with seeded(seed):
             return self._factory()
 
     def _check_output(self) -> None:
@@ -253,7 +243,7 @@ class Ensemble:
         return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
 
     def _draw_factory(self, block: int, count: int) -> State:
-        with _seeded(seed_sequence(self.seed, block, 0)):
+        with seeded(seed_sequence(self.seed, block, 0)):
             networks = [_state(self._factory()) for _ in range(count)]
         return {
             name: self._converted(torch.stack([network[name].detach() for network in networks]))

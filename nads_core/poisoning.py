@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nads_core.directions import NADs
 
@@ -88,3 +90,43 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
         raise ValueError(f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them")
     basis = nads.completed().basis.to(images)
     return (images.flatten(2) @ basis).flip(-1).matmul(basis.T).view_as(images)
+
+
+@torch.no_grad()
+def changed_predictions(
+    network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
+) -> Tensor:
+    """Return the share of images whose predicted class changes with one NAD component, for each of some NADs.
+
+    Args:
+        network: maps (N, C, H, W) to logits.
+        images: (N, C, H, W), as the network takes them (normalised).
+        nads: of single-channel images of the same size.
+        indices: which NADs, one after another.
+        change: "remove" sets the component of every channel to 0, "flip" turns its sign.
+
+    Returns:
+        (len(indices),) float64 in [0, 1].
+
+    Raises:
+        ValueError: if shapes disagree, an index does not exist, or the change is unknown.
+    """
+    _check(images, nads)
+    if change not in ("remove", "flip"):
+        raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
+    missing = [index for index in indices if not 0 <= index < len(nads)]
+    if missing:
+        raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
+    device = next(network.parameters()).device
+    training = network.training
+    network.eval()
+    predict = lambda x: torch.cat([network(part).argmax(1) for part in x.split(1_000)])  # noqa: E731
+    images = images.to(device)
+    before, shares = predict(images), []
+    for index in indices:
+        direction = nads.directions[index, 0].to(images)
+        component = (images * direction).sum((2, 3), keepdim=True) * direction
+        after = predict(images - (1 if change == "remove" else 2) * component)
+        shares.append((after != before).double().mean())
+    network.train(training)
+    return torch.stack(shares).cpu()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -48,15 +53,104 @@ def separable_dataset(
     Raises:
         ValueError: for a direction that is not a unit image, or sizes that are not positive.
     """
-    direction = unit_direction(direction)
-    if not num_samples > 0:
-        raise ValueError(f"num_samples must be positive, got {num_samples}")
-    if not (margin > 0 and noise_std >= 0):
-        raise ValueError(f"margin must be positive and noise_std not negative, got {margin} and {noise_std}")
+    images, labels = SeparableDatasets(unit_direction(direction)[None], num_samples, margin, noise_std, seed)[0]
+    return images, labels
+
+
+@lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
+def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     labels = torch.randint(2, (num_samples,), generator=generator)
-    images = noise_std * torch.randn((num_samples, *direction.shape), generator=generator)
-    signs = 2.0 * labels - 1.0
-    along = images.flatten(1) @ direction.flatten()
-    images += (margin * signs - along)[:, None, None, None] * direction
-    return images, labels
+    return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableDatasets(Sequence):
+    """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its projection.
+
+    Each is a change of rank one of the noise, so that B datasets take the memory of one, and B directions.
+
+    Args:
+        directions: (B, C, H, W), each of unit norm.
+        num_samples: N, in each dataset.
+        margin: epsilon, half the distance between the classes along v_b.
+        noise_std: sigma, of the noise in every direction but v_b.
+        seed: fixes noise and labels.
+
+    Raises:
+        ValueError: for a direction that is not a unit image, or sizes that are not positive.
+
+    Example:
+        >>> data = SeparableDatasets(torch.eye(4).view(4, 1, 2, 2), num_samples=10)
+        >>> len(data), data[3][0].shape
+        (4, torch.Size([10, 1, 2, 2]))
+    """
+
+    directions: Tensor
+    num_samples: int
+    margin: float = 1.0
+    noise_std: float = 3.0
+    seed: int = 0
+
+    def __post_init__(self):
+        directions = torch.as_tensor(self.directions)
+        if directions.dim() != 4 or not len(directions):
+            raise ValueError(f"expected directions of shape (B, C, H, W), got {tuple(directions.shape)}")
+        object.__setattr__(self, "directions", torch.stack([unit_direction(v) for v in directions]))
+        if not self.num_samples > 0:
+            raise ValueError(f"num_samples must be positive, got {self.num_samples}")
+        if not (self.margin > 0 and self.noise_std >= 0):
+            raise ValueError(
+                f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
+            )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return tuple(self.directions.shape[1:])
+
+    @property
+    def labels(self) -> Tensor:
+        """(N,) int64 in {0, 1}, the same for every direction."""
+        return _noise_and_labels(self.image_shape, self.num_samples, self.seed)[1]
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} datasets, got index {index}")
+        return self.batch([index])[0], self.labels.clone()
+
+    def batch(
+        self,
+        which: Sequence[int] | slice = slice(None),
+        samples: Tensor | slice = slice(None),
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Return some samples of some datasets, (len(which), len(samples), C, H, W), made where they are used."""
+        noise, labels = self._on(torch.device(device), dtype)
+        noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0
+        directions = self.directions[which].flatten(1).to(noise)  # (B, D)
+        along = self.margin * signs - directions @ noise.T  # (B, n)
+        return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
+
+    def _on(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed)
+        if device.type == "cpu" and dtype == noise.dtype:
+            return noise, labels
+        if (device, dtype) not in self._copies:
+            self._copies.clear()
+            self._copies[device, dtype] = noise.to(device, dtype), labels.to(device)
+        return self._copies[device, dtype]
+
+    @cached_property
+    def _copies(self) -> dict:
+        return {}
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "_copies"}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)

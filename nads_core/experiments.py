@@ -1,0 +1,479 @@
+"""The paper's sweeps as named jobs that stop, resume, split over machines and merge: ``fig1-lenet``, ``fig7-resnet18``.
+
+A job is a list of units, each the training of one network. Its results file is also its checkpoint: it is replaced
+as a whole after every unit, so that it is complete at any moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_core.architectures import ARCHITECTURES, Architecture
+from nads_core.directions import NADs, environment, load_nads
+from nads_core.fourier import fourier_direction
+from nads_core.images import ImageSet, load_images, normalize
+from nads_core.poisoning import changed_predictions, flip, poison
+from nads_core.seeds import seed_sequence
+from nads_core.separable import SeparableDatasets
+from nads_core.training import (
+    CIFAR10_RECIPE,
+    SEPARABLE_RECIPE,
+    Dataset,
+    Recipe,
+    TrainingResult,
+    TrainingTimeout,
+    train_networks,
+)
+
+PRESETS = ("smoke", "demo", "paper")
+FIGURES = {
+    "fig1": "test accuracy over the DFT directions of the published grid, sigma = 3",
+    "fig1full": "the same over all DFT directions",
+    "fig2": "iterations to a small training loss over the published grid, sigma = 0.5",
+    "fig3": "test accuracy over the published grid without pooling, sigma = 3",
+    "fig3full": "the same over all DFT directions",
+    "fig6": "test accuracy over the NADs, sigma = 1",
+    "random": "test accuracy over random directions, sigma = 1 (not in the paper)",
+    "fig7": "clean accuracy after training on CIFAR-10 that is poisoned at a NAD",
+    "fig8": "accuracy on CIFAR-10 and on its flipped version",
+}
+LOSSES = (0.3, 0.1, 0.03)  # what "a small training loss" may mean in Fig. 2; training stops at the last
+POISON_INDICES = (0, 5, 10, 20, 30, 50, 75, 100, 200, 300, 400, 600, 800, 1000)
+USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
+JOBS = tuple(f"{figure}-{name}" for figure in FIGURES for name in ARCHITECTURES)
+
+Unit = dict[str, Any]  # what is trained: its direction or carrier, and its seed
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One job at one size; `experiment` makes them.
+
+    Args:
+        figure: one of `FIGURES`.
+        architecture: of the networks that are trained.
+        preset: the size that the other fields follow from.
+        units: what is trained, in the order of training: any beginning of it covers the plane or the NADs evenly.
+        recipe: of the training.
+        num_train, num_test: samples.
+        noise_std: sigma of D(v); its margin is 1.
+    """
+
+    figure: str
+    architecture: Architecture
+    preset: str
+    units: tuple[Unit, ...]
+    recipe: Recipe
+    num_train: int
+    num_test: int
+    noise_std: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Such as ``fig1-lenet``."""
+        return f"{self.figure}-{self.architecture.name}"
+
+    @property
+    def on_photos(self) -> bool:
+        """Whether the networks learn CIFAR-10 and not D(v)."""
+        return self.figure in ("fig7", "fig8")
+
+    def settings(self) -> dict:
+        """Return all that decides about the results, as JSON: two files can be merged if these agree."""
+        settings = {"recipe": asdict(self.recipe), "num_train": self.num_train, "num_test": self.num_test}
+        if not self.on_photos:
+            settings |= {"margin": 1.0, "noise_std": self.noise_std}
+        if self.figure in ("fig6", "fig7", "fig8"):
+            settings["nads"] = hashlib.sha256(_nads(self.architecture.name).basis.numpy().tobytes()).hexdigest()[:12]
+        return settings
+
+
+def _spread(points: np.ndarray, period: float | None = None) -> list[int]:
+    """Order points (n, d) so that each is as far as possible from those before it, beginning with the first."""
+    order = [0]
+    distance = np.full(len(points), np.inf)
+    for _ in range(len(points) - 1):
+        step = np.abs(points - points[order[-1]])
+        if period:
+            mirrored = np.abs(points + points[order[-1]])  # a frequency and its negative are one direction
+            step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
+            step = np.where((mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True), mirrored, step)
+        distance = np.minimum(distance, (step**2).sum(1))
+        distance[order[-1]] = -1
+        order.append(int(distance.argmax()))
+    return order
+
+
+def grid_frequencies(size: int = 32, step: int = 2) -> list[tuple[int, int]]:
+    """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even order.
+
+    Both frequencies of a pair have the same direction up to its sign, which only swaps the labels of D(v): the 256
+    cells of the published grid (``step=2``) are 130 directions.
+    """
+    axis = range(-size // 2, size // 2, step)
+    negative = lambda k: tuple((-f + size // 2) % size - size // 2 for f in k)  # noqa: E731
+    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx))]
+    chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
+    return [chosen[i] for i in _spread(np.array(chosen, float), period=size)]
+
+
+def _spread_indices(count: int, size: int) -> list[int]:
+    """Return about ``count`` NAD indices, half of them evenly and half geometrically spaced, in an even order."""
+    even, geometric = np.linspace(0, size - 1, count // 2), np.geomspace(1, size, count - count // 2) - 1
+    indices = np.unique(np.concatenate([even, geometric]).round().astype(int))
+    return [int(indices[i]) for i in _spread(np.log1p(indices)[:, None])]
+
+
+def experiment(name: str, preset: str = "demo") -> Experiment:
+    """Return a job by its name, such as ``fig1-lenet``.
+
+    Args:
+        name: a key of `FIGURES` and an architecture, joined by a hyphen.
+        preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes.
+
+    Raises:
+        ValueError: for an unknown name or preset.
+    """
+    figure, _, model = name.partition("-")
+    if figure not in FIGURES or model not in ARCHITECTURES:
+        raise ValueError(f"unknown job {name!r}: join one of {', '.join(FIGURES)} and one of {', '.join(ARCHITECTURES)}")
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}: choose from {PRESETS}")
+    size = PRESETS.index(preset)
+    architecture = ARCHITECTURES[model]
+    seeds = range((1, 1, 2)[size])
+    if figure in ("fig7", "fig8"):
+        if figure == "fig7":
+            few = ((0, 1000), (0, 10, 30, 1000), POISON_INDICES)[size]
+            things = [{"index": few[i]} for i in _spread(np.log1p(few)[:, None])] + [{"index": None}]
+        else:
+            things = [{"flipped": flipped} for flipped in (False, True)]
+        recipe = replace(CIFAR10_RECIPE, epochs=(2, 10, 50)[size])
+        sizes = (500, 5_000, 50_000)[size], (200, 2_000, 10_000)[size]
+        noise_std = 0.0
+    else:
+        if figure in ("fig6", "random"):
+            count = (6, 12, 64)[size]
+            indices = _spread_indices(count, len(_nads(model))) if figure == "fig6" else range(count)
+            things = [{"index": index} for index in indices]
+        else:
+            frequencies = grid_frequencies(step=1 if figure.endswith("full") else 2)
+            things = [{"frequency": list(k)} for k in frequencies[: (6, 20, None)[size]]]
+        if figure.startswith("fig3") and model != "logreg":
+            architecture = architecture.variant(pooling="none", name=model)
+        recipe = replace(SEPARABLE_RECIPE, epochs=(4, 10, 20)[size])
+        sizes = ((1_000, 4_000, 10_000)[size],) * 2
+        noise_std = {"fig2": 0.5, "fig6": 1.0, "random": 1.0}.get(figure, 3.0)
+    units = tuple({**thing, "seed": seed} for seed in seeds for thing in things)
+    return Experiment(figure, architecture, preset, units, recipe, *sizes, noise_std)
+
+
+@lru_cache(maxsize=2)
+def _nads(name: str) -> NADs:
+    return load_nads(name)
+
+
+def _direction(job: Experiment, unit: Unit) -> Tensor:
+    """Return the unit image (1, 32, 32) that a unit's data are separated along."""
+    if "frequency" in unit:
+        return fourier_direction(tuple(unit["frequency"]), 32)
+    if job.figure == "random":
+        generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))
+        noise = torch.randn(1, 32, 32, generator=generator)
+        return noise / noise.norm()
+    return _nads(job.architecture.name).directions[unit["index"]]
+
+
+@lru_cache(maxsize=2)
+def _photos(train: bool, count: int, root: str | None) -> ImageSet:
+    return load_images("auto", train=train, num_images=count, root=root, progress=False)
+
+
+@dataclass(frozen=True)
+class _Photos(Sequence):
+    """CIFAR-10 as each unit sees it, made in the process that trains the network."""
+
+    job: Experiment
+    units: tuple[Unit, ...]
+    train: bool
+    root: str | None
+
+    image_shape = (3, 32, 32)
+    in_worker = True
+
+    @property
+    def num_samples(self) -> int:
+        return self.job.num_train if self.train else self.job.num_test
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, b: int) -> Dataset:
+        photos, unit = _photos(self.train, self.num_samples, self.root), self.units[b]
+        images, nads = photos.images, _nads(self.job.architecture.name)
+        if self.train and unit.get("index") is not None:
+            images = poison(images, photos.labels, nads, unit["index"])
+        if unit.get("flipped"):
+            images = flip(images, nads)
+        return normalize(images), photos.labels
+
+
+def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict:
+    """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
+    photos, nads = _photos(False, job.num_test, root), _nads(job.architecture.name)
+    images = normalize(photos.images[:2_000])
+    indices = [index for index in USE_INDICES if index < len(nads)]
+    shares = {
+        change: [round(share, 4) for share in changed_predictions(network, images, nads, indices, change).tolist()]
+        for change in ("remove", "flip")
+    }
+    return {"indices": indices, "num_images": len(images), **shares}
+
+
+@dataclass
+class Results:
+    """What a job has measured so far.
+
+    Args:
+        job: its name.
+        preset: its size.
+        settings: all that decides about the numbers.
+        num_units: how many rows the finished job has.
+        rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the mean
+            over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
+            ``use`` of each NAD for Fig. 7.
+        provenance: device, versions, commits and dates of every run that contributed.
+    """
+
+    job: str
+    preset: str
+    settings: dict
+    num_units: int
+    rows: list[dict]
+    provenance: list[dict]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit is there."""
+        return len(self.rows) == self.num_units
+
+    def __str__(self):
+        seconds = sum(row["seconds"] for row in self.rows)
+        return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a JSON file, replacing the old one as a whole."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        head = json.dumps({k: v for k, v in vars(self).items() if k != "rows"}, indent=1)[:-2]
+        rows = ",\n  ".join(json.dumps(row) for row in self.rows)
+        with part.open("w") as file:
+            file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Results:
+        """Read a file that `save` wrote.
+
+        Raises:
+            ValueError: if the file holds something else.
+        """
+        try:
+            return cls(**json.loads(Path(path).read_text()))
+        except (json.JSONDecodeError, TypeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a results file ({error}): delete it or name another file") from error
+
+
+def _key(row: dict) -> str:
+    return json.dumps([row.get(field) for field in ("frequency", "index", "flipped", "seed")])
+
+
+def merge_results(parts: Iterable[Results]) -> Results:
+    """Join the results of shards of one job; a unit that several hold counts once.
+
+    Raises:
+        ValueError: if the parts belong to different jobs, presets or settings, or there is none.
+    """
+    parts = list(parts)
+    if not parts:
+        raise ValueError("there are no results to merge")
+    first = parts[0]
+    for part in parts[1:]:
+        for field in ("job", "preset", "settings"):
+            if getattr(part, field) != getattr(first, field):
+                raise ValueError(
+                    f"these results differ in {field}: {getattr(first, field)} and {getattr(part, field)}: "
+                    "merge only shards of one job"
+                )
+    rows = {_key(row): row for part in reversed(parts) for row in part.rows}
+    job = experiment(first.job, first.preset)
+    ordered = [rows[key] for key in map(_key, job.units) if key in rows]
+    provenance = []
+    for part in parts:
+        provenance += [entry for entry in part.provenance if entry not in provenance]
+    return replace(first, rows=ordered, provenance=provenance)
+
+
+def results_path(name: str, preset: str = "paper") -> Path:
+    """Return where the results of a job are kept: ``book/results/`` of the checkout around the working folder.
+
+    The environment variable ``NADS_RESULTS`` names another folder.
+    """
+    if "NADS_RESULTS" in os.environ:
+        folder = Path(os.environ["NADS_RESULTS"])
+    else:
+        here = Path.cwd()
+        candidates = [parent / "book" / "results" for parent in (here, *here.parents, Path(__file__).parents[1])]
+        folder = next((folder for folder in candidates if folder.is_dir()), candidates[0])
+    return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
+
+
+def load_results(name: str, preset: str = "paper") -> Results | None:
+    """Return the results of a job that ran before (perhaps in part), or None if there are none.
+
+    Raises:
+        ValueError: for an unknown job.
+    """
+    experiment(name, preset)
+    path = results_path(name, preset)
+    return Results.load(path) if path.exists() else None
+
+
+@contextmanager
+def _alone(path: Path | None):
+    """Hold a lock beside a results file: two jobs that wrote one file would lose each other's rows."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on Windows
+        path = None
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
+        yield
+        Path(file.name).unlink()
+
+
+def run_experiment(
+    name: str,
+    preset: str = "demo",
+    *,
+    out: str | os.PathLike | None = None,
+    time_limit: float | None = None,
+    shard: tuple[int, int] = (1, 1),
+    workers: int | None = None,
+    device: torch.device | str | None = None,
+    mixed_precision: bool | None = None,
+    root: str | os.PathLike | None = None,
+    progress: bool = True,
+) -> Results:
+    """Run what is left of a job.
+
+    Args:
+        name: such as ``fig1-lenet``; see `experiment`.
+        preset: "smoke", "demo" or "paper".
+        out: results file, replaced after every network; a run that finds one there goes on with it.
+        time_limit: seconds after which to stop; what is finished by then is kept, and the result's ``complete`` is false.
+        shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
+        workers: networks trained at once on a CPU; by default one a core.
+        device: by default a GPU if there is one.
+        mixed_precision: run the layers in bfloat16; by default on a GPU only.
+        root: folder with the photos of Figs. 7 and 8; see `load_images`.
+        progress: show a progress bar with the time that remains.
+
+    Raises:
+        ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
+    """
+    job, out = experiment(name, preset), None if out is None else Path(out)
+    part, parts = shard
+    if not 1 <= part <= parts:
+        raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
+    with _alone(out):
+        results = Results(name, preset, job.settings(), len(job.units), [], [])
+        if out is not None and out.exists():
+            results = merge_results([results, Results.load(out)])
+        return _run(job, results, job.units[part - 1 :: parts], out, time_limit, progress,
+                    device=device, workers=workers, mixed_precision=mixed_precision, root=root)  # fmt: skip
+
+
+def _run(job, results, units, out, time_limit, progress, *, device, workers, mixed_precision, root) -> Results:
+    start = time.monotonic()
+    done = {_key(row) for row in results.rows}
+    left = [unit for unit in units if _key(unit) not in done]
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    entry = {**environment(device), "networks": 0, "seconds": 0.0}
+    if mixed_precision is not None:
+        entry["mixed_precision"] = mixed_precision
+    if left and job.on_photos:
+        entry["photos"] = _photos(False, job.num_test, root).source
+    if left:
+        results.provenance.append(entry)
+    for seed in sorted({unit["seed"] for unit in left}):
+        group = [unit for unit in left if unit["seed"] == seed]
+
+        def on_result(b: int, result: TrainingResult, group: list[Unit] = group) -> None:
+            results.rows.append({**group[b], **_row(job, result)})
+            entry["networks"], entry["seconds"] = entry["networks"] + 1, round(time.monotonic() - start, 1)
+            if out is not None:
+                results.save(out)
+
+        train, test = _data(job, group, seed, root)
+        limit = None if time_limit is None else time_limit - (time.monotonic() - start)
+        try:
+            train_networks(
+                job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
+                numbers=[job.units.index(unit) for unit in group], device=device, workers=workers,
+                mixed_precision=mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None, timeout=limit,
+                measure=partial(_use_of_nads, job, root) if job.figure == "fig7" else None,
+                on_result=on_result, progress=progress,
+            )  # fmt: skip
+        except TrainingTimeout:
+            break
+    return merge_results([results])
+
+
+def _data(job: Experiment, units: list[Unit], seed: int, root: str | None) -> tuple[Sequence, Sequence]:
+    if job.on_photos:
+        root = None if root is None else str(root)
+        return tuple(_Photos(job, tuple(units), train, root) for train in (True, False))
+    directions = torch.stack([_direction(job, unit) for unit in units])
+    draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
+    return draw(job.num_train, seed=seed_sequence(seed, 5)), draw(job.num_test, seed=seed_sequence(seed, 6))
+
+
+def _row(job: Experiment, result: TrainingResult) -> dict:
+    steps = math.ceil(job.num_train / job.recipe.batch_size)
+    losses = result.losses[result.losses.isfinite()]
+    row = {
+        "test_accuracy": round(float(result.test_accuracy), 5),
+        "train_accuracy": round(float(result.train_accuracy), 5),
+        "final_loss": round(float(losses[-steps:].mean()), 5),
+        "seconds": round(float(result.seconds), 2),
+    }
+    if job.figure == "fig2":
+        row["iterations"] = [int(result.iterations_to(loss)) for loss in LOSSES]
+    if result.measured is not None:
+        row["use"] = result.measured
+    return row
