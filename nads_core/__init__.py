@@ -1,7 +1,7 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
 # The theory, and its checks
-from nads_core import checks, deep_linear, errata, pooling, readout
+from nads_core import checks, deep_linear, errata, pooling, published, readout
 
 # Networks
 from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
@@ -9,21 +9,31 @@ from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, R
 # Their preferred directions
 from nads_core.directions import NADs, compute_nads, load_nads
 
+# Training, and the paper's sweeps
+from nads_core.experiments import (
+    Experiment,
+    Results,
+    experiment,
+    grid_frequencies,
+    load_results,
+    merge_results,
+    run_experiment,
+)
+
 # Other directions, and data along a direction
 from nads_core.fourier import fourier_basis, fourier_direction, spectrum
 
 # Photos, and what NADs do to them
 from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
-from nads_core.poisoning import carriers, flip, poison
-from nads_core.separable import separable_dataset
-
-# Training
+from nads_core.poisoning import carriers, changed_predictions, flip, poison
+from nads_core.separable import SeparableDatasets, separable_dataset
 from nads_core.training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
     Recipe,
     TrainingResult,
+    TrainingTimeout,
     accuracy,
     accuracy_interval,
     train_network,
@@ -34,9 +44,10 @@ __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
     "NADs", "compute_nads", "load_nads",
     "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient",
-    "fourier_basis", "fourier_direction", "spectrum", "separable_dataset",
-    "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "flip", "poison",
-    "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult",
+    "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
+    "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "changed_predictions", "flip", "poison",
+    "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingTimeout",
     "accuracy", "accuracy_interval", "train_network", "train_networks",
-    "checks", "deep_linear", "errata", "pooling", "readout",
+    "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
+    "checks", "deep_linear", "errata", "pooling", "published", "readout",
 ]  # fmt: skip

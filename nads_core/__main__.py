@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("job", help="such as fig1-lenet: a figure and an architecture")
     run.add_argument("--preset", choices=PRESETS, default="demo")
     run.add_argument("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
-    run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; the next run goes on from there")
+    run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; a next run goes on")
     run.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="run the I-th of N parts")
     run.add_argument("--workers", type=int, help="networks trained at once on a CPU; one a core by default")
     run.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")

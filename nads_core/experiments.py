@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -150,7 +150,9 @@ def experiment(name: str, preset: str = "demo") -> Experiment:
     """
     figure, _, model = name.partition("-")
     if figure not in FIGURES or model not in ARCHITECTURES:
-        raise ValueError(f"unknown job {name!r}: join one of {', '.join(FIGURES)} and one of {', '.join(ARCHITECTURES)}")
+        raise ValueError(
+            f"unknown job {name!r}: join one of {', '.join(FIGURES)} and one of {', '.join(ARCHITECTURES)}"
+        )
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}: choose from {PRESETS}")
     size = PRESETS.index(preset)
@@ -253,8 +255,8 @@ class Results:
         preset: its size.
         settings: all that decides about the numbers.
         num_units: how many rows the finished job has.
-        rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the mean
-            over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
+        rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
+            mean over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
             ``use`` of each NAD for Fig. 7.
         provenance: device, versions, commits and dates of every run that contributed.
     """
@@ -395,7 +397,7 @@ def run_experiment(
         name: such as ``fig1-lenet``; see `experiment`.
         preset: "smoke", "demo" or "paper".
         out: results file, replaced after every network; a run that finds one there goes on with it.
-        time_limit: seconds after which to stop; what is finished by then is kept, and the result's ``complete`` is false.
+        time_limit: seconds after which to stop; what is finished by then is kept, and the result is not ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
         workers: networks trained at once on a CPU; by default one a core.
         device: by default a GPU if there is one.

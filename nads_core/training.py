@@ -551,7 +551,8 @@ def _train_group(job, group, numbers, datasets, tests, deadline, label, progress
     if isinstance(datasets, SeparableDatasets):
         labels = datasets.labels.to(device)
         batch_of = lambda samples: (  # noqa: E731
-            datasets.batch(group, samples, device, job.dtype), labels[samples].expand(len(group), -1)
+            datasets.batch(group, samples, device, job.dtype),
+            labels[samples].expand(len(group), -1),
         )
     else:
         sets = [job.cast(datasets[b]) for b in group]
@@ -579,7 +580,7 @@ def _train_group(job, group, numbers, datasets, tests, deadline, label, progress
             _descend(weights, flat, momenta, recipe, recipe.rate(index, total))
             bar.update()
             if deadline is not None and _left(deadline) < 0:
-                raise TrainingTimeout(f"the time limit came after {index + 1} of {total} steps of {len(group)} networks")
+                raise TrainingTimeout(f"the time limit came at step {index + 1} of {total} of {len(group)} networks")
     losses = torch.stack(losses, 1).cpu()
     _require_finite(losses)
     for row, b in enumerate(group):
