@@ -189,7 +189,7 @@ def _nads(name: str) -> NADs:
     return load_nads(name)
 
 
-def _direction(job: Experiment, unit: Unit) -> Tensor:
+def direction_of(job: Experiment, unit: Unit) -> Tensor:
     """Return the unit image (1, 32, 32) that a unit's data are separated along."""
     if "frequency" in unit:
         return fourier_direction(tuple(unit["frequency"]), 32)
@@ -460,7 +460,7 @@ def _data(job: Experiment, units: list[Unit], seed: int, root: str | None) -> tu
     if job.on_photos:
         root = None if root is None else str(root)
         return tuple(_Photos(job, tuple(units), train, root) for train in (True, False))
-    directions = torch.stack([_direction(job, unit) for unit in units])
+    directions = torch.stack([direction_of(job, unit) for unit in units])
     draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
     return draw(job.num_train, seed=seed_sequence(seed, 5)), draw(job.num_test, seed=seed_sequence(seed, 6))
 
