@@ -215,7 +215,6 @@ class _Photos(Sequence):
     root: str | None
 
     image_shape = (3, 32, 32)
-    in_worker = True
 
     @property
     def num_samples(self) -> int:
@@ -374,8 +373,10 @@ def _alone(path: Path | None):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
-        yield
-        Path(file.name).unlink()
+        try:
+            yield
+        finally:
+            Path(file.name).unlink()
 
 
 def run_experiment(
@@ -426,8 +427,8 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     left = [unit for unit in units if _key(unit) not in done]
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     entry = {**environment(device), "networks": 0, "seconds": 0.0}
-    if mixed_precision is not None:
-        entry["mixed_precision"] = mixed_precision
+    entry |= {} if workers is None else {"workers": workers}
+    entry |= {} if mixed_precision is None else {"mixed_precision": mixed_precision}
     if left and job.on_photos:
         entry["photos"] = _photos(False, job.num_test, root).source
     if left:
@@ -453,6 +454,9 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
             )  # fmt: skip
         except TrainingTimeout:
             break
+        except KeyboardInterrupt:
+            kept = f"{results} kept in {out}; the same command goes on" if out else "nothing was kept: name a file"
+            raise KeyboardInterrupt(f"interrupted. {kept}") from None
     return merge_results([results])
 
 

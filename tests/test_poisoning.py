@@ -85,3 +85,36 @@ def test_bad_input_is_refused():
     colour = nc.NADs(torch.eye(12).view(12, 3, 2, 2), torch.ones(12))
     with pytest.raises(ValueError, match="single-channel"):
         nc.flip(torch.rand(1, 3, 2, 2), colour)
+
+
+class FirstTwoCoordinates(torch.nn.Module):
+    """Says which of the first two NAD coordinates of the first channel is larger."""
+
+    def __init__(self, nads):
+        super().__init__()
+        self.directions = torch.nn.Parameter(nads.directions[:2].flatten(1))
+
+    def forward(self, images):
+        return images[:, 0].flatten(1) @ self.directions.T
+
+
+def test_changed_predictions_are_those_of_the_changed_images():
+    nads = random_nads()
+    images = torch.randn(200, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(2))
+    network = FirstTwoCoordinates(nads)
+    first, second = (images[:, 0].flatten(1) @ nads.basis)[:, :2].T
+    before = second > first
+    expected = {"remove": [second > 0, first < 0], "flip": [second > -first, -second > first]}
+    for change, after in expected.items():
+        shares = nc.changed_predictions(network, images, nads, [0, 1, 5], change)
+        right = [float((a != before).double().mean()) for a in after]
+        assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
+    assert network.training
+
+
+def test_changed_predictions_refuse_what_does_not_exist():
+    nads, (images, _) = random_nads(), photos()
+    with pytest.raises(ValueError, match=r"36 NADs, got the indices \[36, -1\]"):
+        nc.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3, 36, -1])
+    with pytest.raises(ValueError, match="choose 'remove' or 'flip'"):
+        nc.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3], "drop")

@@ -55,3 +55,32 @@ def test_one_seed_gives_one_noise_for_every_direction():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         nc.separable_dataset(*arguments)
+
+
+def test_datasets_of_many_directions_are_those_of_each():
+    directions = torch.stack([unit(seed) for seed in range(4)])
+    data = nc.SeparableDatasets(directions, 30, 1.5, 2.0, seed=7)
+    for b, direction in enumerate(directions):
+        images, labels = nc.separable_dataset(direction, 30, 1.5, 2.0, seed=7)
+        assert torch.equal(data[b][0], images) and torch.equal(data[b][1], labels)
+    samples = torch.tensor([3, 17, 4])
+    some = data.batch([2, 0], samples, dtype=torch.float64)
+    assert some.shape == (2, 3, 1, 6, 6) and some.dtype == torch.float64
+    torch.testing.assert_close(some[0], data[2][0][samples].double(), atol=1e-5, rtol=1e-5)
+    assert len(data) == 4 and len(list(data)) == 4 and data.image_shape == (1, 6, 6)
+
+
+def test_many_datasets_share_their_noise():
+    data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=2)
+    difference = (data[0][0] - data[1][0]).flatten(1)
+    assert int(torch.linalg.matrix_rank(difference, atol=1e-3)) == 2  # a change of rank one each
+    assert data.batch().untyped_storage().data_ptr() != data.batch().untyped_storage().data_ptr()
+
+
+def test_bad_directions_of_many_datasets_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(B, C, H, W\), got \(1, 6, 6\)"):
+        nc.SeparableDatasets(unit(0), 5)
+    with pytest.raises(ValueError, match="norm 2"):
+        nc.SeparableDatasets(torch.stack([unit(0), 2 * unit(1)]), 5)
+    with pytest.raises(IndexError, match="there are 1 datasets"):
+        nc.SeparableDatasets(unit(0)[None], 5)[1]

@@ -1,4 +1,5 @@
 import math
+import time
 
 import pytest
 import torch
@@ -8,7 +9,6 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.ensembles import Ensemble
 from nads_core.seeds import seed_sequence
 
 SHAPE = (1, 8, 8)
@@ -48,21 +48,114 @@ def plain_loop(network, images, labels, recipe, seed):
 RECIPE = nc.Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
 
 
-def test_many_networks_train_as_a_plain_loop_trains_each():
-    datasets, tests = [small_data(seed) for seed in range(3)], [small_data(seed + 10) for seed in range(3)]
+def first_weights(factory, seed, number):
+    """Give network ``number`` as `train_networks` begins it."""
+    torch.manual_seed(seed_sequence(seed, 2, number))
+    return factory()
+
+
+def datasets_and_directions():
+    directions = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
+    draw = lambda count, seed: nc.SeparableDatasets(directions, count, 2.0, 0.5, seed)  # noqa: E731
+    return draw(70, 0), draw(60, 1)
+
+
+@pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
+@pytest.mark.parametrize("as_list", [False, True])
+def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list):
+    datasets, tests = datasets_and_directions()
+    given = ([*datasets], [*tests]) if as_list else (datasets, tests)
+    numbers = [4, 0, 9]
     result = nc.train_networks(
-        small_network, datasets, tests, recipe=RECIPE, seed=5, dtype=torch.float64, device="cpu", progress=False
-    )
-    ensemble = Ensemble(small_network, SHAPE, seed=5, device="cpu", dtype=torch.float64)
-    state = ensemble.stack(3)
-    for b, (images, labels) in enumerate(datasets):
-        network = small_network().double()
-        network.load_state_dict({name: tensor[b].clone() for name, tensor in state.items()})
+        small_network, *given, recipe=RECIPE, seed=5, numbers=numbers, dtype=torch.float64, device="cpu",
+        method=method, workers=2, progress=False,
+    )  # fmt: skip
+    before = torch.get_rng_state()
+    for b, number in enumerate(numbers):
+        network = first_weights(small_network, 5, number).double()
+        images, labels = datasets[b]
         losses = plain_loop(network, images.double(), labels, RECIPE, seed=5)
         torch.testing.assert_close(result.losses[b], torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8)
         network.eval()
-        right = network(tests[b][0].double()).argmax(1) == tests[b][1]
-        assert float(result.test_accuracy[b]) == pytest.approx(float(right.double().mean()))
+        for (images, labels), accuracy in ((tests[b], result.test_accuracy), (datasets[b], result.train_accuracy)):
+            right = network(images.double()).argmax(1) == labels
+            assert float(accuracy[b]) == pytest.approx(float(right.double().mean()))
+    torch.set_rng_state(before)
+    assert result.losses.shape == (3, 9) and result.seconds.shape == (3,) and (result.seconds > 0).all()
+
+
+def with_dropout() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 30), nn.ReLU(), nn.Dropout(), nn.Linear(30, 2))
+
+
+def test_a_network_does_not_depend_on_what_is_trained_beside_it():
+    datasets, _ = datasets_and_directions()
+    train = lambda data, **options: nc.train_networks(  # noqa: E731
+        with_dropout, data, recipe=RECIPE, seed=1, device="cpu", progress=False, **options
+    )
+    together = train(datasets, method="processes", workers=2).losses
+    alone = train([datasets[2]], numbers=[2], method="loop").losses
+    torch.testing.assert_close(together[2], alone[0])
+    assert not torch.equal(train([datasets[2]], numbers=[3]).losses, alone)
+
+
+def test_results_are_handed_over_as_they_come_and_networks_can_be_measured():
+    datasets, tests = datasets_and_directions()
+    seen = {}
+    result = nc.train_networks(
+        small_network, datasets, tests, recipe=RECIPE, device="cpu", method="processes", workers=2, progress=False,
+        measure=lambda network: sum(p.numel() for p in network.parameters()), on_result=seen.__setitem__,
+    )  # fmt: skip
+    size = sum(p.numel() for p in small_network().parameters())
+    assert result.measured == [size] * 3 and sorted(seen) == [0, 1, 2]
+    assert torch.equal(seen[1].losses, result.losses[1])
+
+
+def test_training_stops_at_a_small_loss():
+    train = small_data(1, 1_000)
+    recipe = nc.Recipe(epochs=8)
+    full = nc.train_networks(nc.LOGREG, [train], recipe=recipe, device="cpu", progress=False)
+    stopped = nc.train_networks(nc.LOGREG, [train], recipe=recipe, stop_loss=0.2, device="cpu", progress=False)
+    reached = int(full.iterations_to(0.2)[0])
+    assert 0 < reached == int(stopped.iterations_to(0.2)[0])
+    done = int(stopped.losses.isfinite().sum())
+    assert reached <= done < reached + 20 < full.losses.shape[1] == stopped.losses.shape[1]
+    torch.testing.assert_close(stopped.losses[0, :done], full.losses[0, :done])
+
+
+@pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
+def test_a_time_limit_keeps_what_is_ready(method):
+    datasets, _ = datasets_and_directions()
+    ready = []
+    start = time.monotonic()
+    with pytest.raises(nc.TrainingTimeout):
+        nc.train_networks(
+            small_network, datasets, recipe=nc.Recipe(epochs=100_000), device="cpu", method=method, timeout=2.0,
+            workers=2, on_result=lambda b, result: ready.append(b), progress=False,
+        )  # fmt: skip
+    assert not ready and time.monotonic() - start < 30
+
+
+def test_mixed_precision_stays_close_to_full_precision():
+    direction = nc.fourier_direction((1, 0), 16)[None]
+    train, test = (nc.SeparableDatasets(direction, n, 2.0, 1.0, seed) for n, seed in ((1_500, 0), (1_000, 1)))
+    options = dict(recipe=nc.Recipe(epochs=4), device="cpu", progress=False)
+    exact = nc.train_networks(nc.LENET, train, test, **options)
+    mixed = nc.train_networks(nc.LENET, train, test, mixed_precision=True, **options)
+    assert not torch.equal(exact.losses, mixed.losses)
+    assert (exact.losses[:, :8] - mixed.losses[:, :8]).abs().max() < 0.02
+    assert abs(float(exact.test_accuracy[0]) - float(mixed.test_accuracy[0])) < 0.05
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("method", ["loop", "vmap", "graph"])
+def test_a_gpu_trains_as_the_cpu_does(method):
+    datasets, tests = datasets_and_directions()
+    options = dict(recipe=RECIPE, dtype=torch.float64, progress=False)
+    expected = nc.train_networks(small_network, datasets, tests, device="cpu", method="loop", **options)
+    result = nc.train_networks(small_network, datasets, tests, device="cuda", method=method, **options)
+    torch.testing.assert_close(result.losses, expected.losses, rtol=1e-8, atol=1e-8)
+    assert torch.equal(result.test_accuracy, expected.test_accuracy)
 
 
 def test_one_network_trains_as_a_plain_loop_does():
@@ -130,6 +223,16 @@ def test_bad_input_is_refused():
         nc.train_networks(small_network, [(images, labels), (images[:9], labels[:9])], progress=False)
     with pytest.raises(ValueError, match="one of each"):
         nc.train_networks(small_network, [(images, labels)], [], progress=False)
+    with pytest.raises(ValueError, match="one a network"):
+        nc.train_networks(small_network, [(images, labels)], numbers=[1, 2], progress=False)
+    with pytest.raises(ValueError, match="unknown method 'fast'"):
+        nc.train_networks(small_network, [(images, labels)], method="fast", progress=False)
+    with pytest.raises(TypeError, match="must return a torch.nn.Module"):
+        nc.train_networks(lambda: 3, [(images, labels)], device="cpu", progress=False)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        nc.train_networks(
+            small_network, [(images * float("nan"), labels)] * 2, device="cpu", method="processes", progress=False
+        )
     with pytest.raises(ValueError, match="must be positive"):
         nc.Recipe(epochs=0)
     with pytest.raises(ValueError, match="NaN or infinite at step"):

@@ -1,0 +1,19 @@
+"""Training: one network of any size, or many of one architecture together."""
+
+from nads_core.training.many import METHODS, train_networks
+from nads_core.training.single import (
+    CIFAR10_RECIPE,
+    SEPARABLE_RECIPE,
+    Dataset,
+    Recipe,
+    TrainingResult,
+    TrainingTimeout,
+    accuracy,
+    accuracy_interval,
+    train_network,
+)
+
+__all__ = [
+    "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainingResult", "TrainingTimeout",
+    "accuracy", "accuracy_interval", "train_network", "train_networks",
+]  # fmt: skip
