@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -426,7 +427,8 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     done = {_key(row) for row in results.rows}
     left = [unit for unit in units if _key(unit) not in done]
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    entry = {**environment(device), "networks": 0, "seconds": 0.0}
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    entry = {**environment(device), "started": started, "networks": 0, "seconds": 0.0}
     entry |= {} if workers is None else {"workers": workers}
     entry |= {} if mixed_precision is None else {"mixed_precision": mixed_precision}
     if left and job.on_photos:

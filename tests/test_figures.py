@@ -24,6 +24,19 @@ CALLS = {
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
     "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),
     "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),
+    "plot_accuracy_by_nad": lambda: figures.plot_accuracy_by_nad(
+        {"a": {"index": [0, 9], "accuracy": [0.9, 0.6], "interval": [(0.8, 0.95), (0.5, 0.7)]}},
+        {"a": [1, 0.1]},
+        {"a": {0: 0.8, 5: 0.7}},
+    ),
+    "plot_monotone_fits": lambda: figures.plot_monotone_fits({"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}),
+    "plot_law": lambda: figures.plot_law({"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}),
+    "plot_rank_correlations": lambda: figures.plot_rank_correlations(
+        {"all": {"waves": {"point": (0.1, -0.2, 0.3), "mixed": (np.nan, np.nan, np.nan)}}}
+    ),
+    "plot_collapse": lambda: figures.plot_collapse(
+        {"a": {"accuracy": [0.5, 0.9], "x": [0.01, 1], "z": [0.1, 2]}}, {"x": "eigenvalue", "z": "ratio"}, "z"
+    ),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
         [0, 10, 100], [0.2, 0.4, 0.5], [(0.1, 0.3), (0.3, 0.5), (0.4, 0.6)], 0.6, ([0, 5], [0.1, 0.2])

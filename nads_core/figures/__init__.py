@@ -7,6 +7,13 @@ from nads_core.figures.bases import (
     plot_energies,
     plot_overlaps,
 )
+from nads_core.figures.generalization import (
+    plot_accuracy_by_nad,
+    plot_collapse,
+    plot_law,
+    plot_monotone_fits,
+    plot_rank_correlations,
+)
 from nads_core.figures.poison import (
     plot_accuracy_by_index,
     plot_poisoned,
@@ -44,6 +51,11 @@ __all__ = [
     "plot_histogram",
     "plot_bounds",
     "plot_tails",
+    "plot_accuracy_by_nad",
+    "plot_monotone_fits",
+    "plot_law",
+    "plot_rank_correlations",
+    "plot_collapse",
     "plot_poisoned",
     "plot_accuracy_by_index",
 ]

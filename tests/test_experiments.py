@@ -1,0 +1,218 @@
+"""The sweeps: what they train, and that stopping, killing, splitting and merging lose nothing."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core import experiments
+from nads_core.__main__ import main
+from nads_core.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def measured(results):
+    """What a run must repeat: everything but the time that it took."""
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in results.rows]
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
+
+
+# What is trained
+
+
+def test_the_grid_holds_each_direction_of_the_published_one_once():
+    cells = {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
+    chosen = nc.grid_frequencies()
+    mirrored = {tuple((-f + 16) % 32 - 16 for f in k) for k in chosen}
+    assert len(chosen) == 130 and set(chosen) | mirrored == cells
+    directions = torch.stack([nc.fourier_direction(k) for k in chosen]).flatten(1)
+    cosines = (directions @ directions.T - torch.eye(130)).abs()
+    assert cosines.max() < 1e-5
+    assert len(nc.grid_frequencies(step=1)) == 514
+
+
+@pytest.mark.parametrize("count", [8, 30, 65])
+def test_any_beginning_of_a_sweep_covers_the_plane(count):
+    chosen = np.array(nc.grid_frequencies()[:count])
+    both = np.concatenate([chosen, -chosen])
+    cells = np.array([(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)])
+    away = np.abs(cells[:, None] - both[None])
+    distance = np.sqrt((np.minimum(away % 32, -away % 32) ** 2).sum(-1)).min(1)
+    assert distance.max() < 1.8 * np.sqrt(32 * 32 / (2 * count))  # about the radius of a disc of one direction's share
+
+
+@pytest.mark.parametrize("name", [job for job in JOBS if job.endswith(("logreg", "lenet"))])
+@pytest.mark.parametrize("preset", experiments.PRESETS)
+def test_every_job_has_units_that_differ(name, preset):
+    job = experiment(name, preset)
+    keys = [json.dumps(unit, sort_keys=True) for unit in job.units]
+    assert len(set(keys)) == len(keys) >= 2 and job.name == name
+    seeds = [unit["seed"] for unit in job.units]
+    assert seeds == sorted(seeds) and (preset != "paper" or set(seeds) == {0, 1})
+    assert json.loads(json.dumps(job.settings())) == job.settings()
+
+
+def test_the_paper_preset_has_the_papers_sizes():
+    fig1, fig2, fig3, fig6, fig7, fig8 = (experiment(f"fig{n}-lenet", "paper") for n in (1, 2, 3, 6, 7, 8))
+    for job, noise_std in ((fig1, 3.0), (fig2, 0.5), (fig3, 3.0), (fig6, 1.0)):
+        assert (job.num_train, job.num_test, job.noise_std) == (10_000, 10_000, noise_std)
+        assert job.recipe == nc.SEPARABLE_RECIPE
+    for job in (fig7, fig8):
+        assert (job.num_train, job.num_test, job.recipe) == (50_000, 10_000, nc.CIFAR10_RECIPE)
+    assert len(fig1.units) == len(fig2.units) == len(fig3.units) == 260
+    assert fig3.architecture.options == {"pooling": "none"} and fig1.architecture == nc.LENET
+    assert len({unit["index"] for unit in fig7.units} - {None}) >= 10
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_figure_runs(figure, monkeypatch):
+    if figure in ("fig7", "fig8"):
+        monkeypatch.setattr(experiments, "load_images", lambda *_, train, num_images, **__: nc.load_images(
+            "generated", train=train, num_images=num_images))  # fmt: skip
+        experiments._photos.cache_clear()
+    job = experiment(f"{figure}-logreg", "smoke")
+    results = run_experiment(job.name, "smoke", device="cpu", progress=False)
+    experiments._photos.cache_clear()
+    assert results.complete and len(results.rows) == len(job.units)
+    for row, unit in zip(results.rows, job.units, strict=True):
+        assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] > 0
+        assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
+    assert results.provenance[0]["networks"] == len(job.units)
+
+
+def test_a_sweep_is_an_easy_task_for_logistic_regression(whole):
+    assert all(nc.accuracy_interval(row["train_accuracy"], 1_000)[0] > 0.55 for row in whole.rows)
+
+
+# How it runs
+
+
+def test_results_survive_the_file(whole, tmp_path):
+    whole.save(tmp_path / "new" / "r.json")
+    assert nc.Results.load(tmp_path / "new" / "r.json") == whole
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.json"]
+
+
+def test_shards_join_to_the_whole(whole, tmp_path, capsys):
+    for part in (1, 2, 3):
+        command = ["run", "fig1-logreg", "--preset", "smoke", "--shard", f"{part}/3", "--device", "cpu"]
+        assert main([*command, "--out", str(tmp_path / f"{part}.json")]) == 0
+    assert "part 3 of 3" in capsys.readouterr().out
+    files = [str(tmp_path / f"{part}.json") for part in (3, 1, 2)]
+    assert main(["merge", *files, "--out", str(tmp_path / "all.json")]) == 0
+    joined = nc.Results.load(tmp_path / "all.json")
+    assert joined.complete and measured(joined) == measured(whole) and len(joined.provenance) == 3
+    assert merge_results([joined, whole]).rows == joined.rows
+
+
+def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys):
+    out = tmp_path / "r.json"
+    command = ["run", "fig1-logreg", "--preset", "smoke", "--device", "cpu", "--out", str(out)]
+    assert main([*command, "--time-limit", "0.25"]) == 0
+    first = nc.Results.load(out) if out.exists() else None
+    assert first is None or len(first.rows) < 6
+    assert "run it again to go on" in capsys.readouterr().out
+    assert main(command) == 0
+    again = nc.Results.load(out)
+    assert again.complete and measured(again) == measured(whole)
+    assert first is None or again.rows[: len(first.rows)] == first.rows
+    stamp = out.stat().st_mtime_ns
+    assert main(command) == 0 and out.stat().st_mtime_ns == stamp  # nothing was left to do
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
+def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
+    out = tmp_path / "r.json"
+    command = [sys.executable, "-m", "nads_core", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
+    command += ["--out", str(out)]
+    sizes = []
+    for pause in (0.05, 0.4):
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        before = len(nc.Results.load(out).rows) if out.exists() else 0
+        deadline = time.monotonic() + 60
+        while not (out.exists() and len(nc.Results.load(out).rows) > before):  # each look finds a whole file
+            assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1]
+            time.sleep(0.01)
+        time.sleep(pause)
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode in (-9, 130, 0) and "Traceback" not in errors
+        if process.returncode == 130:
+            assert "the same command goes on" in errors
+        sizes.append(len(nc.Results.load(out).rows))
+    assert 1 <= sizes[0] < sizes[1]
+    assert main(command[3:]) == 0
+    results = nc.Results.load(out)
+    assert results.complete
+    assert measured(results) == measured(run_experiment("random-logreg", "demo", device="cpu", progress=False))
+
+
+def test_two_runs_of_one_file_are_refused(tmp_path):
+    out = tmp_path / "r.json"
+    with experiments._alone(out), pytest.raises(ValueError, match="another process is writing .*--shard"):
+        run_experiment("fig1-logreg", "smoke", out=out, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch):
+    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
+    assert nc.load_results("fig1-logreg", "smoke") is None
+    whole.save(tmp_path / "fig1-logreg.smoke.json")
+    assert nc.load_results("fig1-logreg", "smoke") == whole
+    monkeypatch.delenv("NADS_RESULTS")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book" / "results").mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    assert experiments.results_path("fig1-lenet") == tmp_path / "book" / "results" / "fig1-lenet.json"
+
+
+def test_bad_requests_are_refused(whole, tmp_path, capsys):
+    with pytest.raises(ValueError, match="unknown job 'fig9-lenet': join one of fig1, "):
+        experiment("fig9-lenet")
+    with pytest.raises(ValueError, match="unknown preset 'large'"):
+        experiment("fig1-lenet", "large")
+    with pytest.raises(ValueError, match="1 <= i <= n, got 3/2"):
+        run_experiment("fig1-logreg", "smoke", shard=(3, 2))
+    with pytest.raises(ValueError, match="nothing|no results"):
+        merge_results([])
+    out = tmp_path / "r.json"
+    out.write_text("{")
+    assert main(["run", "fig1-logreg", "--preset", "smoke", "--out", str(out)]) == 2
+    assert "is not a results file" in capsys.readouterr().err and out.read_text() == "{"
+    whole.save(out)
+    assert main(["run", "fig2-logreg", "--preset", "smoke", "--out", str(out)]) == 2
+    assert "differ in job" in capsys.readouterr().err and nc.Results.load(out) == whole
+    with pytest.raises(SystemExit):
+        main(["run", "fig1-logreg", "--shard", "two"])
+    assert "such as 2/8" in capsys.readouterr().err
+
+
+# The results that ship
+
+
+SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_results_belong_to_their_job(path):
+    results = nc.Results.load(path)
+    job = experiment(results.job, results.preset)
+    assert experiments.results_path(results.job, results.preset).name == path.name
+    assert results.settings == job.settings() and results.num_units == len(job.units)
+    assert len(results.rows) == len({experiments._key(row) for row in results.rows})
+    assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
+    assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)
+    assert path.stat().st_size < 1e6
