@@ -162,7 +162,7 @@ def experiment(name: str, preset: str = "demo") -> Experiment:
     if figure in ("fig7", "fig8"):
         if figure == "fig7":
             few = ((0, 1000), (0, 10, 30, 1000), POISON_INDICES)[size]
-            things = [{"index": few[i]} for i in _spread(np.log1p(few)[:, None])] + [{"index": None}]
+            things = [{"index": None}] + [{"index": few[i]} for i in _spread(np.log1p(few)[:, None])]
         else:
             things = [{"flipped": flipped} for flipped in (False, True)]
         recipe = replace(CIFAR10_RECIPE, epochs=(2, 10, 50)[size])

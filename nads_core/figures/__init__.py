@@ -17,6 +17,9 @@ from nads_core.figures.generalization import (
 from nads_core.figures.poison import (
     plot_accuracy_by_index,
     plot_poisoned,
+    plot_representations,
+    plot_use,
+    plot_versions,
 )
 from nads_core.figures.theory import (
     plot_aliasing,
@@ -58,4 +61,7 @@ __all__ = [
     "plot_collapse",
     "plot_poisoned",
     "plot_accuracy_by_index",
+    "plot_versions",
+    "plot_use",
+    "plot_representations",
 ]

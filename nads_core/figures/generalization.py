@@ -47,11 +47,11 @@ def plot_accuracy_by_nad(
                      label="paper")  # fmt: skip
         _bars(top, curve["index"], curve["accuracy"], curve["interval"], fmt="o", markersize=3.5, color=COLOURS[0],
               label="ours")  # fmt: skip
-        top.axhline(50, color="0.4", linestyle=":", linewidth=1)
+        top.axhline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
         values = np.asarray(eigenvalues[label], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
         bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
-        top.set(title=label, ylim=(45, 102))
+        top.set(title=label, xlabel="NAD index", ylim=(45, 102))
         for axis in (top, bottom):
             axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("test accuracy (%)")
@@ -92,8 +92,9 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
         for family, (ratios, accuracies) in points.items():
             which = families.index(family)
             many = len(ratios) > 200
-            axis.plot(ratios, 100 * np.asarray(accuracies), "." if many else _MARKERS[which], label=family,
-                      color=COLOURS[which], markersize=2 if many else 3, alpha=0.7, zorder=1 if many else 2)  # fmt: skip
+            style = {"markersize": 2, "zorder": 1} if many else {"markersize": 3, "zorder": 2}
+            marker, percent = "." if many else _MARKERS[which], 100 * np.asarray(accuracies)
+            axis.plot(ratios, percent, marker, label=family, color=COLOURS[which], alpha=0.7, **style)
         axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)
         axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(_SCORES[0], _SCORES[-1]))
         axis.grid(alpha=0.3)
@@ -101,7 +102,7 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
         axis.set_axis_off()
     for axis in axes[:, 0]:
         axis.set_ylabel("test accuracy (%)")
-    for axis in axes.T.flat[:: 1]:
+    for axis in axes.flat:
         axis.set_xlabel("predicted signal to noise")
     handles = {}
     for axis in axes.flat:
@@ -155,8 +156,9 @@ def plot_collapse(
     for axis, (key, label) in zip(axes, labels.items(), strict=True):
         for which, (name, curve) in enumerate(curves.items()):
             many = len(curve["accuracy"]) > 200
-            axis.plot(curve[key], 100 * np.asarray(curve["accuracy"]), "." if many else _MARKERS[which % 6], label=name,
-                      color=COLOURS[which], markersize=2.5 if many else 4.5, alpha=0.8, zorder=1 if many else 2)  # fmt: skip
+            style = {"markersize": 2.5, "zorder": 1} if many else {"markersize": 4, "zorder": 2}
+            marker, percent = "." if many else _MARKERS[which % len(_MARKERS)], 100 * np.asarray(curve["accuracy"])
+            axis.plot(curve[key], percent, marker, label=name, color=COLOURS[which], alpha=0.8, **style)
         if key == law:
             axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)
         axis.axhline(50, color="0.4", linestyle=":", linewidth=1)

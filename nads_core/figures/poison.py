@@ -1,16 +1,18 @@
-"""Figures of poisoned photos, and of what networks make of them."""
+"""Figures of poisoned and of flipped photos, and of what networks make of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
 from nads_core.figures.style import COLOURS, WIDTH, bare, styled, subplots
+from nads_core.training import accuracy_interval
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -42,43 +44,156 @@ def plot_poisoned(
 
 
 @styled
+def plot_versions(
+    versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = (), limit: float = 1.0
+) -> Figure:
+    """Draw several versions of the same photos, one a row.
+
+    Args:
+        versions: label -> (n, 3, H, W).
+        captions: one a photo.
+        signed: labels of rows whose values lie around 0: they are drawn with 0 as mid-grey.
+        limit: the value of a signed row that becomes the brightest.
+    """
+    columns = max(map(len, versions.values()))
+    figure, axes = subplots(len(versions), columns, 0.3 + 0.98 * len(versions) * WIDTH / 7.6 * 7 / max(7, columns))
+    for row, (label, images) in zip(axes, versions.items(), strict=True):
+        for axis, image in zip(row, images, strict=True):
+            shown = 0.5 + 0.5 * image / limit if label in signed else image
+            axis.imshow(shown.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+            bare(axis)
+        row[0].set_ylabel(label)
+    for axis, caption in zip(axes[0], captions, strict=True):
+        axis.set_title(caption)
+    return figure
+
+
+def _bars(values: Sequence[float], intervals: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Return the lengths below and above each value, (2, n), in per cent."""
+    return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(values))
+
+
+def _index_axis(axis: Axes, label: str) -> None:
+    """Make a logarithmic axis of NAD indices, drawn at index + 1 because it has no 0."""
+    ticks = np.array([0, 3, 10, 30, 100, 300, 1000])
+    axis.set(xscale="log", xlabel=label, xlim=(0.85, 1300))
+    axis.set_xticks(ticks + 1, map(str, ticks))
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+
+
+@styled
 def plot_accuracy_by_index(
-    indices: Sequence[int],
-    accuracies: Sequence[float],
-    intervals: Sequence[tuple[float, float]],
-    baseline: float | None = None,
-    published: tuple[Sequence[int], Sequence[float]] | None = None,
+    curves: Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]],
+    baselines: Mapping[str, float],
+    published: Mapping[int, float] | None = None,
 ) -> Figure:
     """Draw the accuracy on clean images against the NAD index of the carrier (Fig. 7).
 
     Args:
-        indices: NAD index of the carrier, (n,).
-        accuracies: in [0, 1], (n,).
-        intervals: (low, high) for each.
-        baseline: accuracy after training on clean images.
-        published: indices and accuracies of the paper, for another network or setting; drawn in grey.
+        curves: label -> NAD indices, accuracies in [0, 1], (low, high) of each; an index may occur several times.
+        baselines: label -> accuracy after training on clean images; a dashed line in its curve's colour.
+        published: index -> accuracy, of the paper's ResNet-18; drawn in grey.
     """
-    figure, ((axis,),) = subplots(height=3.0)
-    place = lambda index: np.asarray(index, dtype=float) + 1  # noqa: E731 - a logarithmic axis has no 0
-    if baseline is not None:
-        axis.axhline(100 * baseline, color=COLOURS[2], linestyle="--", label="trained on clean images")
-    if published is not None:
-        axis.plot(
-            place(published[0]),
-            100 * np.asarray(published[1]),
-            "s:",
-            color="0.55",
-            markersize=3,
-            label="paper, ResNet-18",
-        )
-    low, high = (100 * np.abs(np.asarray(intervals).T - np.asarray(accuracies))).tolist()
-    axis.errorbar(
-        place(indices), 100 * np.asarray(accuracies), (low, high), fmt="o-", color=COLOURS[0], capsize=3, label="ours"
-    )
+    figure, ((axis,),) = subplots(height=3.2)
+    if published:
+        where, values = np.array(sorted(published.items())).T
+        axis.plot(where + 1, 100 * values, "s:", color="0.55", markersize=3, label="paper, ResNet-18")
+    for colour, (label, (indices, accuracies, intervals)) in zip(COLOURS, curves.items(), strict=False):
+        order = np.argsort(indices, kind="stable")
+        indices, accuracies = np.asarray(indices)[order], np.asarray(accuracies)[order]
+        bars = _bars(accuracies, np.asarray(intervals)[order])
+        axis.errorbar(indices + 1, 100 * accuracies, bars, fmt="o", color=colour, capsize=3, markersize=4, label=label)
+        means = [100 * accuracies[indices == index].mean() for index in np.unique(indices)]
+        axis.plot(np.unique(indices) + 1, means, color=colour)
+        if label in baselines:
+            axis.axhline(100 * baselines[label], color=colour, linestyle="--", linewidth=1.2)
+    axis.plot([], [], color="0.4", linestyle="--", linewidth=1.2, label="trained on clean images")
     axis.axhline(10, color="0.4", linestyle=":", linewidth=1, label="chance")
-    axis.set(xscale="log", xlabel="NAD index of the carrier", ylabel="accuracy on clean images (%)", ylim=(0, 100))
-    axis.set_xticks(place(indices), [str(index) for index in indices])
-    axis.minorticks_off()
+    axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
+    _index_axis(axis, "NAD index of the carrier")
     axis.legend(loc="upper left", ncols=2)
-    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_use(
+    content: Mapping[int, float] | None,
+    panels: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]]],
+    carriers: Mapping[str, int | None],
+) -> Figure:
+    """Draw how many predictions change with one NAD component, against its index; a panel a kind of change.
+
+    Args:
+        content: NAD index -> root mean square of that component of the photos; drawn in a first panel.
+        panels: title -> label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
+        carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
+    """
+    figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
+    if content:
+        axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color="0.3", markersize=3)
+        axes[0].set(yscale="log", ylabel="root mean square, normalised photos", title="what photos have")
+        _index_axis(axes[0], "NAD index")
+    shared = axes[bool(content) :]
+    floor = 0.05  # per cent; what is below is drawn there
+    for axis, (title, networks) in zip(shared, panels.items(), strict=True):
+        for colour, (label, (indices, shares, intervals)) in zip(COLOURS, networks.items(), strict=False):
+            where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
+            axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
+            low, high = 100 * np.asarray(intervals, dtype=float).T
+            axis.fill_between(where, low.clip(floor), high.clip(floor), color=colour, alpha=0.15, linewidth=0)
+            if carriers.get(label) in indices:
+                at = list(indices).index(carriers[label])
+                axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor="black")
+        axis.set(yscale="log", ylim=(floor, 100), title=title)
+        axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        _index_axis(axis, "NAD index")
+    shared[0].set_ylabel("changed predictions (%)")
+    for axis in shared[1:]:
+        axis.set_ylabel("")
+        axis.tick_params(labelleft=False)
+    figure.legend(*shared[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+@styled
+def plot_representations(
+    accuracies: Mapping[str, Mapping[str, Sequence[float]]],
+    num_images: int,
+    training: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+    published: Mapping[str, Mapping[str, float]] | None = None,
+) -> Figure:
+    """Draw accuracies on several representations of the same photos (Fig. 8); a panel a network, a row a representation.
+
+    Args:
+        accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
+        num_images: that were tested; the bars are 95 % intervals of the mean over seeds, for that many photos.
+        training: the same on the training set; drawn hollow.
+        published: network -> representation -> the paper's test accuracy; drawn as a grey square.
+    """
+    rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
+    figure, (axes,) = subplots(1, len(accuracies), 0.9 + 0.3 * len(rows), sharex=True, sharey=True)
+    for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
+        for label, tests in values.items():
+            place = rows.index(label)
+            mean = float(np.mean(tests))
+            bars = _bars([mean], [accuracy_interval(mean, num_images)])
+            axis.errorbar([100 * mean], [place], xerr=bars, fmt="|", color="black", capsize=3, markersize=12, zorder=1)
+            axis.plot(100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5)
+            if training:
+                seen = 100 * np.asarray(training[network][label])
+                axis.plot(seen, [place] * len(seen), "o", color=COLOURS[1], markersize=5, fillstyle="none")
+            if published and label in published.get(network, {}):
+                axis.plot(100 * published[network][label], place, "s", color="0.55", markersize=6, zorder=0)
+        axis.axvline(10, color="0.4", linestyle=":", linewidth=1)
+        axis.set(title=network, xlim=(0, 102), xlabel="accuracy (%)")
+        axis.grid(alpha=0.3, axis="x")
+    axes[0].set_yticks(range(len(rows)), rows)
+    axes[0].set(ylim=(len(rows) - 0.5, -0.5), ylabel="representation")
+    axes[0].plot([], [], "o", color=COLOURS[0], label="test photos")
+    if training:
+        axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label="training photos")
+    if published:
+        axes[0].plot([], [], "s", color="0.55", label="paper, test photos")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

@@ -116,7 +116,7 @@ def default_device(device: torch.device | str | None) -> torch.device:
     return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def accuracy(network: nn.Module, data: Dataset, batch_size: int = 1_000) -> float:
+def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
     """Return the share of samples that a network classifies correctly, in eval mode."""
     device = next(network.parameters()).device
     training = network.training

@@ -1,0 +1,177 @@
+"""From random weights to test accuracy: the first-step law, and how well an estimate orders measured accuracies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_core.directions import NADs
+from nads_core.experiments import Results, direction_of, experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Directions v with the test accuracies that were measured on D(v).
+
+    Args:
+        keys: NAD indices, or frequencies, in ascending order; n of them.
+        directions: (n, C, H, W), unit norm.
+        accuracies: (n,) in [0, 1], means over seeds.
+        num_test: (n,) test samples behind each, over all seeds.
+        num_train: training samples of each network.
+        noise_std: sigma of D(v).
+    """
+
+    keys: Sequence
+    directions: Tensor
+    accuracies: np.ndarray
+    num_test: np.ndarray
+    num_train: int = 10_000
+    noise_std: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def of(cls, results: Results) -> Family:
+        """Collect the rows of one sweep over directions, averaged over seeds."""
+        job, found = experiment(results.job, results.preset), {}
+        for row in results.rows:
+            name = "index" if "index" in row else "frequency"
+            key = tuple(row[name]) if name == "frequency" else row[name]
+            found.setdefault(key, []).append(row["test_accuracy"])
+        keys = sorted(found)
+        return cls(
+            keys,
+            torch.stack([direction_of(job, {name: key}) for key in keys]),
+            np.array([np.mean(found[key]) for key in keys]),
+            np.array([job.num_test * len(found[key]) for key in keys]),
+            job.num_train,
+            job.noise_std,
+        )
+
+
+def signal_to_noise(
+    nads: NADs, directions: Tensor, num_train: int, noise_std: float, margin: float = 1.0
+) -> np.ndarray:
+    """Return the ratio z for which the first-step law predicts the test accuracy Phi(z) on D(v).
+
+    A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a network whose tangent
+    kernel is x^T C x'. Its mean over training sets scores a test sample with the signal margin^2 v^T C v and the noise
+    noise_std sqrt(margin^2 |P C v|^2 + noise_std^2 |P C P|^2 / N), with P = I - v v^T.
+
+    Args:
+        nads: eigenpairs of C; its scale does not matter.
+        directions: v, (m, C, H, W), unit norm.
+        num_train: N.
+        noise_std: sigma of D(v).
+        margin: epsilon of D(v).
+
+    Returns:
+        (m,), float64.
+    """
+    values = nads.eigenvalues.double()
+    shares = (directions.flatten(1).float() @ nads.basis).double().square()
+    energy, squares = shares @ values, shares @ values.square()
+    skewed = (squares - energy.square()).clamp(min=0)  # |P C v|^2
+    across = values.square().sum() - 2 * squares + energy.square()  # |P C P|^2
+    noise = noise_std * (margin**2 * skewed + noise_std**2 / num_train * across).sqrt()
+    return (margin**2 * energy / noise).numpy()
+
+
+def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:
+    """Return Phi of signal-to-noise ratios: accuracies in [0, 1]."""
+    return np.vectorize(NormalDist().cdf)(ratios)
+
+
+def falling_fit(values: Sequence[float]) -> np.ndarray:
+    """Return the falling sequence with the least squared distance, by pooling adjacent violators."""
+    pools = []
+    for value in values:
+        pools.append((value, 1))
+        while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
+            (a, m), (b, n) = pools[-2:]
+            pools[-2:] = [((m * a + n * b) / (m + n), m + n)]
+    return np.repeat([value for value, _ in pools], [count for _, count in pools])
+
+
+@dataclass(frozen=True, eq=False)
+class OrderTest:
+    """How far accuracies are from falling; `order_test` makes it.
+
+    Args:
+        gaps: (n,) distances from the closest falling sequence.
+        deviations: (n,) the same in standard errors of the test set.
+        spread: root mean square of the deviations.
+        luck: 95 % quantile of that spread if the truth falls and only the test sets are finite.
+    """
+
+    gaps: np.ndarray
+    deviations: np.ndarray
+    spread: float
+    luck: float
+
+
+def order_test(
+    accuracies: Sequence[float], num_test: int | np.ndarray, num_redrawn: int = 100, seed: int = 0
+) -> OrderTest:
+    """Test whether accuracies fall, up to the luck of finite test sets.
+
+    Args:
+        accuracies: (n,) in [0, 1], in the order that is tested.
+        num_test: test samples behind each.
+        num_redrawn: how often test sets are drawn again from the fit, to see what luck makes of it.
+        seed: of these.
+    """
+    fit = falling_fit(accuracies)
+
+    def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        fit = falling_fit(accuracies)
+        return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
+
+    gaps, found = deviations(np.asarray(accuracies))
+    redrawn = np.random.default_rng(seed).binomial(num_test, fit, (num_redrawn, len(fit))) / num_test
+    luck = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
+    return OrderTest(gaps, found, float(np.sqrt(np.mean(found**2))), float(np.quantile(luck, 0.95)))
+
+
+def _midranks(x: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[inverse]
+
+
+def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
+    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant."""
+    if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
+        return float("nan")
+    return float(np.corrcoef(_midranks(a), _midranks(b))[0, 1])
+
+
+def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0) -> np.ndarray:
+    """Return the rank correlation of n pairs, followed by those of pairs drawn again with replacement.
+
+    The same seed draws the same pairs, so that correlations of several predictors can be compared draw by draw.
+    """
+    draws = np.random.default_rng(seed).integers(len(a), size=(num_resamples, len(a))) if len(a) else []
+    return np.array([rank_correlation(a, b), *(rank_correlation(a[draw], b[draw]) for draw in draws)])
+
+
+def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
+    """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the others."""
+    low, high = np.nanquantile(resampled[1:], (0.025, 0.975)) if np.isfinite(resampled[0]) else (np.nan, np.nan)
+    return float(resampled[0]), float(low), float(high)
+
+
+def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
+    """Return where accuracies, made monotone in x, fall below a level; None if they do not."""
+    order = np.argsort(-x)
+    below = falling_fit(accuracies[order]) < level
+    return float(x[order][below.argmax()]) if below.any() and not below.all() else None
