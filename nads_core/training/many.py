@@ -254,7 +254,6 @@ def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label,
 
     pool = get_reusable_executor(workers, env=_WORKER_ENVIRONMENT, initializer=_quiet_worker, reuse=True)
     waiting, running, typical = list(range(len(numbers)))[::-1], {}, 0.0
-    finished = False
     try:
         with progress_bar(len(numbers), label, "network", progress) as shown:
             while waiting or running:
@@ -274,11 +273,10 @@ def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label,
                     typical = float(result.seconds)
                     done(running.pop(future), result)
                     shown.update()
-        finished = not waiting and not running
     finally:
-        if not finished:
+        if running:
             pool.shutdown(kill_workers=True)
-    if not finished:
+    if waiting or running:
         count = len(numbers) - len(waiting) - len(running)
         raise TrainingTimeout(f"{count} of {len(numbers)} networks were trained in time")
 
