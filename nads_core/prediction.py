@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,9 +12,6 @@ from torch import Tensor
 
 from nads_core.directions import NADs
 from nads_core.experiments import Results, direction_of, experiment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +36,12 @@ class Family:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def first_below(self, level: float) -> object | None:
+        """Return the first key at which the falling fit of the accuracies is below a level, None if there is none."""
+        return next(
+            (key for key, value in zip(self.keys, falling_fit(self.accuracies), strict=True) if value < level), None
+        )
 
     @classmethod
     def of(cls, results: Results) -> Family:

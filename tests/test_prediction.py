@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+from scipy.stats import spearmanr
+
+import nads_core as nc
+from nads_core import prediction
+
+NADS = nc.NADs(nc.fourier_basis(8)[0], torch.logspace(0, -2, 64))
+
+
+@pytest.mark.parametrize("kind", ["eigenvector", "any direction"])
+@pytest.mark.parametrize(("noise_std", "margin"), [(1.0, 1.0), (3.0, 1.0), (1.0, 0.5)])
+def test_first_step_law_against_simulated_first_steps(kind, noise_std, margin):
+    generator = torch.Generator().manual_seed(0)
+    v = NADS.directions[5] if kind == "eigenvector" else torch.randn(1, 8, 8, generator=generator)
+    v = (v / v.norm()).double()
+    second_moment = (NADS.basis * NADS.eigenvalues) @ NADS.basis.T
+    signals, noises, num_train = [], [], 300
+    for seed in range(200):
+        x, y = nc.separable_dataset(v, num_train, margin, noise_std, seed=seed)
+        w = second_moment @ (x.flatten(1) * (2.0 * y - 1)[:, None]).mean(0)
+        signals.append(float(margin * w @ v.flatten().float()))
+        noises.append(noise_std**2 * float(w.square().sum() - (w @ v.flatten().float()) ** 2))
+    simulated = np.mean(signals) / np.sqrt(np.mean(noises))
+    error = simulated * (np.std(signals) / np.mean(signals) + np.std(noises) / np.mean(noises) / 2) / np.sqrt(200)
+    law = prediction.signal_to_noise(NADS, v[None].float(), num_train, noise_std, margin)[0]
+    assert abs(law - simulated) < 4 * error
+
+
+def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
+    flat = nc.NADs(NADS.directions, torch.ones(64))
+    ratios = prediction.signal_to_noise(flat, flat.directions, 6300, 2.0)
+    np.testing.assert_allclose(ratios, np.sqrt(6300 / 63) / 4, rtol=1e-5)
+    np.testing.assert_allclose(prediction.predicted_accuracy(np.array([0.0, 1.96])), [0.5, 0.975], atol=1e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
+def test_falling_fit_is_isotonic_regression(values):
+    expected = isotonic_regression(np.array(values, float), increasing=False).x
+    np.testing.assert_allclose(prediction.falling_fit(values), expected, atol=1e-12)
+
+
+def test_order_test_tells_luck_from_disorder():
+    truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
+    lucky = generator.binomial(10_000, truth) / 10_000
+    test = prediction.order_test(lucky, 10_000)
+    assert test.spread < 1.3 * test.luck
+    shuffled = truth + generator.normal(0, 0.03, 60)
+    test = prediction.order_test(np.clip(shuffled, 0, 1), 10_000)
+    assert test.spread > 2 * test.luck
+    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - prediction.falling_fit(np.clip(shuffled, 0, 1)))
+
+
+def test_rank_correlation_is_spearmans_with_ties():
+    a, b = np.random.default_rng(0).integers(0, 5, (2, 40))
+    assert prediction.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert np.isnan(prediction.rank_correlation(a, np.ones(40)))
+    assert np.isnan(prediction.rank_correlation(a[:3], b[:3]))
+
+
+def test_bootstrap_interval_holds_the_estimate():
+    generator = np.random.default_rng(0)
+    a = generator.normal(size=80)
+    estimate, low, high = prediction.with_interval(
+        prediction.resampled_correlations(a, a + generator.normal(size=80), 300)
+    )
+    assert low < estimate < high and 0.1 < high - low < 0.5
+    empty = prediction.resampled_correlations(a[:2], a[:2], 5)
+    assert all(np.isnan(prediction.with_interval(empty)))
+
+
+def test_crossing_of_a_level():
+    x = np.array([3.0, 1.0, 2.0, 0.5])
+    assert prediction.crossing(x, np.array([0.9, 0.6, 0.8, 0.5]), 0.75) == 1.0
+    assert prediction.crossing(x, np.full(4, 0.9), 0.75) is None
+
+
+def test_family_averages_seeds():
+    rows = [{"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i} for s in (0, 1) for i in (3, 0)]
+    family = prediction.Family.of(nc.Results("fig6-lenet", "paper", {}, 4, rows, []))
+    assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
+    np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
+    np.testing.assert_array_equal(family.num_test, 20_000)
+    torch.testing.assert_close(family.directions[1], nc.load_nads("lenet").directions[3])
+    assert family.first_below(0.57) == 0 and family.first_below(0.5) is None
