@@ -19,6 +19,19 @@ def nads(size: int = 8) -> nc.NADs:
 
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 CALLS = {
+    "plot_tasks": lambda: figures.plot_tasks(
+        {task: {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]} for task in ("easy", "hard")},
+        {task: {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1.0))} for task in ("easy", "hard")},
+    ),
+    "plot_coordinates": lambda: figures.plot_coordinates(
+        {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"
+    ),
+    "plot_frequency_maps": lambda: figures.plot_frequency_maps(
+        {"ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}}, "paper": {"a": {(0, 2): 55.0}, "b": None}}
+    ),
+    "plot_train_test": lambda: figures.plot_train_test({"a": ([0.5, 0.9], [0.8, 0.95])}),
+    "plot_losses": lambda: figures.plot_losses({"noise": {"easy": [0.7, 0.5, float("nan")]}}, 2),
+    "plot_agreement": lambda: figures.plot_agreement({"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
@@ -39,7 +52,19 @@ CALLS = {
     ),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
-        [0, 10, 100], [0.2, 0.4, 0.5], [(0.1, 0.3), (0.3, 0.5), (0.4, 0.6)], 0.6, ([0, 5], [0.1, 0.2])
+        {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])}, {"ours": 0.6}, {0: 0.1, 5: 0.2}
+    ),
+    "plot_versions": lambda: figures.plot_versions(
+        {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
+    ),
+    "plot_use": lambda: figures.plot_use(
+        {0: 3.0, 10: 1.0}, {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
+    ),
+    "plot_representations": lambda: figures.plot_representations(
+        {"LeNet": {"photos": [0.6, 0.5], "flipped": [0.4]}},
+        100,
+        {"LeNet": {"photos": [0.9, 0.9], "flipped": [1.0]}},
+        {"LeNet": {"photos": 0.69}},
     ),
 }
 
@@ -74,6 +99,23 @@ def test_signed_images_are_centred_at_zero():
 
 def test_the_accuracy_curve_shows_the_numbers_given():
     axis = CALLS["plot_accuracy_by_index"]().axes[0]
-    curve = next(line for line in axis.lines if len(line.get_ydata()) == 3)
+    curve = next(line for line in axis.lines if len(line.get_ydata()) == 3 and line.get_linestyle() == "-")
     np.testing.assert_allclose(curve.get_ydata(), [20, 40, 50])
     np.testing.assert_allclose(curve.get_xdata(), [1, 11, 101])
+
+
+def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative():
+    figure = CALLS["plot_frequency_maps"]()
+    image = figure.axes[0].images[0]
+    grid = np.ma.filled(image.get_array(), np.nan)  # spacing 2: zero frequency is row 8, column 8
+    assert grid.shape == (16, 16) and np.isfinite(grid).sum() == 4
+    assert grid[8, 9] == grid[8, 7] == 60 and grid[10, 6] == grid[6, 10] == 90
+    left, right, bottom, top = image.get_extent()
+    assert (left + 9.5 * 2, top + 8.5 * 2) == (2, 0)  # the centre of the cell (0, 2)
+
+
+def test_values_that_are_never_reached_are_drawn_beyond_the_colours():
+    maps = {"": {"steps": {(0, 2): float("inf"), (0, 4): 100.0}}}
+    image = figures.plot_frequency_maps(maps, limits=(10, 1000), scale="log", over="never").axes[0].images[0]
+    never, reached = (image.to_rgba(image.get_array())[8, column] for column in (9, 10))
+    assert never[0] > 0.4 > never[1] + never[2] and not np.allclose(never, reached)

@@ -163,7 +163,7 @@ def plot_representations(
     training: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     published: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    """Draw accuracies on several representations of the same photos (Fig. 8); a panel a network, a row a representation.
+    """Draw accuracies on several representations of the same photos (Fig. 8); a panel a network.
 
     Args:
         accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
@@ -195,5 +195,6 @@ def plot_representations(
         axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label="training photos")
     if published:
         axes[0].plot([], [], "s", color="0.55", label="paper, test photos")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    axes[0].plot([], [], ":", color="0.4", linewidth=1, label="chance")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
