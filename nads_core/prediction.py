@@ -69,7 +69,7 @@ def signal_to_noise(
 
     A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a network whose tangent
     kernel is x^T C x'. Its mean over training sets scores a test sample with the signal margin^2 v^T C v and the noise
-    noise_std sqrt(margin^2 |P C v|^2 + noise_std^2 |P C P|^2 / N), with P = I - v v^T.
+    noise_std sqrt(margin^2 norm(P C v)^2 + noise_std^2 norm(P C P)^2 / N), with P = I - v v^T.
 
     Args:
         nads: eigenpairs of C; its scale does not matter.
@@ -84,8 +84,8 @@ def signal_to_noise(
     values = nads.eigenvalues.double()
     shares = (directions.flatten(1).float() @ nads.basis).double().square()
     energy, squares = shares @ values, shares @ values.square()
-    skewed = (squares - energy.square()).clamp(min=0)  # |P C v|^2
-    across = values.square().sum() - 2 * squares + energy.square()  # |P C P|^2
+    skewed = (squares - energy.square()).clamp(min=0)  # norm(P C v)^2
+    across = values.square().sum() - 2 * squares + energy.square()  # norm(P C P)^2
     noise = noise_std * (margin**2 * skewed + noise_std**2 / num_train * across).sqrt()
     return (margin**2 * energy / noise).numpy()
 
