@@ -6,8 +6,12 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import torch
+
+from nads_core import distributed
 from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
@@ -76,13 +80,37 @@ def _run(options: argparse.Namespace) -> int:
     out = options.out or results_path(options.job, options.preset)
     if options.out is None and parts > 1:
         out = out.with_suffix(f".{part}of{parts}.json")
-    results = run_experiment(
-        options.job, options.preset, out=out, time_limit=options.time_limit, shard=options.shard,
-        workers=options.workers, device=options.device, mixed_precision=options.mixed_precision,
+    run = partial(
+        run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
+        mixed_precision=options.mixed_precision,
     )  # fmt: skip
-    state = "complete" if results.complete else "run it again to go on" if parts == 1 else f"part {part} of {parts}"
-    print(f"{results} -> {out} ({state})")
+    with distributed.process_group(options.device) as device:
+        if distributed.size() == 1:
+            results = run(out=out, shard=options.shard, device=device)
+        else:
+            results = _run_together(run, out, options.shard, device)
+    if results is not None:
+        state = "complete" if results.complete else "run it again to go on" if parts == 1 else f"part {part} of {parts}"
+        print(f"{results} -> {out} ({state})")
     return 0
+
+
+def _run_together(run: Callable, out: Path, shard: tuple[int, int], device: str | None) -> Results | None:
+    """Let each process of the group run a part of the shard; process 0 joins the parts and returns them."""
+    (part, parts), rank, size = shard, distributed.rank(), distributed.size()
+    files = [out.with_suffix(f".process{number}.json") for number in range(size)]
+    if out.exists() and not files[rank].exists():
+        Results.load(out).save(files[rank])  # what an earlier run has done
+    mine = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
+    mine.save(files[rank])
+    torch.distributed.barrier()
+    if rank:
+        return None
+    results = merge_results([Results.load(file) for file in files])
+    results.save(out)
+    for file in files:
+        file.unlink()
+    return results
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -100,18 +128,20 @@ def _compute(options: argparse.Namespace) -> int:
         "dipole": Dipole,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    nads = compute_nads(
-        _resolve(options.architecture),
-        options.num_networks,
-        estimator=estimators[options.estimator](),
-        image_shape=tuple(options.image_shape),
-        debiasing=options.debiasing,
-        seed=options.seed,
-        device=options.device,
-        checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
-    )
-    nads.save(options.out, quantized=options.quantized)
-    print(f"{nads} -> {options.out}")
+    with distributed.process_group(options.device) as device:
+        nads = compute_nads(
+            _resolve(options.architecture),
+            options.num_networks,
+            estimator=estimators[options.estimator](),
+            image_shape=tuple(options.image_shape),
+            debiasing=options.debiasing,
+            seed=options.seed,
+            device=device,
+            checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
+        )
+        if distributed.rank() == 0:
+            nads.save(options.out, quantized=options.quantized)
+            print(f"{nads} -> {options.out}")
     return 0
 
 

@@ -58,6 +58,15 @@ class DenseMoments:
             self.num_networks += len(means)
             self._buffer.clear()
 
+    def empty(self) -> DenseMoments:
+        """Return another accumulator of the same kind, without networks."""
+        return DenseMoments(self.dimension, self._seen.device)
+
+    def sums(self) -> tuple[Tensor, Tensor]:
+        """Return the two (D, D) sums themselves, for adding up over processes in place."""
+        self._flush()
+        return self._seen, self._noise
+
     def merge(self, other: DenseMoments) -> None:
         """Add the networks of another accumulator, for example another worker's."""
         if other.dimension != self.dimension:
@@ -118,6 +127,10 @@ class GramMoments:
         first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)
         self._means.append((first + second) / 2)
         self._spreads.append((first - second) / 2)
+
+    def empty(self) -> GramMoments:
+        """Return another accumulator of the same kind, without networks."""
+        return GramMoments(self.dimension, self.device)
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""

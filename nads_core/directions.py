@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nads_core import distributed
 from nads_core.architectures import Architecture
 from nads_core.covariance import (
     DenseMoments,
@@ -36,7 +37,8 @@ from nads_core.ensembles import Ensemble, check_image_shape
 from nads_core.input_gradients import Draw, Estimator, SmoothedGradient
 
 _DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
-_CHECKPOINT_SECONDS = 60.0
+_CHECKPOINT_SECONDS = 5.0  # at least, between two of them; 50 times what saving one takes, if that is longer
+_EXCHANGE_SECONDS = 5.0  # between two sums over processes
 _CHECKED_NETWORKS = 8
 
 
@@ -204,6 +206,8 @@ def compute_nads(
 ) -> NADs:
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input gradients.
 
+    Inside a process group of torch.distributed the processes share the networks, and all return the same NADs.
+
     Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network contributes.
 
     Args:
@@ -331,7 +335,7 @@ class _Progress:
 
     def __init__(self, description: dict, moments: DenseMoments | GramMoments, path: Path | None):
         self.description, self.moments, self.path = description, moments, path
-        self.blocks_done, self.seconds, self._saved_at = 0, 0.0, time.perf_counter()
+        self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
         self.first: Tensor | None = None  # the vector of network 0
         if path and path.exists():
             self._load(path)
@@ -379,9 +383,10 @@ class _Progress:
         partial = path.with_name(path.name + ".partial")
         torch.save({"description": self.description, **state}, partial)
         partial.replace(path)
+        self._pause = max(_CHECKPOINT_SECONDS, 50 * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
-        if self.path and time.perf_counter() - self._saved_at > _CHECKPOINT_SECONDS:
+        if self.path and time.perf_counter() - self._saved_at > self._pause:
             self.save()
 
 
@@ -428,37 +433,56 @@ def _accumulate(
     done = state.blocks_done * ensemble.block_size
     if done > num_networks:
         raise ValueError(f"the checkpoint already holds {done} networks, more than num_networks = {num_networks}")
-    name = state.description["architecture"]
+    name, workers, lead = state.description["architecture"], distributed.size(), distributed.rank() == 0
     bar = tqdm(
-        total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress, mininterval=0.5
-    )
+        total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress or not lead,
+        mininterval=0.5,
+    )  # fmt: skip
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
+    rest = [blocks.pop()] if blocks and blocks[-1][1] < ensemble.block_size else []
     per_step = max(1, batch_size // ensemble.block_size)
     with bar, _DeferredInterrupt() as interrupt:
-        for group in [blocks[i : i + per_step] for i in range(0, len(blocks), per_step)]:
-            first, used = group[0][0] * ensemble.block_size, sum(count for _, count in group)
-            draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in group])
-            parts = [draw[i : i + batch_size] for i in range(0, used, batch_size)]
-            contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
-            _require_finite(contributions, first, name, ensemble.seed)
-            whole = used % ensemble.block_size == 0
-            if whole:
-                moments.update(contributions)
-                state.blocks_done = group[-1][0] + 1
+        steps = 1  # of each worker, from one exchange to the next
+        while blocks:
+            start = time.perf_counter()
+            share, blocks = blocks[: workers * per_step * steps], blocks[workers * per_step * steps :]
+            part = moments if workers == 1 else moments.empty()
+            mine = share[distributed.rank() :: workers]
+            for group in [mine[i : i + per_step] for i in range(0, len(mine), per_step)]:
+                part.update(_contributions(ensemble, estimator, group, batch_size, name))
+                bar.update(workers * sum(count for _, count in group))
+            if workers > 1:
+                distributed.gathered(part)
+                moments.merge(part)
+                seconds = distributed.agreed(time.perf_counter() - start) / steps
+                steps = max(1, round(_EXCHANGE_SECONDS / seconds))
+            state.blocks_done = share[-1][0] + 1
+            if lead:
                 state.save_if_due()
-            if interrupt.received:
+            if distributed.largest(interrupt.received):
                 path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
-                state.save(path)
+                if lead:
+                    state.save(path)
                 raise KeyboardInterrupt(
                     f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
                     f"call again with checkpoint={str(path)!r} to go on"
                 )
-            if not whole:  # the file keeps whole blocks only, so that a later call can add networks
-                state.save()
-                moments.update(contributions)
-            bar.update(used)
-    if num_networks % ensemble.block_size == 0:
-        state.save()
+        if lead:
+            state.save()  # whole blocks only, so that a later call can add networks
+        if rest:  # each worker adds these few for itself
+            moments.update(_contributions(ensemble, estimator, rest, batch_size, name))
+            bar.update(rest[0][1])
+
+
+def _contributions(
+    ensemble: Ensemble, estimator: Estimator, blocks: list[tuple[int, int]], batch_size: int, name: str
+) -> Tensor:
+    """Return the vectors (B, J, D) of the networks of some blocks."""
+    draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in blocks])
+    parts = [draw[i : i + batch_size] for i in range(0, len(draw), batch_size)]
+    contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
+    _require_finite(contributions, blocks[0][0] * ensemble.block_size, name, ensemble.seed)
+    return contributions
 
 
 class _DeferredInterrupt:

@@ -1,0 +1,82 @@
+"""Sharing one computation among the processes that torchrun started, on torch.distributed alone.
+
+Without torchrun there is one process, and nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import distributed
+
+from nads_core.covariance import DenseMoments, GramMoments
+
+
+def rank() -> int:
+    """Return the number of this process among all, from 0."""
+    return distributed.get_rank() if _joined() else 0
+
+
+def size() -> int:
+    """Return the number of processes."""
+    return distributed.get_world_size() if _joined() else 1
+
+
+def _joined() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+@contextmanager
+def process_group(device: str | None = None) -> Iterator[str | None]:
+    """Join the other processes under torchrun; do nothing without it.
+
+    Yields:
+        The device to use: that of the same number as the process on a machine with GPUs, else ``device`` as given.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield device
+        return
+    on_gpu = torch.cuda.is_available() and (device is None or device.startswith("cuda"))
+    if on_gpu:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield device
+    finally:
+        distributed.destroy_process_group()
+
+
+def agreed(value: float) -> float:
+    """Return process 0's value on all of them."""
+    return _reduced(value if rank() == 0 else 0.0, distributed.ReduceOp.SUM) if _joined() else value
+
+
+def largest(value: float) -> float:
+    """Return the largest value of all processes."""
+    return _reduced(value, distributed.ReduceOp.MAX) if _joined() else value
+
+
+def _reduced(value: float, operation: distributed.ReduceOp.RedOpType) -> float:
+    on_gpu = distributed.get_backend() == "nccl"
+    tensor = torch.tensor(float(value), dtype=torch.float64, device="cuda" if on_gpu else "cpu")
+    distributed.all_reduce(tensor, operation)
+    return tensor.item()
+
+
+def gathered(moments: DenseMoments | GramMoments) -> None:
+    """Replace each process's moments by those of all processes together, in place."""
+    if not _joined():
+        return
+    if isinstance(moments, DenseMoments):
+        for tensor in moments.sums():
+            distributed.all_reduce(tensor)
+        moments.num_networks = int(_reduced(moments.num_networks, distributed.ReduceOp.SUM))
+        return
+    states: list[dict] = [{} for _ in range(size())]
+    distributed.all_gather_object(states, moments.state_dict())
+    joined = {key: [tensor for state in states for tensor in state[key]] for key in states[0]}
+    moments.load_state_dict(joined)

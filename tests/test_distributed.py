@@ -1,0 +1,128 @@
+"""Several processes under torchrun give what one process gives, also when one of them dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import nads_core as nc
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FACTORIES = """
+import os
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+
+def small():
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+class Slow(nn.Sequential):
+    def forward(self, x):
+        time.sleep(0.002)
+        return super().forward(x)
+
+
+def slow():
+    return Slow(*small())
+
+
+def mortal():
+    Path(f"worker-{os.environ.get('RANK', 0)}.pid").write_text(str(os.getpid()))
+    return slow()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "factories.py").write_text(FACTORIES)
+    return tmp_path
+
+
+def torchrun(folder, processes, *arguments, options=()):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    return subprocess.Popen(
+        [*command, "-m", "nads_core", *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, output
+    return output
+
+
+SMALL = ("--image-shape", "1", "8", "8", "--num-inputs", "4", "--device", "cpu")
+
+
+def compute(folder, factory="factories:small", networks=1_000, out="out.npz"):
+    return "compute", factory, "--num-networks", str(networks), *SMALL, "--out", str(folder / out)
+
+
+def alone(folder, factory="small", networks=1_000, **options):
+    sys.path.insert(0, str(folder))
+    try:
+        sys.modules.pop("factories", None)
+        module = __import__("factories")
+        return nc.compute_nads(
+            getattr(module, factory), networks, image_shape=(1, 8, 8), device="cpu",
+            estimator=nc.SmoothedGradient(4), progress=False, **options,
+        )  # fmt: skip
+    finally:
+        sys.path.remove(str(folder))
+
+
+def same(ours, theirs):
+    """Compare the matrices, not the eigenvectors, which are free where eigenvalues are equal."""
+    first, second = ((nads.basis * nads.eigenvalues) @ nads.basis.T for nads in (ours, theirs))
+    return float((first - second).norm() / second.norm())
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_give_what_one_process_gives(folder, processes):
+    output = finish(torchrun(folder, processes, *compute(folder)))
+    assert output.count("out.npz") == 1  # one of them speaks
+    assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
+
+
+def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
+    alone(folder, networks=320, checkpoint=folder / "out.ckpt")
+    finish(torchrun(folder, 2, *compute(folder, networks=640)))
+    assert torch.load(folder / "out.ckpt", weights_only=True)["moments"]["num_networks"] == 640
+    again = alone(folder, networks=1_000, checkpoint=folder / "out.ckpt")
+    assert same(again, alone(folder)) < 1e-6
+
+
+def test_a_worker_that_dies_is_replaced(folder):
+    process = torchrun(folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"])
+    deadline = time.monotonic() + 120
+    while not (folder / "out.ckpt").exists():
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
+        time.sleep(0.05)
+    pid = int((folder / "worker-1.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    finish(process)
+    assert int((folder / "worker-1.pid").read_text()) != pid
+    assert same(nc.NADs.load(folder / "out.npz"), alone(folder, networks=9_600)) < 1e-6
+
+
+def test_a_sweep_is_shared_and_joined(folder):
+    arguments = ("run", "fig1-logreg", "--preset", "smoke", "--device", "cpu", "--out", str(folder / "r.json"))
+    finish(torchrun(folder, 2, *arguments))
+    together = nc.Results.load(folder / "r.json")
+    whole = nc.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
+    plain = [[{k: v for k, v in row.items() if k != "seconds"} for row in r.rows] for r in (together, whole)]
+    assert together.complete and plain[0] == plain[1] and len(together.provenance) == 2
+    assert [path.name for path in folder.glob("*.json")] == ["r.json"]
