@@ -14,6 +14,14 @@ from nads_core.figures.generalization import (
     plot_monotone_fits,
     plot_rank_correlations,
 )
+from nads_core.figures.learning import (
+    plot_agreement,
+    plot_coordinates,
+    plot_frequency_maps,
+    plot_losses,
+    plot_tasks,
+    plot_train_test,
+)
 from nads_core.figures.poison import (
     plot_accuracy_by_index,
     plot_poisoned,
@@ -37,6 +45,12 @@ from nads_core.figures.theory import (
 )
 
 __all__ = [
+    "plot_tasks",
+    "plot_coordinates",
+    "plot_frequency_maps",
+    "plot_train_test",
+    "plot_losses",
+    "plot_agreement",
     "plot_directions",
     "plot_eigenvalues",
     "plot_overlaps",

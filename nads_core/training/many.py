@@ -45,7 +45,8 @@ from nads_core.training.single import (
 METHODS = ("auto", "loop", "processes", "vmap", "graph")
 _VMAP_PARAMETERS = 300_000  # larger networks fill a GPU alone
 _VMAP_NETWORKS = 64  # in one vectorised step: more would only postpone the first result
-_WORTH_PROCESSES = 4_000  # steps: starting workers takes as long as about 500 steps of a LeNet
+_WORTH_PROCESSES = 2_000  # steps: starting workers takes as long as about 500 steps of a LeNet
+_IDLE_SECONDS = 120  # that workers wait for more; loky warns when one ends while tasks are being sent
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,9 @@ def _train_item(job: _Job, number: int, train: Callable, test: Callable | None) 
 def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label, progress, done) -> None:
     from loky import get_reusable_executor
 
-    pool = get_reusable_executor(workers, env=_WORKER_ENVIRONMENT, initializer=_quiet_worker, reuse=True)
+    pool = get_reusable_executor(
+        workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT, initializer=_quiet_worker, reuse=True
+    )
     waiting, running, typical = list(range(len(numbers)))[::-1], {}, 0.0
     try:
         with progress_bar(len(numbers), label, "network", progress) as shown:
