@@ -441,6 +441,17 @@ def _accumulate(
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     rest = [blocks.pop()] if blocks and blocks[-1][1] < ensemble.block_size else []
     per_step = max(1, batch_size // ensemble.block_size)
+
+    def stop_if_interrupted() -> None:
+        if distributed.largest(interrupt.received):
+            path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
+            if lead:
+                state.save(path)
+            raise KeyboardInterrupt(
+                f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
+                f"call again with checkpoint={str(path)!r} to go on"
+            )
+
     with bar, _DeferredInterrupt() as interrupt:
         steps = 1  # of each worker, from one exchange to the next
         while blocks:
@@ -459,18 +470,13 @@ def _accumulate(
             state.blocks_done = share[-1][0] + 1
             if lead:
                 state.save_if_due()
-            if distributed.largest(interrupt.received):
-                path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
-                if lead:
-                    state.save(path)
-                raise KeyboardInterrupt(
-                    f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
-                    f"call again with checkpoint={str(path)!r} to go on"
-                )
+            stop_if_interrupted()
         if lead:
             state.save()  # whole blocks only, so that a later call can add networks
         if rest:  # each worker adds these few for itself
-            moments.update(_contributions(ensemble, estimator, rest, batch_size, name))
+            contributions = _contributions(ensemble, estimator, rest, batch_size, name)
+            stop_if_interrupted()
+            moments.update(contributions)
             bar.update(rest[0][1])
 
 
