@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
 import subprocess
-import sys
-import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -35,6 +32,7 @@ from nads_core.covariance import (
 )
 from nads_core.ensembles import Ensemble, check_image_shape
 from nads_core.input_gradients import Draw, Estimator, SmoothedGradient
+from nads_core.interrupts import DeferredInterrupt
 
 _DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them; 50 times what saving one takes, if that is longer
@@ -452,7 +450,7 @@ def _accumulate(
                 f"call again with checkpoint={str(path)!r} to go on"
             )
 
-    with bar, _DeferredInterrupt() as interrupt:
+    with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
         steps = 1  # of each worker, from one exchange to the next
         while blocks:
             start = time.perf_counter()
@@ -489,27 +487,6 @@ def _contributions(
     contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
     _require_finite(contributions, blocks[0][0] * ensemble.block_size, name, ensemble.seed)
     return contributions
-
-
-class _DeferredInterrupt:
-    """Hold Ctrl-C back until a batch is counted, so that what is saved is consistent."""
-
-    def __enter__(self) -> _DeferredInterrupt:
-        self.received = False
-        self._deferring = threading.current_thread() is threading.main_thread()
-        if self._deferring:
-            self._previous = signal.signal(signal.SIGINT, self._receive)
-        return self
-
-    def _receive(self, signum, frame) -> None:
-        if self.received:  # a second Ctrl-C does not wait
-            raise KeyboardInterrupt
-        self.received = True
-        print("\nstopping after this batch ...", file=sys.stderr)
-
-    def __exit__(self, *exception) -> None:
-        if self._deferring:
-            signal.signal(signal.SIGINT, self._previous)
 
 
 def _fitting_batch(ensemble: Ensemble) -> int:

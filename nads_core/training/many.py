@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -23,6 +24,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.architectures import Architecture
+from nads_core.interrupts import DeferredInterrupt
 from nads_core.kernels import faster_max_pooling
 from nads_core.seeds import seed_sequence, seeded
 from nads_core.separable import SeparableDatasets
@@ -223,10 +225,17 @@ def _train_in_turn(job, numbers, datasets, tests, deadline, label, progress, don
         done(b, result)
 
 
-def _quiet_worker() -> None:
-    """Leave Ctrl-C to the parent, which ends the workers."""
+def _begin_worker(parent: int) -> None:
+    """Leave Ctrl-C to the parent, which ends its workers, and end when the parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 # Idle threads sleep, and freed memory stays with the process: a step's tensors are mapped once, not at every step.
@@ -254,11 +263,13 @@ def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label,
     from loky import get_reusable_executor
 
     pool = get_reusable_executor(
-        workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT, initializer=_quiet_worker, reuse=True
-    )
+        workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT,
+        initializer=_begin_worker, initargs=(os.getpid(),), reuse=True,
+    )  # fmt: skip
     waiting, running, typical = list(range(len(numbers)))[::-1], {}, 0.0
     try:
-        with progress_bar(len(numbers), label, "network", progress) as shown:
+        interrupt = DeferredInterrupt("stopping ...")
+        with progress_bar(len(numbers), label, "network", progress) as shown, interrupt:
             while waiting or running:
                 late = deadline is not None and _left(deadline) < typical
                 while waiting and len(running) < workers and not late:
@@ -267,9 +278,11 @@ def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label,
                     running[sent] = b
                 if not running:
                     break
-                ready, _ = wait(running, timeout=None if deadline is None else max(0, _left(deadline)),
-                                return_when=FIRST_COMPLETED)  # fmt: skip
-                if not ready:
+                patience = 0.5 if deadline is None else max(0, min(0.5, _left(deadline)))
+                ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
+                if interrupt.received:
+                    raise KeyboardInterrupt
+                if not ready and deadline is not None and _left(deadline) <= 0:
                     break
                 for future in ready:
                     result = future.result()

@@ -1,0 +1,36 @@
+"""Ctrl-C at a moment of our choosing."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+
+
+class DeferredInterrupt:
+    """Hold Ctrl-C back, so that what is saved is consistent and nothing swallows it; a second one does not wait.
+
+    Whoever enters asks ``received`` at every safe point, and raises the KeyboardInterrupt.
+
+    Args:
+        message: printed when Ctrl-C comes.
+    """
+
+    def __init__(self, message: str):
+        self.message, self.received = message, False
+
+    def __enter__(self) -> DeferredInterrupt:
+        self._deferring = threading.current_thread() is threading.main_thread()
+        if self._deferring:
+            self._previous = signal.signal(signal.SIGINT, self._receive)
+        return self
+
+    def _receive(self, signum, frame) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = True
+        print(f"\n{self.message}", file=sys.stderr)
+
+    def __exit__(self, *exception) -> None:
+        if self._deferring:
+            signal.signal(signal.SIGINT, self._previous)
