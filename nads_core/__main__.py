@@ -41,7 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("--out", type=Path, required=True, help="npz file to write")
     compute.add_argument("--num-networks", type=int, default=2_000)
     compute.add_argument("--estimator", choices=("smoothed", "point", "dipole", "mixed"), default="smoothed")
-    compute.add_argument("--num-inputs", type=int, default=16, help="inputs a network, for smoothed and mixed")
+    compute.add_argument("--num-inputs", type=_count, default=16, help="a network, for smoothed and mixed; or auto")
+    compute.add_argument("--readouts", type=int, default=1, help="last layers a network, for smoothed")
+    compute.add_argument("--tolerance", type=float, help="stop when 1 - overlap with the exact directions is below")
+    compute.add_argument("--num-leading", type=int, default=10, help="directions that --tolerance is about")
+    compute.add_argument("--dtype", choices=("float32", "bfloat16", "float64"), default="float32")
     compute.add_argument("--image-shape", type=int, nargs=3, default=(1, 32, 32), metavar=("C", "H", "W"))
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
     compute.add_argument("--seed", type=int, default=0)
@@ -65,6 +69,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _figures() -> str:
     return "figures: " + "; ".join(f"{name}: {what}" for name, what in FIGURES.items())
+
+
+def _count(text: str) -> int | str:
+    return text if text == "auto" else int(text)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -122,7 +130,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _compute(options: argparse.Namespace) -> int:
     estimators = {
-        "smoothed": lambda: SmoothedGradient(options.num_inputs),
+        "smoothed": lambda: SmoothedGradient(options.num_inputs, readouts=options.readouts),
         "mixed": lambda: MixedDerivative(options.num_inputs),
         "point": PointGradient,
         "dipole": Dipole,
@@ -137,6 +145,9 @@ def _compute(options: argparse.Namespace) -> int:
             debiasing=options.debiasing,
             seed=options.seed,
             device=device,
+            dtype=getattr(torch, options.dtype),
+            tolerance=options.tolerance,
+            num_leading=options.num_leading,
             checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
         )
         if distributed.rank() == 0:

@@ -7,7 +7,7 @@ import math
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_core.accumulation import Accumulation, Tolerance, accumulate, check_gradients
+from nads_core import distributed
+from nads_core.accumulation import Accumulation, Tolerance, accumulate, check_gradients, read_checkpoint
 from nads_core.architectures import Architecture
+from nads_core.budget import run_pilot
 from nads_core.covariance import (
     DenseMoments,
     GramMoments,
@@ -208,7 +210,9 @@ def compute_nads(
     Args:
         architecture: one of ours, or any function that returns a newly initialised network.
         num_networks: how many networks to draw, N; with a ``tolerance``, how many at most.
-        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
+        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`. With
+            ``num_inputs="auto"`` a pilot of 16 networks finds the numbers of inputs and readouts that make the error of
+            the first ``num_leading`` directions smallest in a given time (`budget`); the provenance names them.
         image_shape: (C, H, W) of the input.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
             as are known to have a positive eigenvalue.
@@ -219,12 +223,13 @@ def compute_nads(
         output: which output of the network is f(x).
         seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: by default a GPU if there is one.
-        dtype: of the networks; moments are summed in float64.
+        dtype: of the networks; moments are summed in float64. ``torch.bfloat16`` halves the time of large networks,
+            on CPUs with AVX-512 or AMX too, and draws the numbers of float32, rounded.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
         tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
             The provenance says what was reached.
-        num_leading: of the directions that ``tolerance`` is about.
+        num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about.
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: show a progress bar.
@@ -276,15 +281,17 @@ def compute_nads(
         name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
         symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output)
+    path = Path(checkpoint) if checkpoint else None
+    estimator, budget = _within_budget(ensemble, estimator, path, num_leading)
     moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
 
     symmetries = symmetries or ()
     description = {
         "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
-        "dtype": str(dtype), "output": output,
+        "dtype": str(dtype), "output": output, **budget,
     }  # fmt: skip
-    state = Accumulation(description, moments, Path(checkpoint) if checkpoint else None, tolerance is not None)
+    state = Accumulation(description, moments, path, tolerance is not None)
     state.identify(check_gradients(ensemble, estimator, name))
     goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
     num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
@@ -318,6 +325,24 @@ def compute_nads(
             "error_interval": [max(0, error - spread), error + spread],
         }
     return NADs(directions.float().cpu(), eigenvalues.float().cpu(), provenance)
+
+
+def _within_budget(
+    ensemble: Ensemble, estimator: Estimator, path: Path | None, num_leading: int
+) -> tuple[Estimator, dict]:
+    """Fill in what ``num_inputs="auto"`` leaves open, and return what to write down about it.
+
+    A checkpoint remembers the choice, which rests on measured times.
+    """
+    if getattr(estimator, "num_inputs", None) != "auto":
+        return estimator, {}
+    if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
+        return replace(estimator, **chosen), {"budget": chosen}
+    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if distributed.rank() == 0 else estimator
+    names = [name for name in ("num_inputs", "readouts") if hasattr(estimator, name)]
+    first = distributed.rank() == 0
+    chosen = {name: int(distributed.agreed(getattr(best, name) if first else 0)) for name in names}
+    return replace(estimator, **chosen), {"budget": chosen}
 
 
 def _with_signs(directions: Tensor) -> Tensor:

@@ -43,7 +43,11 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
     if on_gpu:
         device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    store, rank, size = next(distributed.rendezvous("env://"))
+    if os.environ["GROUP_WORLD_SIZE"] == "1":
+        # Restarted workers meet in the store of the dead ones, and would wait for the addresses that those left there.
+        store = distributed.PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size)
     try:
         yield device
     finally:

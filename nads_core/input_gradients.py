@@ -75,6 +75,8 @@ def _require_positive(**values: float) -> None:
 
 
 def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: float, antithetic: bool) -> Tensor:
+    if num_inputs == "auto":
+        raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
     count = num_inputs // 2 if antithetic else num_inputs
     inputs = input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
     return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if antithetic else inputs
@@ -116,13 +118,18 @@ class SmoothedGradient:
     (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
     """
 
-    num_inputs: int = 16  # forward-backward pairs a network; even when antithetic
+    num_inputs: int | str = 16  # forward-backward pairs a network; "auto": a pilot chooses them, and the readouts
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
     readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
 
     def __post_init__(self):
-        _require_positive(num_inputs=self.num_inputs, input_std=self.input_std, readouts=self.readouts)
+        _require_positive(input_std=self.input_std, readouts=self.readouts)
+        if self.num_inputs == "auto":
+            return
+        if isinstance(self.num_inputs, str):
+            raise ValueError(f"num_inputs must be a number or 'auto', got {self.num_inputs!r}")
+        _require_positive(num_inputs=self.num_inputs)
         if self.num_inputs != int(self.num_inputs) or (self.antithetic and self.num_inputs % 2):
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
 
@@ -179,7 +186,7 @@ class MixedDerivative:
     ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
     """
 
-    num_inputs: int = 16  # double-backward passes a network; even when antithetic
+    num_inputs: int | str = 16  # double-backward passes a network; "auto": a pilot chooses them
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
 

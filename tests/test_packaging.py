@@ -16,7 +16,7 @@ HEAVY = {"matplotlib", "ipywidgets", "torchvision"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
-            distributed accumulation directions training poisoning experiments prediction frequency_maps
+            budget distributed accumulation directions training poisoning experiments prediction frequency_maps
             pooling deep_linear readout checks errata published figures __init__ __main__""".split()
 
 
