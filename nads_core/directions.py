@@ -31,6 +31,7 @@ from nads_core.covariance import (
     symmetrize,
 )
 from nads_core.ensembles import Ensemble, check_image_shape
+from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Draw, Estimator, SmoothedGradient
 from nads_core.interrupts import DeferredInterrupt
 
@@ -199,6 +200,7 @@ def compute_nads(
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     batch_size: int | None = None,
+    kernels: str = "torch",
     checkpoint: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> NADs:
@@ -224,6 +226,9 @@ def compute_nads(
         device: by default a GPU if there is one.
         dtype: of the networks; moments are summed in float64.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
+        kernels: "triton" draws weights and inputs and sums the moments by Triton kernels on a GPU, "reference" the
+            same in plain PyTorch; both draw other networks than "torch", whose weights come from PyTorch's
+            generators. The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: show a progress bar.
@@ -270,14 +275,18 @@ def compute_nads(
             raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
         name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
         symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output)
+    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
     moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
+    if dense and kernels != "torch":
+        moments = FusedMoments(dimension, moments_device, kernels=kernels)
 
     description = {
         "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
         "dtype": str(dtype), "output": output,
     }  # fmt: skip
+    if kernels != "torch":
+        description["kernels"] = kernels
     state = _Progress(description, moments, Path(checkpoint) if checkpoint else None)
     state.identify(_check_gradients(ensemble, estimator, name))
     _accumulate(ensemble, estimator, moments, num_networks, batch_size, state, progress)
