@@ -355,7 +355,8 @@ class _Progress:
             found = saved["description"]
         except Exception as error:
             raise ValueError(f"{path} is not a checkpoint of compute_nads: delete it or name another file") from error
-        different = {key: (found.get(key), value) for key, value in self.description.items() if found.get(key) != value}
+        pairs = {key: (found.get(key), self.description.get(key)) for key in {**self.description, **found}}
+        different = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
         if different:
             changes = "; ".join(f"{key} was {old!r}, now {new!r}" for key, (old, new) in different.items())
             raise ValueError(f"{path} belongs to another computation ({changes}): delete it or name another file")
