@@ -175,10 +175,10 @@ def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name):
 @pytest.mark.parametrize("kernels", ["reference", pytest.param("triton", marks=needs_triton)])
 def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(kernels):
     drawn = []
-    for block_size in (2, 1):
+    for block_size in (3, 1):
         networks = Ensemble(small, (1, 8, 8), seed=2, device=DEVICE, kernels=kernels)
         networks.block_size = block_size
-        block, row = divmod(1, block_size)
+        block, row = divmod(4, block_size)
         state, images = networks.draw(block), networks.randn(block, 1, 2, 1, 8, 8)
         drawn.append([tensor[row] for tensor in (*state.values(), images, *networks.probes(block, 2).values())])
     assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))
@@ -197,7 +197,11 @@ class Truncated(nn.Module):
         return self.linear(x.flatten(1))
 
 
-@pytest.mark.parametrize("factory", [Truncated, lambda: Truncated().double(), lambda: nn.Sequential(Truncated())])
+@pytest.mark.parametrize(
+    "factory",
+    [Truncated, lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 1, dtype=torch.float64))],
+    ids=["steps", "double"],
+)
 def test_other_networks_stay_with_torch(factory):
     theirs, ours = (Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "reference"))
     assert not ours.keyed and ours.block_size == theirs.block_size
