@@ -38,8 +38,10 @@ class FusedMoments(DenseMoments):
         self._buffer: list[Tensor] = []
 
     def update(self, contributions: Tensor) -> None:
-        """Add networks: (B, J, D), float32."""
+        """Add networks: (B, J, D), float32 or less precise."""
         contributions = contributions.to(self._seen.device)
+        if contributions.dtype in (torch.bfloat16, torch.float16):
+            contributions = contributions.float()
         capacity = max(1, _ROWS // contributions.shape[1])
         while len(contributions):
             free = capacity - sum(map(len, self._buffer))

@@ -335,8 +335,15 @@ def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch):
     )
     torch.testing.assert_close(matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0]))
     assert torch.equal(matrix(theirs), matrix(batched))
-    assert ours.provenance["kernels"] == "triton" and "kernels" not in others.provenance
+    assert (ours.provenance["kernels"], others.provenance["kernels"]) == ("triton", "torch")
     assert ours.overlap(others, 5) < 0.999  # other networks of the same distribution
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str)
+def test_networks_of_other_types_have_the_same_weights(dtype, tolerance):
+    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "reference"}
+    single, other = (nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype))
+    torch.testing.assert_close(matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0]))
 
 
 def test_a_run_goes_on_with_its_own_kernels(tmp_path):

@@ -16,8 +16,8 @@ HEAVY = {"matplotlib", "ipywidgets", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
-            fused_moments distributed directions training poisoning experiments prediction frequency_maps pooling
-            deep_linear readout checks errata published figures __init__ __main__""".split()
+            fused_moments distributed accumulation directions training poisoning experiments prediction frequency_maps
+            pooling deep_linear readout checks errata published figures __init__ __main__""".split()
 
 
 def imported(node):
