@@ -20,8 +20,8 @@ class FusedMoments(DenseMoments):
         dimension: D.
         device: where the sums live.
         kernels: ``"triton"`` or ``"reference"``.
-        precision: of the products' factors, one of `kernels.PRECISIONS`. With TF32 the NADs of LeNet and of logistic
-            regression keep an overlap of 1 - 1e-5 with those from float64, and better; see tests/test_kernels.py.
+        precision: of the products' factors, one of `kernels.PRECISIONS`. With TF32 the NADs of LeNet overlap those
+            from float64 by 1 - 4e-7 or more (benchmarks/README.md).
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-# Compiled for an H100 or H200 this spills no register; not tuned on a device yet: see benchmarks/kernels.py.
+# At TF32 this spills no register of an H100 or H200; not tuned on a device yet: see benchmarks/kernels.py.
 TILE, NETWORKS, WARPS, STAGES = 64, 32, 8, 3
 
 
