@@ -17,6 +17,7 @@ from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
 from nads_core.experiments import FIGURES, PRESETS, Results, merge_results, results_path, run_experiment
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.kernels import KERNELS
 
 
 def _resolve(name: str) -> Architecture | Callable:
@@ -50,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
     compute.add_argument("--seed", type=int, default=0)
     compute.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
+    compute.add_argument("--kernels", choices=KERNELS, default="torch", help="triton: kernels of our own, on a GPU")
     compute.add_argument("--checkpoint", type=Path, help="where to keep the state; OUT.ckpt by default")
     compute.add_argument("--quantized", action="store_true", help="store 16-bit directions, at half the size")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
@@ -148,6 +150,7 @@ def _compute(options: argparse.Namespace) -> int:
             dtype=getattr(torch, options.dtype),
             tolerance=options.tolerance,
             num_leading=options.num_leading,
+            kernels=options.kernels,
             checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
         )
         if distributed.rank() == 0:

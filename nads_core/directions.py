@@ -32,6 +32,7 @@ from nads_core.covariance import (
     symmetrize,
 )
 from nads_core.ensembles import Ensemble, check_image_shape
+from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Estimator, SmoothedGradient
 
 _DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
@@ -196,6 +197,7 @@ def compute_nads(
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     batch_size: int | None = None,
+    kernels: str = "torch",
     tolerance: float | None = None,
     num_leading: int = 10,
     checkpoint: str | os.PathLike | None = None,
@@ -226,6 +228,9 @@ def compute_nads(
         dtype: of the networks; moments are summed in float64. ``torch.bfloat16`` halves the time of large networks,
             on CPUs with AVX-512 or AMX too, and draws the numbers of float32, rounded.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
+        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
+            on a GPU, "reference" the same in plain PyTorch; both draw other networks than "torch", which uses PyTorch's
+            generators. The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
         tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
             The provenance says what was reached.
@@ -280,16 +285,18 @@ def compute_nads(
             raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
         name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
         symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output)
+    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
     path = Path(checkpoint) if checkpoint else None
     estimator, budget = _within_budget(ensemble, estimator, path, num_leading)
     moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
+    if dense and kernels != "torch" and dtype != torch.float64:
+        moments = FusedMoments(dimension, moments_device, kernels=kernels)
 
     symmetries = symmetries or ()
     description = {
         "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
-        "dtype": str(dtype), "output": output, **budget,
+        "dtype": str(dtype), "output": output, "kernels": kernels, **budget,
     }  # fmt: skip
     state = Accumulation(description, moments, path, tolerance is not None)
     state.identify(check_gradients(ensemble, estimator, name))

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nads_core.kernels import RandomParameter, check_kernels, draw_weights
 from nads_core.seeds import seed_sequence, seeded
 
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
+_KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
 _RANDOM = {torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default}
 _OVERWRITING = _RANDOM | {torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
@@ -105,6 +107,18 @@ def _live(steps: list[_Step]) -> list[_Step]:
     return [step for index, step in enumerate(steps) if index >= last.get(step.name, 0)]
 
 
+def _plain(step: _Step, shape: tuple[int, ...]) -> RandomParameter | None:
+    """Return what a step that draws a whole parameter draws, None for a step of another kind."""
+    names = {torch.ops.aten.uniform_.default: ("from", "to"), torch.ops.aten.normal_.default: ("mean", "std")}
+    if step.operation not in names:
+        return None
+    given = dict(zip(names[step.operation], step.args, strict=False)) | dict(step.kwargs)
+    if step.operation == torch.ops.aten.normal_.default:
+        return RandomParameter(shape, "normal", float(given.get("mean", 0.0)), float(given.get("std", 1.0)))
+    low, high = float(given.get("from", 0.0)), float(given.get("to", 1.0))
+    return RandomParameter(shape, "uniform", (low + high) / 2, (high - low) / 2)
+
+
 def _state(module: nn.Module) -> State:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
@@ -123,11 +137,14 @@ class Ensemble:
         dtype: of weights and inputs. Weights are drawn in the factory's own type and then converted.
         output: which of the network's outputs is the scalar f(x).
         method: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
+        kernels: with ``"triton"`` or ``"reference"`` one launch draws all weights of a block, other ones than
+            ``"torch"`` draws, where each parameter is drawn by one uniform_ or normal_ in float32; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
         ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or (K, outputs),
-            has the same weights at every call, or draws them from outside torch's random generator.
+            has the same weights at every call, or draws them from outside torch's random generator; for kernels
+            that cannot run here.
     """
 
     def __init__(
@@ -140,6 +157,7 @@ class Ensemble:
         dtype: torch.dtype = torch.float32,
         output: int = 0,
         method: str | None = None,
+        kernels: str = "torch",
     ):
         if not callable(factory) or isinstance(factory, nn.Module):
             raise TypeError(
@@ -151,14 +169,16 @@ class Ensemble:
             raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
         self.image_shape = tuple(image_shape)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self.dtype, self.seed, self.output = dtype, seed, output
+        check_kernels(kernels, self.device)
+        self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
         self.method = method or ("vmap" if self.device.type == "cuda" else "loop")
         if self.method not in ("loop", "vmap"):
             raise ValueError(f"method must be 'loop' or 'vmap', got {method!r}")
         self._factory = factory
         self._prepare()
         self._check_output()
-        self.block_size = int(min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, _BLOCK_NUMBERS // self.num_parameters))))))
+        numbers = _KEYED_BLOCK_NUMBERS if self.keyed else _BLOCK_NUMBERS
+        self.block_size = int(min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, numbers // self.num_parameters))))))
 
     def _prepare(self) -> None:
         """Find which weights vary from call to call, and whether drawing them can be replayed for many networks."""
@@ -189,6 +209,7 @@ class Ensemble:
         self._shapes = {name: first[name].shape for name in self._varying}
         self._drawn_dtype = {name: first[name].dtype for name in self._varying}
         self.num_parameters = sum(first[name].numel() for name in self._varying)
+        self._parameters = None if self.kernels == "torch" else self._plain_parameters()
         template = module.eval().requires_grad_(False).to(device=self.device)
         self.template = template.to(dtype=self.dtype)
         self._fixed = {n: t.detach() for n, t in _state(self.template).items() if n not in self._shapes}
@@ -203,6 +224,13 @@ class Ensemble:
             if step.name in drawn:
                 step.apply(drawn[step.name], generator)
         return all(name in drawn and torch.equal(drawn[name], expected[name]) for name in self._varying)
+
+    def _plain_parameters(self) -> list[RandomParameter] | None:
+        """Return how each varying parameter is drawn; None if one takes more than a single uniform_ or normal_."""
+        steps = {step.name: _plain(step, tuple(self._shapes[step.name])) for step in self._steps or ()}
+        once = len(steps) == len(self._steps or ()) == len(self._shapes) and None not in steps.values()
+        single = set(self._drawn_dtype.values()) == {torch.float32}
+        return [steps[name] for name in self._shapes] if once and single else None
 
     def _call_factory(self, seed: int) -> nn.Module:
         with seeded(seed):
@@ -260,6 +288,18 @@ class Ensemble:
         """Whether the weights of many networks are drawn together (else the factory is called for each)."""
         return self._steps is not None
 
+    @property
+    def keyed(self) -> bool:
+        """Whether (seed, network, element) fixes each weight and input, whatever the block and the device."""
+        return self._parameters is not None
+
+    def _draw_keyed(self, parameters: list[RandomParameter], block: int, stream: int) -> list[Tensor]:
+        drawn = draw_weights(
+            parameters, seed=seed_sequence(self.seed), first=block * self.block_size, count=self.block_size,
+            stream=stream, device=self.device, kernels=self.kernels,
+        )  # fmt: skip
+        return [self._converted(tensor) for tensor in drawn]
+
     def generator(self, block: int, stream: int) -> torch.Generator:
         """Return the generator of one block: stream 0 draws its weights, higher ones its inputs and probes."""
         return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
@@ -270,6 +310,8 @@ class Ensemble:
         Returns:
             name -> (block_size, *shape), for every parameter and buffer that varies between networks.
         """
+        if self.keyed:
+            return dict(zip(self._shapes, self._draw_keyed(self._parameters, block, 0), strict=True))
         if self._steps is None:
             return self._draw_factory(block, self.block_size)
         state = {
@@ -294,6 +336,8 @@ class Ensemble:
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
         """Draw (block_size, *shape) standard normal numbers for one block; in bfloat16 those of float32, rounded."""
+        if self.keyed:
+            return self._draw_keyed([RandomParameter(shape, "normal")], block, stream)[0]
         generator, drawn = self.generator(block, stream), torch.promote_types(self.dtype, torch.float32)
         numbers = torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=drawn)
         return numbers.to(self.dtype)
@@ -422,6 +466,9 @@ class Ensemble:
     def probes(self, block: int, stream: int) -> State:
         """Draw one standard normal direction in weight space for each network of a block."""
         generator, state = self.generator(block, stream), dict(self.template.named_parameters())
+        if self.keyed:
+            normal = [RandomParameter(tuple(state[name].shape), "normal") for name in self._parameter_names]
+            return dict(zip(self._parameter_names, self._draw_keyed(normal, block, stream), strict=True))
         return {
             name: torch.randn(
                 (self.block_size, *state[name].shape), generator=generator, device=self.device, dtype=self.dtype

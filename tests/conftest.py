@@ -14,6 +14,10 @@ torch.set_num_threads(1)
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")
 
+# Without a GPU, Triton's kernels run in its interpreter: it is chosen when triton is first imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
 
 

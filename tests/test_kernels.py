@@ -1,14 +1,47 @@
-"""The faster twins give what PyTorch gives."""
+"""The faster twins give what PyTorch gives.
+
+Without a GPU the Triton kernels run in Triton's interpreter, and a test compiles them for GPUs that are not there.
+"""
+
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from scipy import stats
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.kernels import faster_max_pooling, max_pool2x2
+from nads_core.__main__ import main
+from nads_core.covariance import DenseMoments, debias, leading_eigenpairs, symmetrize
+from nads_core.ensembles import Ensemble
+from nads_core.fused_moments import FusedMoments
+from nads_core.kernels import (
+    PRECISIONS,
+    RandomParameter,
+    add_second_moments,
+    check_kernels,
+    draw_weights,
+    faster_max_pooling,
+    max_pool2x2,
+)
+from nads_core.kernels.random_weights import philox
+from nads_core.kernels.second_moments import rounded_to_tf32
+
+ROOT = Path(__file__).resolve().parent.parent
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="there is no Triton for this platform")
+
+
+# --- max pooling
 
 
 @given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 9))
@@ -43,3 +76,348 @@ def test_other_poolings_are_left_alone():
             nn.AvgPool2d(2)]  # fmt: skip
     network = faster_max_pooling(nn.Sequential(*kept, nn.MaxPool2d((2, 2))))
     assert list(network)[:-1] == kept and not isinstance(network[-1], nn.MaxPool2d)
+
+
+# --- weights from a counter
+
+PARAMETERS = (
+    RandomParameter((3, 7), "uniform", 0.0, 0.3), RandomParameter((2100,), "normal", 1.0, 2.0),
+    RandomParameter((), "uniform", 2.0, 0.5), RandomParameter((0, 4), "normal"), RandomParameter((5, 1), "normal"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "words"),
+    [
+        ((0, 0, 0, 0), 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ((2**32 - 1,) * 4, 2**64 - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            0x299F31D0A4093822,
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+    ],
+)
+def test_philox_gives_the_words_that_its_authors_publish(counter, key, words):
+    """From kat_vectors of the Random123 library."""
+    assert " ".join(f"{int(word):08x}" for word in philox([torch.tensor(c) for c in counter], key)) == words
+
+
+@needs_triton
+@pytest.mark.parametrize(("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)])
+def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
+    arguments = {"seed": seed, "first": first, "count": count, "stream": 2, "device": DEVICE}
+    ours, theirs = (draw_weights(PARAMETERS, kernels=kernels, **arguments) for kernels in ("triton", "reference"))
+    for parameter, a, b in zip(PARAMETERS, ours, theirs, strict=True):
+        assert a.shape == b.shape == (count, *parameter.shape) and a.is_contiguous() and a.dtype == torch.float32
+        if parameter.distribution == "uniform":
+            assert torch.equal(a, b)
+        else:
+            torch.testing.assert_close(a, b, rtol=2e-6, atol=2e-6 * parameter.scale)
+
+
+@pytest.mark.parametrize("kernels", ["reference", pytest.param("triton", marks=needs_triton)])
+def test_a_network_keeps_its_weights_in_any_company(kernels):
+    together = draw_weights(PARAMETERS, seed=5, first=0, count=5, device=DEVICE, kernels=kernels)
+    alone = draw_weights(PARAMETERS[:2], seed=5, first=3, count=1, device=DEVICE, kernels=kernels)
+    for a, b in zip(together, alone, strict=False):
+        assert torch.equal(a[3], b[0])
+    longer = draw_weights([RandomParameter((22,), "uniform", 0.0, 0.3)], seed=5, first=3, count=1, device=DEVICE)
+    assert torch.equal(together[0][3].flatten(), longer[0][0, :21])  # whatever the shape
+    assert [len(tensor) for tensor in draw_weights(PARAMETERS, seed=5, first=0, count=0)] == [0] * len(PARAMETERS)
+
+
+def test_numbers_have_the_distributions_they_should_have():
+    size = 200_000
+    parameters = [RandomParameter((size,), "uniform", 1.0, 0.5), RandomParameter((size,), "normal", -1.0, 3.0)]
+    uniform, normal = (tensor[0].double() for tensor in draw_weights(parameters, seed=3, first=0, count=1))
+    assert stats.kstest(uniform, stats.uniform(0.5, 1.0).cdf).pvalue > 1e-3
+    assert stats.kstest(normal, stats.norm(-1.0, 3.0).cdf).pvalue > 1e-3
+    assert stats.kstest(normal, stats.norm(-1.0, 3.05).cdf).pvalue < 1e-3  # the test can fail
+    assert (uniform.min() > 0.5 - 1e-6) and (uniform.max() < 1.5 + 1e-6)
+    for numbers, mean, variance, kurtosis in ((uniform, 1, 1 / 12, 1.8), (normal, -1, 9, 3)):
+        assert abs(numbers.mean() - mean) < 4 * math.sqrt(variance / size)
+        assert abs(numbers.var() / variance - 1) < 4 * math.sqrt((kurtosis - 1) / size)
+
+
+def test_numbers_of_neighbouring_counters_are_independent():
+    draw = lambda **changes: draw_weights(  # noqa: E731
+        [RandomParameter((40_000,), "normal")] * 2, **{"seed": 3, "first": 0, "count": 2, "stream": 0} | changes
+    )
+    (base, other), (stream, _), (seed, _) = draw(), draw(stream=1), draw(seed=4)
+    rows = torch.stack([base[0], base[1], other[0], stream[0], seed[0], base[0].roll(1), base[0].roll(4)])
+    correlations = torch.corrcoef(rows.double()) - torch.eye(len(rows))
+    assert correlations.abs().max() < 4.5 / math.sqrt(40_000)
+    assert torch.corrcoef(rows.square().double()).fill_diagonal_(0).abs().max() < 4.5 / math.sqrt(40_000)
+
+
+# --- ensembles that draw by the kernel
+
+
+def small() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 1))
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg11"])
+def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name):
+    architecture = nc.ARCHITECTURES[name]
+    found = Ensemble(lambda: architecture.build(1, 32, 1), (1, 32, 32), device="cpu", kernels="reference")
+    assert found.keyed
+    for parameter, (weights, shape) in zip(found._parameters, found._shapes.items(), strict=True):
+        values = found.template.get_parameter(weights).detach()  # the factory's own
+        assert parameter.shape == tuple(shape) == tuple(values.shape)
+        variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
+        assert parameter.shift == 0
+        if values.numel() > 1000:
+            assert abs(values.double().square().mean() / variance - 1) < 5 * math.sqrt(2 / values.numel())
+
+
+@pytest.mark.parametrize("kernels", ["reference", pytest.param("triton", marks=needs_triton)])
+def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(kernels):
+    drawn = []
+    for block_size in (3, 1):
+        networks = Ensemble(small, (1, 8, 8), seed=2, device=DEVICE, kernels=kernels)
+        networks.block_size = block_size
+        block, row = divmod(4, block_size)
+        state, images = networks.draw(block), networks.randn(block, 1, 2, 1, 8, 8)
+        drawn.append([tensor[row] for tensor in (*state.values(), images, *networks.probes(block, 2).values())])
+    assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))
+    assert len({float(tensor.flatten()[0]) for tensor in drawn[0]}) == len(drawn[0])  # no number is used twice
+
+
+class Truncated(nn.Module):
+    """A network whose weights take several operations each."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 1)
+        nn.init.trunc_normal_(self.linear.weight)
+
+    def forward(self, x):
+        return self.linear(x.flatten(1))
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [Truncated, lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 1, dtype=torch.float64))],
+    ids=["steps", "double"],
+)
+def test_other_networks_stay_with_torch(factory):
+    theirs, ours = (Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "reference"))
+    assert not ours.keyed and ours.block_size == theirs.block_size
+    for a, b in zip(ours.draw(1).values(), theirs.draw(1).values(), strict=True):
+        assert torch.equal(a, b)
+    assert not Ensemble(small, (1, 8, 8), device="cpu").keyed and Ensemble(small, (1, 8, 8), kernels="reference").keyed
+
+
+# --- second moments
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
+
+
+def added(contributions: Tensor, **options) -> Tensor:
+    """Both sums, (2, D, D), added to something that is not zero."""
+    size = contributions.shape[-1]
+    start = torch.arange(size * size, dtype=torch.float64, device=DEVICE).view(size, size) / size**2
+    seen, noise = start + start.T, 2 * (start + start.T)
+    add_second_moments(seen, noise, contributions, **options)
+    return torch.stack([seen, noise])
+
+
+SHAPES = [(5, 3, 70), (33, 1, 64), (40, 8, 130), (1, 2, 1), (3, 5, 7), (0, 4, 9)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_twin_gives_the_formulas(shape):
+    contributions = normal(*shape) + 3
+    moments = DenseMoments(shape[-1], DEVICE)
+    moments.update(contributions.double())
+    difference = added(contributions) - added(contributions[:0])
+    torch.testing.assert_close(difference, torch.stack(moments.sums()), rtol=1e-5, atol=1e-5)
+
+
+@needs_triton
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_fused_second_moments_equal_those_of_the_twin(shape, precision):
+    contributions = normal(*shape) + 3
+    ours, theirs = (added(contributions, precision=precision, kernels=k) for k in ("triton", "reference"))
+    scale = theirs.abs().amax((1, 2), keepdim=True)
+    tolerance = 2e-6 if DEVICE == "cpu" else 1e-5  # tensor cores cut off their sums
+    assert ((ours - theirs).abs() <= tolerance * scale).all()
+    torch.testing.assert_close(ours, ours.mT, rtol=1e-6, atol=1e-6)
+    if shape[1] == 1:
+        assert torch.equal(ours[1], theirs[1])  # one contribution tells nothing of the noise
+
+
+@needs_triton
+def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
+    contributions = normal(4, 6, 20) + 1000 * normal(4, 1, 20, seed=1)
+    ours, exact = added(contributions, kernels="triton")[1], DenseMoments(20, DEVICE)
+    exact.update(contributions.double())
+    torch.testing.assert_close(ours - added(contributions[:0])[1], exact.sums()[1], rtol=1e-3, atol=1e-3)
+
+
+def test_rounding_to_tf32():
+    numbers = normal(1000)
+    rounded = rounded_to_tf32(numbers)
+    assert ((rounded - numbers).abs() <= 2.0**-11 * numbers.abs()).all() and (rounded != numbers).any()
+    mantissas = torch.frexp(rounded).mantissa * 2**11
+    assert torch.equal(mantissas, mantissas.round()) and torch.equal(rounded_to_tf32(rounded), rounded)
+
+
+def test_bad_moments_are_refused():
+    seen = torch.zeros(3, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match="unknown precision 'bf16'"):
+        add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3), precision="bf16")
+    with pytest.raises(ValueError, match=r"expected float32 contributions \(B, J, D\) with J > 0, got torch.float64"):
+        add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
+    with pytest.raises(ValueError, match=r"expected noise to be a contiguous float64 \(3, 3\), got torch.float32"):
+        add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
+
+
+def test_fused_moments_do_not_depend_on_the_partition():
+    contributions = normal(1100, 4, 5)
+    whole, parts = FusedMoments(5, DEVICE, kernels="reference"), FusedMoments(5, DEVICE, kernels="reference")
+    whole.update(contributions)
+    for part in contributions.split(37):
+        restored = parts.empty()
+        restored.load_state_dict(parts.state_dict())
+        restored.update(part)
+        parts = restored
+    assert parts.num_networks == 1024 and whole.num_networks == 1024  # the rest waits for a full launch
+    assert all(torch.equal(a, b) for a, b in zip(whole.moments(), parts.moments(), strict=True))
+    parts.merge(whole)
+    assert parts.num_networks == 2200
+    torch.testing.assert_close(parts.moments()[0], whole.moments()[0])
+
+
+@pytest.mark.parametrize("architecture", [nc.LOGREG, nc.LENET], ids=lambda architecture: architecture.name)
+def test_tf32_moves_no_nads(architecture):
+    """Why `FusedMoments` rounds to TF32: no overlap of leading NADs falls below 0.999, no energy moves by 1 %."""
+    shape, estimator = (1, 16, 16), nc.SmoothedGradient(8)
+    networks = Ensemble(lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="reference")
+    exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE, kernels="reference", precision="tf32")
+    for block, count in networks.blocks(512):
+        contributions = estimator.contributions(networks, estimator.draw(networks, block)[:count])
+        exact.update(contributions)
+        rounded.update(contributions)
+    for symmetries in ((), architecture.symmetries_at(16)):
+        (values, rows), (other_values, other_rows) = (
+            leading_eigenpairs(debias(*(symmetrize(m, shape, symmetries) for m in moments.moments())), 256)
+            for moments in (exact, rounded)
+        )
+        gaps = (values[:-1] - values[1:]) / values[:-1]
+        separate = [k for k in (1, 10, 20, 50, 100) if gaps[k - 1] > 1e-4]  # not between equal eigenvalues
+        assert len(separate) > 1
+        for k in separate:
+            assert (rows[:k] @ other_rows[:k].T).square().sum() / k > 0.999
+        torch.testing.assert_close(other_values, values, rtol=1e-2, atol=1e-6 * float(values[0]))
+        assert not torch.equal(other_values, values)
+
+
+# --- the whole of it
+
+
+def matrix(nads: nc.NADs) -> Tensor:
+    return nads.basis.double() * nads.eigenvalues.double() @ nads.basis.double().T
+
+
+@needs_triton
+def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch):
+    monkeypatch.setattr("nads_core.ensembles._MAX_BLOCK", 4)  # Triton's interpreter takes its time
+    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
+    ours, theirs, batched, others = (
+        nc.compute_nads(small, 6, **options, **extra)
+        for extra in ({"kernels": "triton"}, {"kernels": "reference"}, {"kernels": "reference", "batch_size": 6}, {})
+    )
+    torch.testing.assert_close(matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0]))
+    assert torch.equal(matrix(theirs), matrix(batched))
+    assert (ours.provenance["kernels"], others.provenance["kernels"]) == ("triton", "torch")
+    assert ours.overlap(others, 5) < 0.999  # other networks of the same distribution
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str)
+def test_networks_of_other_types_have_the_same_weights(dtype, tolerance):
+    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "reference"}
+    single, other = (nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype))
+    torch.testing.assert_close(matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0]))
+
+
+def test_a_run_goes_on_with_its_own_kernels(tmp_path):
+    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
+    path = tmp_path / "small.ckpt"
+    nc.compute_nads(small, 70, **options, kernels="reference", checkpoint=path)
+    resumed = nc.compute_nads(small, 150, **options, kernels="reference", checkpoint=path)
+    whole = nc.compute_nads(small, 150, **options, kernels="reference")
+    assert torch.equal(matrix(resumed), matrix(whole))
+    with pytest.raises(ValueError, match="belongs to another computation"):
+        nc.compute_nads(small, 200, **options, checkpoint=path)
+
+
+def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
+    with pytest.raises(ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'reference', 'triton'\)"):
+        nc.compute_nads(nc.LOGREG, 4, kernels="cuda", progress=False)
+    check_kernels("reference", "cpu")
+    triton = pytest.importorskip("triton")
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):
+        Ensemble(small, (1, 8, 8), device="cpu", kernels="triton")
+    with pytest.raises(ValueError, match="kernels='triton' needs a GPU"):
+        FusedMoments(5)
+    command = ["compute", "logreg", "--out", str(tmp_path / "x.npz"), "--device", "cpu", "--kernels", "triton"]
+    assert main(command) == 2 and "TRITON_INTERPRET=1" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(ValueError, match="needs Triton, which comes with PyTorch on Linux"):
+        check_kernels("triton", "cuda")
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from nads_core.kernels import random_weights_triton, second_moments_triton
+
+moments = dict(seen="*fp64", noise="*fp64", contributions="*fp32", networks="i32", size="i32")
+constants = dict(J=2, PRECISION="tf32", TILE=second_moments_triton.TILE, NETWORKS=second_moments_triton.NETWORKS)
+tables = dict(parameter_of_tile="*i32", integers="*i64", floats="*fp32")
+draw = dict(out="*fp32", **tables, seed="i64", first="i32", stream="i32")
+for function, signature, constants, options in (
+    (random_weights_triton._draw, draw, dict(COUNTERS=random_weights_triton._COUNTERS), dict(enable_fp_fusion=False)),
+    (second_moments_triton._second_moments, moments, constants, dict(num_warps=8, enable_fp_fusion=True)),
+):
+    source = ASTSource(function, signature | {name: "constexpr" for name in constants}, constants)
+    kernel = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+    print(kernel.metadata.name, len(kernel.asm["cubin"]) > 0)
+"""
+
+
+@needs_triton
+def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    result = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["_draw True", "_second_moments True"]
+
+
+@needs_triton
+def test_the_benchmark_runs_from_end_to_end(tmp_path):
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(ROOT / "benchmarks" / "kernels.py"),
+        "--smoke",
+        "--out",
+        str(tmp_path),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("kernels-*.json")]
+    assert {"weights", "moments", "convolutions"} == {entry["problem"].split()[0] for entry in found}
+    assert all(entry["seconds"] > 0 and entry["bytes"] > 0 for entry in found)
+    assert result.stdout.count("times as fast as") == 2

@@ -1,5 +1,17 @@
-"""Faster twins of PyTorch operations, each with the same values and gradients."""
+"""Faster twins of PyTorch operations: of max pooling on a CPU, of random weights and second moments on a GPU."""
 
+from nads_core.kernels.choice import KERNELS, check_kernels
 from nads_core.kernels.max_pool import faster_max_pooling, max_pool2x2
+from nads_core.kernels.random_weights import RandomParameter, draw_weights
+from nads_core.kernels.second_moments import PRECISIONS, add_second_moments
 
-__all__ = ["faster_max_pooling", "max_pool2x2"]
+__all__ = [
+    "KERNELS",
+    "PRECISIONS",
+    "RandomParameter",
+    "add_second_moments",
+    "check_kernels",
+    "draw_weights",
+    "faster_max_pooling",
+    "max_pool2x2",
+]

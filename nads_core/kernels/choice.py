@@ -1,0 +1,35 @@
+"""Which implementation of a kernel runs, and whether it can run here."""
+
+from __future__ import annotations
+
+import torch
+
+KERNELS = ("torch", "reference", "triton")
+
+
+def check_kernels(kernels: str, device: torch.device | str) -> None:
+    """Raise a ValueError unless ``kernels`` is known and can run on ``device``.
+
+    Args:
+        kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
+            of many networks, and one adds up their moments. ``"reference"``: the numbers of ``"triton"`` in plain
+            PyTorch, on any device.
+        device: where the tensors live.
+    """
+    if kernels not in KERNELS:
+        raise ValueError(f"unknown kernels {kernels!r}: choose from {KERNELS}")
+    if kernels != "triton":
+        return
+    instead = "kernels='reference' draws the same numbers without Triton, kernels='torch' is faster than that"
+    try:
+        import triton
+    except ImportError as error:
+        raise ValueError(
+            f"kernels='triton' needs Triton, which comes with PyTorch on Linux, but {error}: {instead}"
+        ) from error
+    device = torch.device(device)
+    if device.type != "cuda" and not triton.knobs.runtime.interpret:
+        raise ValueError(
+            f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}; "
+            "with TRITON_INTERPRET=1 in the environment Triton runs on a CPU, slowly"
+        )

@@ -1,0 +1,95 @@
+"""The sums behind the debiased second moment, in one pass over the contributions.
+
+For network i with contributions g_ij (j = 0..J-1) and their mean m_i, to be added up over networks are
+
+    seen  = sum_i m_i m_i^T                                           (D, D)
+    noise = sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J (J - 1))      (D, D)
+
+The mean is known only after all contributions of a network. One pass does it all the same with d_j = g_j - g_0 and
+s = sum_j d_j / J (the shifted sums of Chan, Golub and LeVeque, *Algorithms for computing the sample variance*, 1983):
+
+    m = g_0 + s,   sum_j (g_j - m)(g_j - m)^T = sum_j d_j d_j^T - J s s^T
+
+and nothing large cancels, for what the contributions of a network share is no longer in d and s.
+
+`add_second_moments` is the face of both implementations; the one in Triton is in `second_moments_triton`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# How the factors of each product are rounded; "tf32x3" keeps what TF32 cuts off and adds the products with it.
+PRECISIONS = ("float32", "tf32x3", "tf32")
+
+
+def add_second_moments(
+    seen: Tensor, noise: Tensor, contributions: Tensor, *, precision: str = "float32", kernels: str = "reference"
+) -> None:
+    """Add the contributions of B networks to both sums, in place.
+
+    Args:
+        seen: (D, D) float64, symmetric.
+        noise: (D, D) float64, symmetric.
+        contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
+            than a few thousand rows at once.
+        precision: of the factors, one of `PRECISIONS`.
+        kernels: ``"triton"`` or ``"reference"``, see `check_kernels`.
+
+    Raises:
+        ValueError: for an unknown precision, or if shapes or types don't fit together.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}: choose from {PRECISIONS}")
+    _check(seen, noise, contributions)
+    if not contributions.numel():
+        return
+    if kernels == "triton":
+        from nads_core.kernels.second_moments_triton import launch
+
+        launch(seen, noise, contributions.contiguous(), precision)
+        return
+    count = contributions.shape[1]
+    base = contributions[:, 0]
+    shifted = contributions[:, 1:] - base[:, None]  # d_j, (B, J - 1, D)
+    mean_shift = shifted.sum(1) / count  # s, (B, D)
+    seen += _gram(base + mean_shift, precision)
+    if count > 1:
+        noise += (_gram(shifted.flatten(0, 1), precision) - count * _gram(mean_shift, precision)) / (
+            count * (count - 1)
+        )
+
+
+def _check(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
+    dimension = contributions.shape[-1]
+    if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
+        raise ValueError(
+            f"expected float32 contributions (B, J, D) with J > 0, got {contributions.dtype} "
+            f"{tuple(contributions.shape)}"
+        )
+    for name, total in (("seen", seen), ("noise", noise)):
+        if total.shape != (dimension, dimension) or total.dtype != torch.float64 or not total.is_contiguous():
+            raise ValueError(
+                f"expected {name} to be a contiguous float64 ({dimension}, {dimension}), got {total.dtype} "
+                f"{tuple(total.shape)}"
+            )
+
+
+def _gram(rows: Tensor, precision: str) -> Tensor:
+    """Return rows^T rows in float64, of rows (R, D) rounded to a precision."""
+    if precision == "float32":
+        rows = rows.double()
+        return rows.T @ rows
+    high = rounded_to_tf32(rows)
+    product = high.double().T @ high.double()
+    if precision == "tf32x3":
+        cross = high.double().T @ rounded_to_tf32(rows - high).double()
+        product += cross + cross.T
+    return product
+
+
+def rounded_to_tf32(values: Tensor) -> Tensor:
+    """Round float32 values to 11 significant bits, halves away from zero: what the instruction cvt.rna.tf32 does."""
+    bits = values.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
