@@ -19,7 +19,8 @@ from nads_core.ensembles import Ensemble
 from nads_core.input_gradients import Draw, Estimator
 from nads_core.interrupts import DeferredInterrupt
 
-_CHECKPOINT_SECONDS = 5.0  # at least, between two of them; 50 times what saving one takes, if that is longer
+_CHECKPOINT_SECONDS = 5.0  # at least, between two of them
+_CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
 _CHECKED_NETWORKS = 8
 _GROUPS = 4  # of networks, from which the error is told
@@ -114,7 +115,7 @@ class Accumulation:
         partial = path.with_name(path.name + ".partial")
         torch.save({"description": self.description, **state}, partial)
         partial.replace(path)
-        self._pause = max(_CHECKPOINT_SECONDS, 50 * (time.perf_counter() - self._saved_at))
+        self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
         """Write the state if the last time is long ago."""

@@ -363,6 +363,7 @@ def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
 
 def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     monkeypatch.setattr(accumulation, "_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(accumulation, "_CHECKPOINT_PAUSE", 0)
     path, seen = tmp_path / "state.ckpt", []
 
     class Watching(Interrupted):
