@@ -53,7 +53,8 @@ def test_notebook_has_no_outputs(path):
 def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
     cells = nbformat.read(path, as_version=4).cells
     parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    assert len(parameters) == 1 and re.search(r'^preset = "demo"', parameters[0], re.MULTILINE)
+    assert len(parameters) == 1 and re.search(r'^preset = "auto"', parameters[0], re.MULTILINE)
+    assert sum(cell.source.count("preset = nc.choose_preset(preset") for cell in cells) == 1
     assert any(":class: takeaway" in cell.source for cell in cells)
 
 
@@ -134,7 +135,8 @@ def small_book(tmp_path):
         (tmp_path / folder).mkdir()
     for name in ("_config.yml", "requirements.txt", "book/references.bib"):
         shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
+    for name in ("_static", "_templates"):
+        shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n- file: notebooks/small\n")
     (tmp_path / "book" / "intro.md").write_text("# Introduction\n")
 
@@ -204,10 +206,9 @@ def test_a_chapter_without_its_notebook_is_named(small_book):
         build.build(root / "_build", "smoke", root)
 
 
-def test_defaults_that_papermill_repeats_are_hidden():
-    parameters = nbformat.v4.new_code_cell('preset = "demo"  # or smoke')
-    same = nbformat.v4.new_code_cell('# Parameters\npreset = "demo"\n', metadata={"tags": ["injected-parameters"]})
-    other = nbformat.v4.new_code_cell('# Parameters\npreset = "smoke"\n', metadata={"tags": ["injected-parameters"]})
-    for injected, hidden in ((same, True), (other, False)):
+def test_parameters_that_the_page_tells_anyway_are_hidden():
+    parameters = nbformat.v4.new_code_cell('preset = "auto"  # or smoke\nseed = 0')
+    for source, hidden in (('preset = "demo"\nseed = 0', True), ('preset = "demo"\nseed = 1', False)):
+        injected = nbformat.v4.new_code_cell(f"# Parameters\n{source}\n", metadata={"tags": ["injected-parameters"]})
         build.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
         assert ("remove-cell" in injected.metadata["tags"]) == hidden
