@@ -37,7 +37,7 @@ def published() -> Callable[[str], torch.Tensor]:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory) -> Path:
-    """Build sdist and wheel as a release does, without a network, from a copy: an own `build` folder would confuse it."""
+    """Build sdist and wheel as a release does, without a network, from a copy that no earlier build has touched."""
     folder = tmp_path_factory.mktemp("release")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
         shutil.copy(_ROOT / name, folder)

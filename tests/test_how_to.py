@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "book" / "how_to.md"
-FENCE = re.compile(r"^```(?:\{code-block\} )?(python|bash)\n(?::caption: (\S+)\n\n)?(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(
+    r"^```(?:\{code-block\} )?(python|bash)\n(?::caption: (\S+)\n\n)?(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 
 
 def test_recipes_run_as_printed(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import shutil
 import subprocess
 import sys
 import tarfile
