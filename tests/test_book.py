@@ -154,7 +154,7 @@ def test_launch_buttons_open_the_right_notebook(html):
 
 
 def test_every_chapter_says_how_long_it_took_and_leads_on(html):
-    pages = [html / f"{name}.html" for name in ("book/intro", *parse_toc_yaml(ROOT / "_toc.yml"))]
+    pages = [html / f"{name}.html" for name in parse_toc_yaml(ROOT / "_toc.yml")]
     for before, path, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
         page = path.read_text("utf8")
         links = _Links(page)
@@ -189,7 +189,7 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
         images = re.findall(r"<img [^>]*>", article)
         assert images
         for image in images:
-            assert re.search(r'alt="[A-Z][^"/]{20,}"', image), f"{name}: {image[:200]}"
+            assert re.search(r'alt="(?!\.\./)[^"]{20,}"', image), f"{name}: {image[:200]}"
         assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
 
 
