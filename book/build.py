@@ -99,11 +99,36 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
 
 
 def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
-    """Hide the cell that papermill adds, where it only repeats the defaults in the cell above it."""
+    """Hide the cell that papermill adds, where it says no more than the cell above it and the page's byline."""
     for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "injected-parameters" in cell.metadata.get("tags", []):
-            if all(line in above.source for line in cell.source.splitlines() if not line.startswith("#")):
+            told = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
+            if all(told):
                 cell.metadata["tags"].append("remove-cell")
+
+
+def machine() -> str:
+    """Say what the chapters run on, such as "2 CPU cores"."""
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    gpu = f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return f"{cores} CPU core{'s' * (cores > 1)}{gpu}"
+
+
+def byline(notebook: nbformat.NotebookNode) -> str:
+    """Say how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
+    record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
+    duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    preset, day = record["parameters"]["preset"], record["end_time"][:10]
+    return f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset `{preset}`, on {day}."
+
+
+def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Put the byline under the title of an executed chapter."""
+    title, _, rest = notebook.cells[0].source.partition("\n")
+    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{rest}"
+    return notebook
 
 
 def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None) -> float | None:
@@ -138,7 +163,7 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     except BuildError as error:
         raise BuildError(f"{name}.ipynb failed at preset {preset!r}, {error}\n\nAs far as it came: {partial}") from None
     hide_repeated_parameters(notebook)
-    notebook.metadata["inputs"] = inputs
+    notebook.metadata |= {"inputs": inputs, "machine": machine()}
     nbformat.write(notebook, partial)
     partial.replace(target)
     return seconds
@@ -166,7 +191,8 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         shutil.copy(root / name, stage / name)
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
-        shutil.copy(folder / "executed" / preset / f"{Path(name).name}.ipynb", stage / f"{name}.ipynb")
+        executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
+        nbformat.write(with_byline(executed), stage / f"{name}.ipynb")
     draw_intro(stage / "book" / "_static" / "nads.png")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)

@@ -27,6 +27,9 @@ from nads_core.fourier import fourier_basis, fourier_direction, spectrum
 from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.poisoning import carriers, changed_predictions, flip, poison
+
+# The size of the book's experiments
+from nads_core.presets import choose_preset
 from nads_core.separable import SeparableDatasets, separable_dataset
 from nads_core.training import (
     CIFAR10_RECIPE,
@@ -49,5 +52,6 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingTimeout",
     "accuracy", "accuracy_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
+    "choose_preset",
     "checks", "deep_linear", "errata", "frequency_maps", "pooling", "prediction", "published", "readout",
 ]  # fmt: skip

@@ -15,9 +15,10 @@ from nads_core import distributed
 from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
-from nads_core.experiments import FIGURES, PRESETS, Results, merge_results, results_path, run_experiment
+from nads_core.experiments import FIGURES, Results, merge_results, results_path, run_experiment
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.kernels import KERNELS
+from nads_core.presets import PRESETS
 
 
 def _resolve(name: str) -> Architecture | Callable:

@@ -28,6 +28,7 @@ from nads_core.directions import NADs, environment, load_nads
 from nads_core.fourier import fourier_direction
 from nads_core.images import ImageSet, load_images, normalize
 from nads_core.poisoning import changed_predictions, flip, poison
+from nads_core.presets import PRESETS
 from nads_core.seeds import seed_sequence
 from nads_core.separable import SeparableDatasets
 from nads_core.training import (
@@ -40,7 +41,6 @@ from nads_core.training import (
     train_networks,
 )
 
-PRESETS = ("smoke", "demo", "paper")
 FIGURES = {
     "fig1": "test accuracy over the DFT directions of the published grid, sigma = 3",
     "fig1full": "the same over all DFT directions",

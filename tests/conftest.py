@@ -1,6 +1,9 @@
 """Set-up shared by all tests."""
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +21,7 @@ settings.load_profile("nads")
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+_ROOT = Path(__file__).resolve().parent.parent
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
 
 
@@ -33,3 +37,17 @@ def published() -> Callable[[str], torch.Tensor]:
             return torch.from_numpy(file["nads"]).double().view(-1, 1, 32, 32)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory) -> Path:
+    """Build sdist and wheel as a release does, without a network, from a copy that no earlier build has touched."""
+    folder = tmp_path_factory.mktemp("release")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
+        shutil.copy(_ROOT / name, folder)
+    for name in ("nads_core", "tests"):
+        shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]  # the wheel from the sdist
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder / "dist"

@@ -1,5 +1,6 @@
 """The book: sources in order, chapters that run, pages that stand on their own, builds that fail when they should."""
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -9,7 +10,9 @@ import build
 import jupytext
 import nbformat
 import pytest
+import yaml
 from jupytext.config import load_jupytext_config
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 import nads_core
 
@@ -53,7 +56,8 @@ def test_notebook_has_no_outputs(path):
 def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
     cells = nbformat.read(path, as_version=4).cells
     parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
-    assert len(parameters) == 1 and re.search(r'^preset = "demo"', parameters[0], re.MULTILINE)
+    assert len(parameters) == 1 and re.search(r'^preset = "auto"', parameters[0], re.MULTILINE)
+    assert sum(cell.source.count("preset = nc.choose_preset(preset") for cell in cells) == 1
     assert any(":class: takeaway" in cell.source for cell in cells)
 
 
@@ -99,6 +103,22 @@ class _Loaded(HTMLParser):
             self.addresses.append(attributes.get("href") or "")
 
 
+class _Links(HTMLParser):
+    """Where the links of a page lead, and those to the page before and after it."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.addresses, self.neighbours = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "a":
+            self.addresses.append(attributes.get("href") or "")
+            if (attributes.get("class") or "") in ("left-prev", "right-next"):
+                self.neighbours.append(self.addresses[-1])
+
+
 def test_no_page_asks_another_host(html):
     pages = [path for path in html.rglob("*.html") if "_static" not in path.relative_to(html).parts]
     assert {"index.html", "book/intro.html", "book/api.html", *(f"{name}.html" for name in CHAPTERS)} <= {
@@ -119,9 +139,64 @@ def test_pages_are_rendered(html):
     for name in CHAPTERS:
         page = (html / f"{name}.html").read_text("utf8")
         assert "takeaway admonition" in page and "cell_output" in page
-        assert "colab.research.google.com" in page and f"blob/main/{name}.ipynb" in page
     assert 'id="nads_core.compute_nads"' in (html / "book" / "api.html").read_text("utf8")
     assert "mathjax/tex-chtml.js" in (html / CHAPTERS[0]).with_suffix(".html").read_text("utf8")
+
+
+def test_launch_buttons_open_the_right_notebook(html):
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+    repository = config["repository"]["url"].removeprefix("https://github.com/")
+    for name in CHAPTERS:
+        links = _Links((html / f"{name}.html").read_text("utf8")).addresses
+        assert f"https://colab.research.google.com/github/{repository}/blob/main/{name}.ipynb" in links
+        assert f"https://mybinder.org/v2/gh/{repository}/main?urlpath=lab/tree/{name}.ipynb" in links
+        assert (ROOT / f"{name}.ipynb").is_file()
+
+
+def test_every_chapter_says_how_long_it_took_and_leads_on(html):
+    pages = [html / f"{name}.html" for name in parse_toc_yaml(ROOT / "_toc.yml")]
+    for before, path, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
+        page = path.read_text("utf8")
+        links = _Links(page)
+        assert [(path.parent / link).resolve() for link in links.neighbours] == [
+            p.resolve() for p in (before, after) if p
+        ]
+        assert "../book/citing.html" in links.addresses or "citing.html" in links.addresses or path == pages[-1]
+        assert ("This page was computed in" in page) == (path.parent.name == "notebooks")
+    executed = nbformat.read(FOLDER / "executed" / "smoke" / f"{stem(CHAPTERS[0])}.ipynb", as_version=4)
+    seconds = executed.metadata["papermill"]["duration"]
+    assert 1 < seconds < 100
+    assert f"This page was computed in {seconds:.0f} s on" in (html / f"{CHAPTERS[0]}.html").read_text("utf8")
+
+
+def test_byline_says_what_was_recorded():
+    record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
+    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": "2 CPU cores"})
+    expected = "This page was computed in {} on 2 CPU cores, at preset `demo`, on 2026-03-01."
+    assert build.byline(notebook) == expected.format("41 s")
+    record["duration"] = 200
+    notebook.metadata["papermill"] = record
+    assert build.byline(notebook) == expected.format("3 minutes")
+    notebook.cells = [nbformat.v4.new_markdown_cell("# Title\n\nText.")]
+    source = build.with_byline(notebook).cells[0].source
+    assert source.startswith("# Title\n\n:::{div} byline\nThis page") and source.endswith(":::\n\nText.")
+
+
+def test_every_image_has_a_description_and_every_figure_a_number(html):
+    for name in ("book/intro", *CHAPTERS):
+        page = (html / f"{name}.html").read_text("utf8")
+        article = page[page.index("<article") : page.index("</article>")]
+        images = re.findall(r"<img [^>]*>", article)
+        assert images
+        for image in images:
+            assert re.search(r'alt="(?!\.\./)[^"]{20,}"', image), f"{name}: {image[:200]}"
+        assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
+
+
+def test_search_knows_the_chapters_and_needs_no_server(html):
+    index = (html / "searchindex.js").read_text("utf8")
+    assert all(json.dumps(name) in index for name in CHAPTERS) and '"fourier direction"' in index
+    assert 'src="searchindex.js"' in (html / "search.html").read_text("utf8")
 
 
 # The build itself, on a book of one small chapter
@@ -134,7 +209,8 @@ def small_book(tmp_path):
         (tmp_path / folder).mkdir()
     for name in ("_config.yml", "requirements.txt", "book/references.bib"):
         shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "book" / "_static", tmp_path / "book" / "_static")
+    for name in ("_static", "_templates"):
+        shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n- file: notebooks/small\n")
     (tmp_path / "book" / "intro.md").write_text("# Introduction\n")
 
@@ -204,10 +280,9 @@ def test_a_chapter_without_its_notebook_is_named(small_book):
         build.build(root / "_build", "smoke", root)
 
 
-def test_defaults_that_papermill_repeats_are_hidden():
-    parameters = nbformat.v4.new_code_cell('preset = "demo"  # or smoke')
-    same = nbformat.v4.new_code_cell('# Parameters\npreset = "demo"\n', metadata={"tags": ["injected-parameters"]})
-    other = nbformat.v4.new_code_cell('# Parameters\npreset = "smoke"\n', metadata={"tags": ["injected-parameters"]})
-    for injected, hidden in ((same, True), (other, False)):
+def test_parameters_that_the_page_tells_anyway_are_hidden():
+    parameters = nbformat.v4.new_code_cell('preset = "auto"  # or smoke\nseed = 0')
+    for source, hidden in (('preset = "demo"\nseed = 0', True), ('preset = "demo"\nseed = 1', False)):
+        injected = nbformat.v4.new_code_cell(f"# Parameters\n{source}\n", metadata={"tags": ["injected-parameters"]})
         build.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
         assert ("remove-cell" in injected.metadata["tags"]) == hidden

@@ -2,9 +2,9 @@
 
 import ast
 import json
-import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -16,8 +16,8 @@ HEAVY = {"matplotlib", "ipywidgets", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
-            budget fused_moments distributed accumulation directions training poisoning experiments prediction
-            frequency_maps pooling deep_linear readout checks errata published figures __init__ __main__""".split()
+            budget fused_moments distributed accumulation directions training poisoning presets experiments
+            prediction frequency_maps pooling deep_linear readout checks errata published figures __init__ __main__""".split()
 
 
 def imported(node):
@@ -69,19 +69,34 @@ def test_import_is_quick_and_light():
     assert min(seconds) < 2.0
 
 
-def test_wheel_holds_the_precomputed_nads_and_nothing_else(tmp_path):
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(PACKAGE, tmp_path / "nads_core", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "__init__.py").touch()
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "."]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
-    sources = {path.relative_to(ROOT).as_posix() for suffix in ("*.py", "*.npz") for path in PACKAGE.rglob(suffix)}
-    assert set(names) == sources
+def library():
+    """Name the files of the library, as they stand in the checkout."""
+    files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(ROOT).as_posix() for path in files}
+
+
+def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
+    (wheel,) = distributions.glob("*.whl")
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == library()
     assert "nads_core/precomputed/lenet.npz" in names
+
+
+def test_sdist_holds_the_library_and_what_describes_it(distributions):
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames() if archive.getmember(name).isfile()}
+    names = {name for name in names if "egg-info" not in name}
+    described = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in", "PKG-INFO", "setup.cfg"}
+    assert names == library() | described
+
+
+def test_index_would_accept_the_release(distributions):
+    files = sorted(map(str, distributions.iterdir()))
+    assert len(files) == 2
+    command = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0 and result.stdout.count("PASSED") == 2, result.stdout + result.stderr
 
 
 def test_tracked_files_are_small():

@@ -1,4 +1,5 @@
 import math
+import sys
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.seeds import seed_sequence
+from nads_core.training import many
 
 SHAPE = (1, 8, 8)
 
@@ -109,6 +111,17 @@ def test_results_are_handed_over_as_they_come_and_networks_can_be_measured():
     size = sum(p.numel() for p in small_network().parameters())
     assert result.measured == [size] * 3 and sorted(seen) == [0, 1, 2]
     assert torch.equal(seen[1].losses, result.losses[1])
+
+
+def test_without_loky_networks_are_trained_one_after_another(monkeypatch):
+    datasets, _ = datasets_and_directions()
+    options = dict(recipe=RECIPE, device="cpu", progress=False)
+    expected = nc.train_networks(small_network, datasets, method="loop", **options)
+    monkeypatch.setitem(sys.modules, "loky", None)
+    monkeypatch.setattr(many, "_WORTH_PROCESSES", 1)
+    assert torch.equal(nc.train_networks(small_network, datasets, **options).losses, expected.losses)
+    with pytest.raises(ImportError, match='install it, or take method="loop"'):
+        nc.train_networks(small_network, datasets, method="processes", **options)
 
 
 def test_training_stops_at_a_small_loss():

@@ -7,6 +7,7 @@ weights on all of them.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import signal
@@ -130,7 +131,7 @@ def train_networks(
         mixed_precision: run the layers in bfloat16; by default on a GPU that has it, for float32 weights.
         method: "processes" trains one network a core, each on one thread; "vmap" all in one vectorised step; "graph"
             one after another, its step captured as a CUDA graph; "loop" one after another. "auto" takes processes
-            on a CPU, vmap for small and graph for large networks on CUDA.
+            on a CPU (one after another without the package loky), vmap for small and graph for large networks on CUDA.
         workers: of method "processes"; by default the number of cores that this process may use.
         stop_loss: stop a network when the mean of its last 20 losses is at most this (never with "vmap").
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
@@ -155,7 +156,8 @@ def train_networks(
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
     device = default_device(device)
     if mixed_precision is None:
-        mixed_precision = device.type == "cuda" and dtype == torch.float32 and torch.cuda.is_bf16_supported()
+        has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        mixed_precision = has_bfloat16 and dtype == torch.float32
     if isinstance(datasets, (list, tuple)):
         for data in (*datasets, *(test_datasets or ())):
             check_dataset(data, "every dataset")
@@ -194,10 +196,14 @@ def _fastest(job: _Job, datasets: Sequence[Dataset], count: int) -> str:
     samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
     steps = count * job.recipe.num_steps(samples)
     worth = job.device.type == "cpu" and count > 1 and steps >= _WORTH_PROCESSES
-    return "processes" if worth and _num_cores() > 1 else "loop"
+    return "processes" if worth and _num_cores() > 1 and importlib.util.find_spec("loky") else "loop"
 
 
 def _num_cores() -> int:
+    if importlib.util.find_spec("loky"):
+        from loky import cpu_count  # minds the limits of a container, such as Binder's, too
+
+        return cpu_count()
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -260,7 +266,10 @@ def _train_item(job: _Job, number: int, train: Callable, test: Callable | None) 
 
 
 def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label, progress, done) -> None:
-    from loky import get_reusable_executor
+    try:
+        from loky import get_reusable_executor
+    except ImportError as error:
+        raise ImportError('method "processes" needs the package loky: install it, or take method="loop"') from error
 
     pool = get_reusable_executor(
         workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT,

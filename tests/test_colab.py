@@ -1,0 +1,230 @@
+"""The notebooks where nobody prepared anything: a bare environment with Colab's kind of packages, torch among them.
+
+Its packages are links to those of the running environment; what those do not need, such as loky, papermill and
+torchvision, is missing.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import build
+import nbformat
+import pytest
+import torch
+import yaml
+from packaging.requirements import Requirement
+
+from nads_core import choose_preset
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
+COLAB = ("torch", "numpy", "matplotlib", "pillow", "tqdm", "cloudpickle", "ipykernel", "ipywidgets", "pip")
+MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat", "scipy")
+
+
+def install_cell(path):
+    """Return the first code cell of a notebook."""
+    return next(cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+
+
+# The cell that fetches the library
+
+
+def test_every_notebook_begins_with_one_and_the_same_cell_that_the_book_does_not_show():
+    cells = [install_cell(path) for path in NOTEBOOKS]
+    assert len({cell.source for cell in cells}) == 1
+    assert all(cell.metadata["tags"] == ["remove-cell"] for cell in cells)
+
+
+def test_address_of_the_repository_is_the_one_of_the_configuration():
+    owner, name = ADDRESS.removeprefix("https://github.com/").split("/")
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    found = 0
+    for path in (ROOT / line for line in listing.stdout.split("\0") if line and not line.startswith("tests/")):
+        text = path.read_text("utf8") if path.suffix not in (".npz",) and path.is_file() else ""
+        for address in re.findall(rf"https://github\.com/{owner}[\w./-]*", text):
+            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} says {address}"
+            found += 1
+        for address in re.findall(r"https://[\w-]+\.github\.io/[\w-]*", text):
+            assert address == f"https://{owner}.github.io/{name}", f"{path.name} says {address}"
+    assert found >= len(NOTEBOOKS) + 3
+    assert all(f" {ADDRESS}\n" in install_cell(path).source for path in NOTEBOOKS)
+
+
+# The environment
+
+
+def needed(names):
+    """Yield the installed distributions of these names and all that they require."""
+    seen, waiting = set(), list(names)
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue  # ipywidgets, where it is not installed
+        if name not in seen:
+            seen.add(name)
+            yield found
+            requirements = map(Requirement, found.requires or ())
+            waiting += [r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
+
+
+def bare_environment(folder):
+    """Make a virtual environment with Colab's kind of packages; return its Python and where its packages lie."""
+    venv.EnvBuilder(symlinks=True).create(folder)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for found in needed(COLAB):
+        for part in {file.parts[0] for file in found.files if file.parts[0] not in ("..", "__pycache__")}:
+            if not (packages / part).exists():
+                (packages / part).symlink_to(found.locate_file(part))
+    return folder / "bin" / "python", packages
+
+
+def environment(**variables):
+    """Return the variables of this process, less those that would lend the bare environment our packages and data."""
+    ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", *build.DATA_VARIABLES, "NADS_RESULTS"}
+    return {name: value for name, value in os.environ.items() if name not in ours} | variables
+
+
+def as_wheel(name, folder):
+    """Put an installed pure Python distribution into a wheel, for pip to find without a network."""
+    found = distribution(name)
+    with zipfile.ZipFile(folder / f"{name}-{found.version}-py3-none-any.whl", "w") as archive:
+        for file in found.files:
+            if file.parts[0] != ".." and "__pycache__" not in file.parts:
+                archive.write(found.locate_file(file), file.as_posix())
+
+
+def run(command, folder, **variables):
+    result = subprocess.run(
+        list(map(str, command)), cwd=folder, env=environment(**variables), capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+# The two ways in
+
+
+def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    python, packages = bare_environment(tmp_path / "environment")
+    before = {path.name: path.resolve() for path in packages.iterdir()}
+    assert not {path.split("-")[0] for path in before} & set(MISSING)
+    wheels, content = tmp_path / "wheels", tmp_path / "content"
+    wheels.mkdir(), content.mkdir()
+    for name in ("loky", "setuptools"):
+        as_wheel(name, wheels)
+    offline = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "GIT_CONFIG_COUNT": "1",  # the checkout stands in for the repository's address
+        "GIT_CONFIG_KEY_0": f"url.file://{ROOT}.insteadOf",
+        "GIT_CONFIG_VALUE_0": ADDRESS,
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
+    cell, look = tmp_path / "cell.ipy", tmp_path / "look.ipy"
+    cell.write_text(
+        f"{install_cell(NOTEBOOKS[0]).source}\n"
+        "import json, nads_core, torch\n"
+        "print(json.dumps([nads_core.__file__, torch.__file__, nads_core.load_results('fig1-lenet') is not None]))\n"
+    )
+    ipython = [python, "-m", "IPython", "--no-banner"]
+    library, torch_file, results = json.loads(run([*ipython, cell], content, **offline).splitlines()[-1])
+    assert Path(library) == content / "nads-book" / "nads_core" / "__init__.py"
+    assert Path(torch_file).parent == packages / "torch" and results
+
+    after = {path.name: path.resolve() for path in packages.iterdir()}
+    assert {name: after.get(name) for name in before} == before, "a package was replaced"
+    assert {re.split("-", name)[0].strip("_") for name in after.keys() - before.keys()} >= {"loky", "nads_core"}
+
+    look.write_text(
+        "import time\nstart = time.perf_counter()\n"
+        f"{install_cell(NOTEBOOKS[0]).source}\n"
+        "print(time.perf_counter() - start)\n"
+    )
+    output = run([*ipython, look], tmp_path, GIT_CONFIG_COUNT="0", PATH="", IPYTHONDIR=str(tmp_path / "ipython"))
+    assert float(output) < 0.05, "nothing is to be done where the library is there"
+    assert not (tmp_path / "nads-book").exists()
+
+
+@pytest.fixture(scope="module")
+def with_wheel(tmp_path_factory, distributions):
+    """Make a bare environment that has the wheel; return the folder of its Jupyter kernel."""
+    folder = tmp_path_factory.mktemp("bare")
+    python, packages = bare_environment(folder / "environment")
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    look = "import importlib.util as u, nads_core, sys; print(*[n for n in sys.argv[1:] if u.find_spec(n)])"
+    assert run([python, "-c", look, *MISSING], folder).split() == ["nads_core"]
+    kernel = folder / "kernels" / "bare"
+    kernel.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "bare", "language": "python"}))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["05_nad_computation", "07_poison"])
+def test_chapter_runs_in_a_bare_environment(name, with_wheel):
+    result = with_wheel / f"{name}.ipynb"
+    options = ["-k", "bare", "-p", "preset", "smoke", "--execution-timeout", "300", "--no-progress-bar"]
+    run(
+        [sys.executable, "-m", "papermill", ROOT / "notebooks" / f"{name}.ipynb", result, *options],
+        with_wheel,
+        JUPYTER_PATH=str(with_wheel),
+        HOME=str(with_wheel),
+        MPLBACKEND="module://matplotlib_inline.backend_inline",
+        OMP_WAIT_POLICY="PASSIVE",
+    )
+    notebook = nbformat.read(result, as_version=4)
+    build.check(notebook, timeout=300)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= 4
+    assert not install_cell(result).outputs
+    errors = [output.text for output in outputs if output.get("name") == "stderr"]
+    assert "Warning" not in "".join(errors)
+
+
+# The preset
+
+
+def test_preset_that_is_named_is_kept(capsys):
+    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == ["smoke", "demo", "paper"]
+    assert not capsys.readouterr().out
+    with pytest.raises(ValueError, match="'tiny'"):
+        choose_preset("tiny")
+
+
+@pytest.mark.parametrize("gpu", ["demo", "paper"])
+def test_preset_is_chosen_for_the_machine(gpu, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_preset(gpu=gpu) == "demo"
+    assert "no GPU" in capsys.readouterr().out
+
+    class T4:
+        name, major, total_memory = "Tesla T4", 7, 16 * 2**30
+
+    class A100(T4):
+        name, major = "A100", 8
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for device, note in ((T4, True), (A100, False)):
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, device=device: device)
+        assert choose_preset(gpu=gpu) == gpu
+        said = capsys.readouterr().out
+        assert said.count("\n") == 1 and device.name in said and "16 GB" in said
+        assert ("no bfloat16" in said) == note

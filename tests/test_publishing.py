@@ -1,0 +1,76 @@
+"""What the world sees: workflows that GitHub accepts, a citation that holds, an environment for Binder."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
+
+
+def follows_schema(schema, path):
+    """Check a file against a schema that comes with check-jsonschema: no network is needed."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    return result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_follows_the_schema_and_asks_for_little(path):
+    valid, message = follows_schema("github-workflows", path)
+    assert valid, message
+    workflow = yaml.safe_load(path.read_text("utf8"))
+    assert workflow["permissions"] == {"contents": "read"} and "concurrency" in workflow
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"])
+            for target in re.findall(r"make (\w+)", step.get("run", "")):
+                assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE)
+
+
+def test_a_wrong_workflow_is_found(tmp_path):
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(WORKFLOWS[0].read_text("utf8").replace("runs-on:", "runs-at:"))
+    assert not follows_schema("github-workflows", wrong)[0]
+
+
+def test_the_deployed_folder_is_the_one_that_the_build_writes():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text("utf8"))["jobs"]
+    assert {"path": "_build/html"} in [step.get("with") for step in jobs["build"]["steps"]]
+    assert jobs["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
+
+
+def test_citation_is_valid_and_the_page_says_the_same():
+    valid, message = follows_schema("citation-file-format", ROOT / "CITATION.cff")
+    assert valid, message
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    paper, page = citation["preferred-citation"], (ROOT / "book" / "citing.md").read_text("utf8")
+    entry = re.search(
+        r"@inproceedings\{ortizjimenez2020nads.*?\n\}", (ROOT / "book/references.bib").read_text("utf8"), re.S
+    )
+    bibtex = entry.group().replace(r"{\'e}", "é")
+    assert paper["title"] in bibtex and str(paper["year"]) in bibtex and paper["url"] in bibtex
+    authors = " and ".join(f"{author['family-names']}, {author['given-names']}" for author in paper["authors"])
+    assert authors in bibtex
+    (maintainers,) = PROJECT["authors"]
+    assert maintainers["name"] == citation["authors"][0]["name"]
+    assert citation["title"] in page and maintainers["name"] in page
+    assert citation["repository-code"] == PROJECT["urls"]["Repository"] == ADDRESS
+    assert f"nads-core {PROJECT['version']}" in page and ADDRESS in page
+
+
+def test_binder_has_what_the_chapters_import():
+    environment = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text("utf8"))
+    names = {re.split(r"[=<>]", name)[0] for name in environment["dependencies"]}
+    library = {re.split(r"[=<>]", name)[0] for name in PROJECT["dependencies"]}
+    assert library - {"torch"} | {"pytorch-cpu", "torchvision", "matplotlib-base", "pillow", "setuptools"} <= names
+    script = ROOT / "binder" / "postBuild"
+    assert os.access(script, os.X_OK) and subprocess.run(["bash", "-n", script], check=False).returncode == 0
