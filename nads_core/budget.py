@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.covariance import GramMoments, gram_eigenpairs
+from nads_core.covariance import DenseMoments, GramMoments, leading_subspace
 from nads_core.ensembles import Ensemble
 from nads_core.input_gradients import Estimator, SmoothedGradient
 
@@ -124,9 +124,9 @@ def variances(contributions: Tensor, num_leading: int) -> tuple[np.ndarray, np.n
     halves, results = (contributions[: count // 2], contributions[count // 2 :]), []
     sizes = [j for j in (1, 2, 4, 8) if j <= most]
     for found_in, measured in (halves, halves[::-1]):
-        moments = GramMoments(dimension)
+        moments = (GramMoments if dimension > 2 * readouts * len(found_in) else DenseMoments)(dimension)
         moments.update(found_in.flatten(0, 1))
-        axes = gram_eigenpairs(*moments.rows(), num_leading)[1].to(measured.dtype)
+        axes = leading_subspace(moments, num_leading, (1, 1, dimension)).to(measured.dtype)
         same, pairs = [], []
         for size in sizes:
             means = measured[:, :, : most // size * size].unflatten(2, (-1, size)).mean(3).transpose(1, 2)
@@ -136,9 +136,12 @@ def variances(contributions: Tensor, num_leading: int) -> tuple[np.ndarray, np.n
             same.append(float(diagonal.mean()))
             others = products.sum((-2, -1)) - diagonal.sum(-1)
             pairs.append(float(others.mean()) / max(1, readouts * (readouts - 1)))
-        whole = measured.mean((1, 2))  # networks against each other: the square of the expectation
-        between = (whole @ whole.T) * ((whole @ axes.T) @ (whole @ axes.T).T)
-        signal = float(between.sum() - between.diagonal().sum()) / (len(whole) * (len(whole) - 1))
+        means = measured.mean(2)  # (P / 2, R, D)
+        along = means @ axes.T
+        total = torch.einsum("prk,prd->kd", along, means).square().sum()
+        alone = ((means @ means.mT) * (along @ along.mT)).sum()
+        networks = len(measured)  # against each other: the square of the expectation
+        signal = float(total - alone) / (readouts**2 * networks * (networks - 1))
         results.append((_quadratic(sizes, same), _quadratic(sizes, pairs), signal))
     first, second = results
     return tuple((a + b) / 2 for a, b in zip(first, second, strict=True))

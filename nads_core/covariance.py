@@ -252,7 +252,7 @@ def leading_subspace(
     seen, noise = moments.moments()
     matrix = symmetrize(seen - noise, image_shape, symmetries)
     with seeded(0):
-        return torch.svd_lowrank(matrix, q=count + 10, niter=6)[0][:, :count].T
+        return torch.svd_lowrank(matrix, q=min(count + 10, len(matrix)), niter=6)[0][:, :count].T
 
 
 def subspace_overlap(first: Tensor, second: Tensor) -> float:

@@ -233,7 +233,8 @@ def compute_nads(
             generators. The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
         tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
-            The provenance says what was reached.
+            The provenance says what was reached. Where eigenvalues ``num_leading`` and the next are nearly equal, no
+            number of networks tells them apart: name a number with a gap after it.
         num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about.
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.

@@ -16,8 +16,9 @@ HEAVY = {"matplotlib", "ipywidgets", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
-            budget fused_moments distributed accumulation directions training poisoning presets experiments
-            prediction frequency_maps pooling deep_linear readout checks errata published figures __init__ __main__""".split()
+            budget fused_moments distributed accumulation directions training poisoning presets
+            experiments prediction frequency_maps pooling deep_linear readout checks errata published
+            figures __init__ __main__""".split()
 
 
 def imported(node):

@@ -1,0 +1,242 @@
+"""Splitting a time budget between inputs, readouts and networks; and stopping when enough is known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core import directions as directions_module
+from nads_core.accumulation import Accumulation, _check_blocks
+from nads_core.budget import Pilot, run_pilot, variances
+from nads_core.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
+from nads_core.ensembles import Ensemble
+
+SHAPE = (1, 8, 8)
+
+
+def convnet() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 1))
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch) -> None:
+    """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
+    plain = directions_module.Ensemble
+    monkeypatch.setattr(directions_module, "Ensemble", lambda *args, **options: plain(*args, **options, method="vmap"))
+
+
+def compute(num_networks, estimator, **options):
+    options = {"image_shape": SHAPE, "progress": False, "device": "cpu", **options}
+    return nc.compute_nads(convnet, num_networks, estimator=estimator, **options)
+
+
+def second_moment(nads):
+    return (nads.basis.double() * nads.eigenvalues.double()) @ nads.basis.double().T
+
+
+# --- readouts
+
+
+def test_readouts_equal_networks_with_those_last_layers():
+    ensemble = Ensemble(convnet, SHAPE, dtype=torch.float64)
+    estimator = nc.SmoothedGradient(4, readouts=3)
+    draw = estimator.draw(ensemble, 0)[:2]
+    contributions = estimator.contributions(ensemble, draw).unflatten(0, (2, 3))
+    for network in range(2):
+        for readout in range(3):
+            state = {name: tensor[network : network + 1] for name, tensor in draw.state.items()}
+            state["3.weight"] = draw.readouts[network, readout][None, None]
+            alone = ensemble.input_gradients(state, draw.inputs[network : network + 1])[0].flatten(1)
+            expected = (alone[::2] + alone[1::2]) / 2
+            torch.testing.assert_close(contributions[network, readout], expected, rtol=1e-10, atol=1e-14)
+
+
+def test_readouts_agree_between_loop_and_vmap():
+    loop, batched = (Ensemble(convnet, SHAPE, dtype=torch.float64, method=m) for m in ("loop", "vmap"))
+    draw = nc.SmoothedGradient(4, readouts=3).draw(loop, 0)[:5]
+    first, second = (e.input_gradients(draw.state, draw.inputs, draw.readouts) for e in (loop, batched))
+    torch.testing.assert_close(first, second, rtol=1e-10, atol=1e-14)
+
+
+def test_readouts_are_orthogonal_with_the_layers_own_variance():
+    ensemble = Ensemble(convnet, SHAPE)
+    rows = ensemble.readouts(0, 3, 27)  # (64, 27, 27)
+    variance = 1 / (3 * 27)  # uniform within 1 / sqrt(27)
+    gram = rows @ rows.mT
+    torch.testing.assert_close(gram, (27 * variance * torch.eye(27)).expand_as(gram), rtol=1e-4, atol=1e-5)
+    few = torch.cat([ensemble.readouts(block, 3, 2) for block in range(40)]).flatten(0, 1).double()
+    moment = few.T @ few / len(few)
+    assert (moment / variance - torch.eye(27)).abs().max() < 5 * math.sqrt(2 / len(few))
+
+
+@pytest.mark.parametrize("readouts", [4, 27])
+def test_readouts_leave_the_second_moment_unbiased(readouts):
+    """The expectation over the last layer in closed form (27 of 27 features), or from a few, is that of fresh ones."""
+    plain = [second_moment(compute(256, nc.SmoothedGradient(4), seed=s, debiasing="subtract")) for s in range(12)]
+    shared = [
+        second_moment(compute(64, nc.SmoothedGradient(4, readouts=readouts), seed=100 + s, debiasing="subtract"))
+        for s in range(12)
+    ]
+    directions = torch.linalg.qr(torch.randn(64, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).Q
+    for statistic in (torch.trace, *(lambda c, v=v: v @ c @ v for v in directions.T)):
+        first, second = (torch.stack([statistic(c) for c in cs]) for cs in (plain, shared))
+        spread = math.sqrt(float(first.var() + second.var()) / 12)
+        assert abs(float(first.mean() - second.mean())) < 4 * spread
+
+
+def test_readouts_need_a_last_linear_layer():
+    squashed = lambda: nn.Sequential(convnet(), nn.Tanh())  # noqa: E731
+    with pytest.raises(ValueError, match="ends in a linear layer.*use readouts=1"):
+        nc.compute_nads(squashed, 10, image_shape=SHAPE, estimator=nc.SmoothedGradient(4, readouts=2), progress=False)
+    with pytest.raises(ValueError, match="28 readouts asked for, but the last layer reads 27"):
+        compute(10, nc.SmoothedGradient(4, readouts=28))
+
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(64, 64)
+            self.last = nn.Linear(64, 64)
+            self.last.weight = self.first.weight
+
+        def forward(self, x):
+            return self.last(self.first(x.flatten(1)).relu())
+
+    assert Ensemble(Tied, SHAPE).num_features is None
+    assert Ensemble(convnet, SHAPE).num_features == 27
+    for architecture in nc.ARCHITECTURES.values():
+        if architecture.name != "densenet121":
+            ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32))
+            assert ensemble.num_features == {"logreg": 1024, "lenet": 84}.get(architecture.name, 512)
+
+
+# --- the pilot
+
+
+def simulated(networks, readouts, contributions, generator):
+    """Gradients with one strong direction shared by the readouts, noise that halves as contributions double."""
+    body = torch.randn(networks, 1, 1, 16, generator=generator)
+    body[..., 0] *= 4
+    sign = torch.randn(networks, readouts, 1, 1, generator=generator)
+    return body * sign + 3 * torch.randn(networks, readouts, contributions, 16, generator=generator)
+
+
+def test_predicted_variances_are_those_of_fresh_networks():
+    generator = torch.Generator().manual_seed(0)
+    same, pairs, signal = variances(simulated(30_000, 4, 8, generator), 1)
+    for contributions, readouts in ((1, 1), (4, 2), (32, 4)):
+        means = simulated(30_000, readouts, contributions, generator).mean(2)  # (N, R, 16)
+        rows = torch.einsum("nri,nrj->nij", means, means)[:, 0] / readouts  # A Z for the first axis
+        powers = (1 / contributions) ** np.arange(3)
+        predicted = same @ powers / readouts + (1 - 1 / readouts) * (pairs @ powers)
+        assert predicted == pytest.approx(float(rows.square().sum(1).mean()), rel=0.1)
+    assert signal == pytest.approx((16 + 9 / 8) ** 2, rel=0.05)  # the variance along the axis, seen through the noise
+
+
+def test_the_best_split_follows_costs_and_noise():
+    noisy, clean = np.array([1.0, 100.0, 0.0]), np.array([1.0, 0.01, 0.0])
+    seconds = np.array([0.0, 1.0, 1.0])
+    best = lambda *args: Pilot(*args).best(nc.SmoothedGradient("auto"))  # noqa: E731
+    assert best(seconds, clean, clean, 0.0, 1) == nc.SmoothedGradient(4)  # two pairs tell the noise
+    assert best(np.array([1e3, 1.0, 1.0]), noisy, noisy, 0.0, 1).num_inputs == 128
+    assert best(seconds, noisy, 0 * noisy, 0.0, 64).readouts == 64
+    assert best(seconds, clean, clean, 0.0, 64).readouts == 1  # readouts that repeat each other
+    assert Pilot(seconds, clean, clean, 0.0, 1).best(nc.MixedDerivative("auto")) == nc.MixedDerivative(4)
+
+
+def test_auto_fills_in_the_numbers_and_remembers_them(tmp_path):
+    path = tmp_path / "state.ckpt"
+    first = compute(128, nc.SmoothedGradient("auto"), checkpoint=path)
+    chosen = first.provenance["budget"]
+    assert set(chosen) == {"num_inputs", "readouts"} and chosen["num_inputs"] >= 4
+    assert repr(nc.SmoothedGradient(**chosen)) == first.provenance["estimator"]
+    extended = compute(256, nc.SmoothedGradient("auto"), checkpoint=path)
+    assert extended.provenance["budget"] == chosen
+    whole = compute(256, nc.SmoothedGradient(**chosen))
+    assert torch.equal(extended.eigenvalues, whole.eigenvalues)
+
+
+def test_auto_is_for_compute_nads_alone():
+    with pytest.raises(ValueError, match="for compute_nads"):
+        nc.SmoothedGradient("auto").draw(Ensemble(convnet, SHAPE), 0)
+    with pytest.raises(ValueError, match="a number or 'auto'"):
+        nc.SmoothedGradient("many")
+
+
+def test_a_pilot_of_a_network_without_a_linear_end():
+    ensemble = Ensemble(lambda: nn.Sequential(convnet(), nn.Tanh()), SHAPE)
+    pilot = run_pilot(ensemble, nc.SmoothedGradient("auto"))
+    assert pilot.most_readouts == 1 and pilot.best(nc.SmoothedGradient("auto")).readouts == 1
+
+
+# --- the tolerance
+
+
+def test_the_error_told_is_the_error_there_is():
+    exact = compute(20_000, nc.SmoothedGradient(4), batch_size=1024)
+    told, true = [], []
+    for seed in range(1, 9):
+        nads = compute(512, nc.SmoothedGradient(4), seed=seed, tolerance=1e-9, num_leading=4, debiasing="subtract")
+        assert nads.provenance["num_networks"] == 512
+        told.append(nads.provenance["error"])
+        true.append(1 - nads.overlap(exact, 4))
+    spread = math.hypot(np.std(told), np.std(true)) / math.sqrt(8)
+    assert abs(np.mean(told) - np.mean(true)) < 4 * spread + 0.1 * np.mean(true)
+
+
+@pytest.mark.parametrize("moments", [DenseMoments, GramMoments])
+def test_groups_make_three_pairs_of_halves(moments):
+    generator = torch.Generator().manual_seed(0)
+    state = Accumulation({}, moments(16), None, measures_error=True)
+    for group in state.groups:
+        group.update(simulated(200, 1, 4, generator).flatten(0, 1))
+    error, spread = state.error(1, (), (1, 4, 4))
+    halves = []
+    for pair in ((0, 1), (0, 2), (0, 3)):
+        axes = []
+        for inside in (True, False):
+            half = moments(16)
+            for index, group in enumerate(state.groups):
+                if (index in pair) == inside:
+                    half.merge(group)
+            axes.append(leading_subspace(half, 1, (1, 4, 4)))
+        halves.append((1 - subspace_overlap(*axes)) / 4)
+    assert error == pytest.approx(np.mean(halves)) and spread == pytest.approx(2 * np.std(halves, ddof=1))
+
+
+def test_a_run_ends_when_the_directions_are_known(tmp_path):
+    loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
+    for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
+        assert nads.provenance["error_interval"][1] <= tolerance
+        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(_check_blocks(64), range(40), strict=False)]
+    assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
+    same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
+    assert tight.overlap(same, 10) > 1 - 1e-9
+
+
+def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path):
+    path, options = tmp_path / "state.ckpt", {"tolerance": 0.02, "num_leading": 4}
+    compute(64 * 5, nc.SmoothedGradient(4), checkpoint=path, **options)
+    resumed = compute(20_000, nc.SmoothedGradient(4), checkpoint=path, **options)
+    whole = compute(20_000, nc.SmoothedGradient(4), **options)
+    assert resumed.provenance["num_networks"] == whole.provenance["num_networks"]
+    assert torch.equal(resumed.eigenvalues, whole.eigenvalues)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"tolerance": 0.5}, "tolerance must be in"), ({"tolerance": 0.01, "num_leading": 65}, "num_leading must be")],
+)
+def test_bad_tolerances_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        compute(10, nc.SmoothedGradient(4), **options)
+
+
+# --- precision
+
+
+def test_bfloat16_draws_the_same_networks_and_moves_no_leading_direction():
+    exact, rounded = (compute(8_000, nc.SmoothedGradient(4), dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+    assert exact.overlap(rounded, 4) > 0.999
