@@ -24,6 +24,8 @@ from pathlib import Path
 import nbformat
 from sphinx_external_toc.parsing import parse_toc_yaml
 
+from nads_core import explorer
+
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
@@ -55,6 +57,7 @@ def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
+        "NADS_BOOK": "1",  # explorers are for pages, which share their arrays
     }
     with subprocess.Popen(
         [sys.executable, *command],
@@ -168,6 +171,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         (stage / name).parent.mkdir(exist_ok=True)
         shutil.copy(folder / "executed" / preset / f"{Path(name).name}.ipynb", stage / f"{name}.ipynb")
     draw_intro(stage / "book" / "_static" / "nads.png")
+    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)
     if result.returncode:
