@@ -1,9 +1,14 @@
 """Set-up shared by all tests."""
 
+import functools
+import http.server
 import os
-from collections.abc import Callable
+import shutil
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import build
 import numpy as np
 import pytest
 import torch
@@ -13,6 +18,8 @@ from hypothesis import settings
 torch.set_num_threads(1)
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")
+
+BOOK = Path(__file__).resolve().parent.parent / "_build" / "test"  # the book that the tests build
 
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
 
@@ -29,3 +36,45 @@ def published() -> Callable[[str], torch.Tensor]:
             return torch.from_numpy(file["nads"]).double().view(-1, 1, 32, 32)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
+    return build.build(BOOK, "smoke").parent
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Drive the Chromium of this machine."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the pages need playwright")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium on this machine: the tests of the pages need one")
+    with sync_api.sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu"]
+        chrome = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield chrome
+        chrome.close()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Serve folders from this machine, as ``python -m http.server`` does; gives the address of one."""
+    servers = []
+
+    def start(folder: Path) -> str:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

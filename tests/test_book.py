@@ -9,12 +9,12 @@ import build
 import jupytext
 import nbformat
 import pytest
+from conftest import BOOK
 from jupytext.config import load_jupytext_config
 
 import nads_core
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "_build" / "test"
 TEXTS = sorted((ROOT / "book" / "chapters").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = build.chapters()
@@ -68,19 +68,13 @@ def test_api_page_names_everything_public():
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_chapter_runs_at_smoke_without_warnings(name):
-    build.execute(name, FOLDER, "smoke")
-    executed = nbformat.read(FOLDER / "executed" / "smoke" / f"{stem(name)}.ipynb", as_version=4)
+    build.execute(name, BOOK, "smoke")
+    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{stem(name)}.ipynb", as_version=4)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     errors = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
     assert "Warning" not in errors, errors
     widgets = "application/vnd.jupyter.widget-view+json"
     assert not any(widgets in output.get("data", {}) for output in outputs), "a static page cannot show widgets"
-
-
-@pytest.fixture(scope="session")
-def html():
-    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
-    return build.build(FOLDER, "smoke").parent
 
 
 class _Loaded(HTMLParser):

@@ -193,8 +193,10 @@ function picture(caption, options = {}) {
 }
 
 const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)} %`;
-const interval = ([, accuracy, low, high]) =>
-  `${percent(accuracy)} (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`;
+const interval = ([, accuracy, low, high]) => {
+  const digits = high - low < 0.002 ? 2 : 1;
+  return `${percent(accuracy, digits)} (${(100 * low).toFixed(digits)} to ${(100 * high).toFixed(digits)})`;
+};
 const short = (x) => (x >= 0.0995 ? x.toFixed(2) : x >= 0.00095 ? x.toPrecision(2) : x.toExponential(1));
 
 /** A small chart over an integer axis, with a cursor that the reader can drag. */
@@ -268,7 +270,7 @@ class Chart {
 // ---------------------------------------------------------------------------------------------------------------------
 // Controls. Each writes one key of the view; `sync` shows the view's value.
 
-function slider(app, key, label, { min = 0, max = () => 1023, step = 1, show = (x) => `${x}`, text = show, wide = true } = {}) {
+function slider(app, key, label, { min = 0, max = () => 1023, step = 1, show = (x) => `${x}`, text = show } = {}) {
   const output = h("output", {}, "");
   const input = h("input", { type: "range", min, step, "aria-label": label, input: () => app.set({ [key]: +input.value }) });
   const sync = () => {
@@ -481,7 +483,7 @@ function fourierPart(app) {
     accuracy.box.setAttribute("aria-label", `Accuracy of ${architecture.label} after training, by frequency. ${describe}`);
     energy.box.setAttribute("aria-label", `Energy of each frequency in the NADs of untrained ${architecture.label}. ${describe}`);
     accuracy.text.replaceChildren("accuracy after training", h("span", { class: "scale" }, ...bar("viridis", "50 %", "100 %")),
-      fourier ? known.size < cells * cells && "striped: not measured yet" : "not measured yet");
+      known.size === cells * cells ? "" : fourier ? "striped: not measured yet" : "not measured yet");
     energy.text.replaceChildren("energy before any training", h("span", { class: "scale" }, ...bar("magma", "10⁻³", "1")));
   };
 
@@ -613,12 +615,11 @@ const photoCode = ({ photo }, { size }) => photo < 0
 
 function photoPart(app) {
   const sheet = contactSheet(app, "Choose an image");
-  const original = picture("the image");
   const kept = slider(app, "kept", "NADs kept", { max: () => app.shown[0].count, text: (n) => `the first ${n} NADs` });
   const pictures = rows(app, () => {
-    const image = picture("rebuilt"), rest = picture("what is missing");
+    const original = picture("the image"), image = picture("rebuilt"), rest = picture("what is missing");
     const note = h("p", { class: "note" });
-    return { image, rest, note, elements: [image.element, rest.element, note] };
+    return { original, image, rest, note, elements: [original.element, image.element, rest.element, note] };
   });
   const chart = new Chart({ label: "Share of the image that the first NADs hold", limits: [0, 1], height: 110,
     ticks: [[0, "0 %"], [0.5, "50 %"], [1, "100 %"]], onMove: (i) => app.set({ kept: i }) });
@@ -626,15 +627,15 @@ function photoPart(app) {
   return {
     title: "A photo, NAD by NAD",
     photos: true,
-    element: h("div", {}, sheet.element, kept.element,
-      h("div", { class: "split" }, h("div", { class: "pictures single" }, original.element), h("div", {}, ...pictures.elements)), chart.element),
+    element: h("div", {}, sheet.element, kept.element, ...pictures.elements, chart.element),
     keys: ["photo", "kept"],
     update(view, changed) {
       const photo = app.photo();
       kept.sync();
       if (changed.has("architecture") || changed.has("photo")) {
         sheet.sync();
-        paintPhoto(original.canvas, photo.channels, app.photos.size, `The image: ${photo.name}`);
+        pictures.update((_, { original }) =>
+          paintPhoto(original.canvas, photo.channels, app.photos.size, `The image: ${photo.name}`));
         found = app.shown.map((a) => {
           const coords = coordinates(photo, a.directions);
           const energy = Float64Array.from({ length: a.count }, (_, i) => coords.reduce((sum, c) => sum + c[i] ** 2, 0));
@@ -1005,9 +1006,8 @@ class NadExplorer extends HTMLElement {
     this.model = new PageModel(JSON.parse(this.getAttribute("view")), this.id);
     const linked = this.model.restore();
     this.unmount = mount(this.model, this, loadFromPage);
-    this.follow = () => this.model.restore();
-    addEventListener("hashchange", this.follow);
     if (linked && performance.getEntriesByType("navigation")[0]?.type !== "reload") this.scrollIntoView();
+    addEventListener("hashchange", () => this.model.restore() && this.scrollIntoView()); // a link to another view
   }
 }
 
