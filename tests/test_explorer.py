@@ -52,7 +52,7 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
 def test_scripts_are_small_and_their_numbers_are_json():
     script = data.as_script("lenet", data.pack_nads(NADS["lenet"], "LeNet", "lenet"))
     assert len(script) < 1.2e6
-    json.loads(script[script.index("= {", 20) + 2 : -2])
+    assert json.loads(script[script.index('] = {"') + 4 : -2])["count"] == 1024
 
 
 def test_other_images_than_square_grey_ones_are_refused():
@@ -145,6 +145,7 @@ class Reader:
 
     def __init__(self, page, site):
         self.page, self.site, self.troubles = page, site, []
+        page.set_default_timeout(10_000)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         page.on("console", lambda message: message.type == "error" and self.troubles.append(message.text))
         page.on("request", lambda request: self._check(request.url))
@@ -578,7 +579,7 @@ def test_the_module_as_an_anywidget(reader, tables):
             get: (key) => values[key],
             set: put,
             on: (event, listener) => listeners.add([event, listener]),
-            off: (event, listener) => [...listeners].filter((l) => l[1] === listener).forEach((l) => listeners.delete(l)),
+            off: (event, listener) => listeners.forEach((l) => l[1] === listener && listeners.delete(l)),
             save_changes: () => setTimeout(() => { // Python answers later
               const sent = values._wanted.map((n) => [n, { ...packets[n], bytes: decode(packets[n].bytes) }]);
               if (sent.length > Object.keys(values._packets).length) put('_packets', Object.fromEntries(sent));

@@ -279,8 +279,7 @@ function slider(app, key, label, { min = 0, max = () => 1023, step = 1, show = (
     output.textContent = show(+input.value);
     input.setAttribute("aria-valuetext", text(+input.value));
   };
-  const caption = h("span", {}, label);
-  return { element: h("label", { class: wide ? "slider wide" : "slider" }, caption, input, output), input, sync };
+  return { element: h("label", { class: "slider" }, h("span", {}, label), input, output), sync };
 }
 
 function playButton(app, key, last) {
@@ -867,6 +866,7 @@ function mount(model, host, load) {
       app.refresh(["architecture"]);
       root.setAttribute("aria-busy", "false");
     } catch (error) {
+      root.setAttribute("aria-busy", "false");
       root.replaceChildren(h("p", { role: "alert" }, `The explorer cannot be shown. ${error.message}`));
     }
   };

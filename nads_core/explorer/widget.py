@@ -45,7 +45,7 @@ class Explorer(anywidget.AnyWidget):
         return name
 
     @traitlets.observe("_wanted")
-    def _send(self, change: dict) -> None:
+    def _answer(self, change: dict) -> None:
         """Send arrays when they are first asked for."""
         new = [name for name in change["new"] if name not in self._packets and name in (*self.labels, "photos")]
         packets = {name: self._source.packet(name) for name in new}
