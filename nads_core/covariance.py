@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nads_core.architectures import SYMMETRIES
+from nads_core.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
 _BUFFERED_ROWS = 512
@@ -237,6 +238,26 @@ def gram_eigenpairs(means: Tensor, spreads: Tensor, count: int) -> tuple[Tensor,
     positive = levels > 1e-12 * levels[0]
     directions = rotation[positive] @ ((vectors / values.sqrt()).T @ rows)
     return levels[positive], directions
+
+
+def leading_subspace(
+    moments: DenseMoments | GramMoments, count: int, image_shape: tuple[int, int, int], symmetries: tuple[str, ...] = ()
+) -> Tensor:
+    """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
+
+    On the dense side by a randomized SVD, in a tenth of the time of all eigenvectors.
+    """
+    if isinstance(moments, GramMoments):
+        return gram_eigenpairs(*moments.rows(), count)[1]
+    seen, noise = moments.moments()
+    matrix = symmetrize(seen - noise, image_shape, symmetries)
+    with seeded(0):
+        return torch.svd_lowrank(matrix, q=count + 10, niter=6)[0][:, :count].T
+
+
+def subspace_overlap(first: Tensor, second: Tensor) -> float:
+    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1 for the same span."""
+    return float((first.double() @ second.double().T).square().sum() / len(first))
 
 
 def check_symmetries(image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> None:

@@ -6,8 +6,6 @@ import json
 import math
 import os
 import subprocess
-import time
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_core import distributed
+from nads_core.accumulation import Accumulation, Tolerance, accumulate, check_gradients
 from nads_core.architectures import Architecture
 from nads_core.covariance import (
     DenseMoments,
@@ -28,16 +26,13 @@ from nads_core.covariance import (
     debias,
     gram_eigenpairs,
     leading_eigenpairs,
+    subspace_overlap,
     symmetrize,
 )
 from nads_core.ensembles import Ensemble, check_image_shape
-from nads_core.input_gradients import Draw, Estimator, SmoothedGradient
-from nads_core.interrupts import DeferredInterrupt
+from nads_core.input_gradients import Estimator, SmoothedGradient
 
 _DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
-_CHECKPOINT_SECONDS = 5.0  # at least, between two of them; 50 times what saving one takes, if that is longer
-_EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_CHECKED_NETWORKS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +86,7 @@ class NADs:
             raise ValueError(f"k = {k} directions asked for, but there are {len(ours)} and {len(theirs)}")
         if ours.shape[1] != theirs.shape[1]:
             raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
-        return float((ours[:k] @ theirs[:k].T).square().sum() / k)
+        return subspace_overlap(ours[:k], theirs[:k])
 
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
@@ -199,6 +194,8 @@ def compute_nads(
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     batch_size: int | None = None,
+    tolerance: float | None = None,
+    num_leading: int = 10,
     checkpoint: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> NADs:
@@ -210,7 +207,7 @@ def compute_nads(
 
     Args:
         architecture: one of ours, or any function that returns a newly initialised network.
-        num_networks: how many networks to draw, N.
+        num_networks: how many networks to draw, N; with a ``tolerance``, how many at most.
         estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
         image_shape: (C, H, W) of the input.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
@@ -224,6 +221,10 @@ def compute_nads(
         device: by default a GPU if there is one.
         dtype: of the networks; moments are summed in float64.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
+        tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
+            subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
+            The provenance says what was reached.
+        num_leading: of the directions that ``tolerance`` is about.
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: show a progress bar.
@@ -256,6 +257,10 @@ def compute_nads(
         raise ValueError(
             f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
         )
+    if tolerance is not None and not 0 < tolerance <= 0.1:
+        raise ValueError(f"tolerance must be in (0, 0.1], where halves of the networks can tell it, got {tolerance!r}")
+    if not (isinstance(num_leading, int) and 0 < num_leading <= dimension):
+        raise ValueError(f"num_leading must be an integer from 1 to {dimension}, got {num_leading!r}")
     check_debiasing(debiasing)
     check_symmetries(image_shape, symmetries or ())
     if symmetries and not dense:
@@ -274,15 +279,17 @@ def compute_nads(
     moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
 
+    symmetries = symmetries or ()
     description = {
         "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
         "dtype": str(dtype), "output": output,
     }  # fmt: skip
-    state = _Progress(description, moments, Path(checkpoint) if checkpoint else None)
-    state.identify(_check_gradients(ensemble, estimator, name))
-    _accumulate(ensemble, estimator, moments, num_networks, batch_size, state, progress)
+    state = Accumulation(description, moments, Path(checkpoint) if checkpoint else None, tolerance is not None)
+    state.identify(check_gradients(ensemble, estimator, name))
+    goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
+    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
+    moments = state.total()
 
-    symmetries = symmetries or ()
     if dense:
         seen, noise = moments.moments()
         if not noise.any():
@@ -303,6 +310,13 @@ def compute_nads(
         "num_networks": num_networks, "debiasing": debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), **environment(ensemble.device),
     }  # fmt: skip
+    if goal is not None:
+        error, spread = state.error(num_leading, symmetries, image_shape)
+        provenance |= {
+            "num_leading": num_leading,
+            "error": error,
+            "error_interval": [max(0, error - spread), error + spread],
+        }
     return NADs(directions.float().cpu(), eigenvalues.float().cpu(), provenance)
 
 
@@ -326,174 +340,3 @@ def environment(device: torch.device) -> dict:
         "device": model, "torch": torch.__version__, "numpy": np.__version__, "commit": commit,
         "date": datetime.now(UTC).date().isoformat(),
     }  # fmt: skip
-
-
-class _Progress:
-    """Where an accumulation stands, and the file that remembers it."""
-
-    def __init__(self, description: dict, moments: DenseMoments | GramMoments, path: Path | None):
-        self.description, self.moments, self.path = description, moments, path
-        self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
-        self.first: Tensor | None = None  # the vector of network 0
-        if path and path.exists():
-            self._load(path)
-        elif path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-
-    def _load(self, path: Path) -> None:
-        try:
-            saved = torch.load(path, weights_only=True)
-            found = saved["description"]
-        except Exception as error:
-            raise ValueError(f"{path} is not a checkpoint of compute_nads: delete it or name another file") from error
-        different = {key: (found.get(key), value) for key, value in self.description.items() if found.get(key) != value}
-        if different:
-            changes = "; ".join(f"{key} was {old!r}, now {new!r}" for key, (old, new) in different.items())
-            raise ValueError(f"{path} belongs to another computation ({changes}): delete it or name another file")
-        self.moments.load_state_dict(saved["moments"])
-        self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved.get("first")
-
-    def identify(self, first: Tensor) -> None:
-        """Refuse a file whose network 0 had another vector: two factories can share a name."""
-        first = first.double().cpu()
-        if self.first is not None and (first - self.first).norm() > 0.05 * first.norm():
-            raise ValueError(
-                f"{self.path} belongs to another computation (the gradient of its first network differs): "
-                "delete it or name another file"
-            )
-        self.first = first
-
-    def digest(self) -> str:
-        """Return a short name that differs between computations."""
-        text = f"{json.dumps(self.description)} {float(self.first.norm()):.3e}"
-        return f"{zlib.crc32(text.encode()):08x}"
-
-    def elapsed(self) -> float:
-        return self.seconds + time.perf_counter() - self._saved_at
-
-    def save(self, path: Path | None = None) -> None:
-        path = path or self.path
-        if path is None:
-            return
-        self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
-        state = {"moments": self.moments.state_dict(), "blocks_done": self.blocks_done, "seconds": self.seconds}
-        state["first"] = self.first
-        partial = path.with_name(path.name + ".partial")
-        torch.save({"description": self.description, **state}, partial)
-        partial.replace(path)
-        self._pause = max(_CHECKPOINT_SECONDS, 50 * (time.perf_counter() - self._saved_at))
-
-    def save_if_due(self) -> None:
-        if self.path and time.perf_counter() - self._saved_at > self._pause:
-            self.save()
-
-
-def _check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tensor:
-    """Refuse a network that ignores its input, before hours are spent on it; return the vector of network 0."""
-    first = None
-    for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
-        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS]
-        contributions = estimator.contributions(ensemble, draw)
-        first = contributions[0].mean(0) if first is None else first
-        _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)
-        _require_finite(contributions, block * ensemble.block_size, name, ensemble.seed)
-        if contributions.any():
-            return first
-    raise ValueError(
-        f"the output of {name} does not depend on its input: "
-        f"the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
-    )
-
-
-def _require_finite(values: Tensor, first: int, name: str, seed: int) -> None:
-    finite = values.flatten(1).isfinite().all(1)
-    if not finite.all():
-        index = first + int((~finite).nonzero()[0])
-        raise ValueError(
-            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
-            "divisions, and that eval mode is meant"
-        )
-
-
-def _accumulate(
-    ensemble: Ensemble,
-    estimator: Estimator,
-    moments: DenseMoments | GramMoments,
-    num_networks: int,
-    batch_size: int | None,
-    state: _Progress,
-    progress: bool,
-) -> None:
-    """Add the networks that the checkpoint does not hold yet."""
-    from tqdm import tqdm
-
-    batch_size = batch_size or _fitting_batch(ensemble)
-    done = state.blocks_done * ensemble.block_size
-    if done > num_networks:
-        raise ValueError(f"the checkpoint already holds {done} networks, more than num_networks = {num_networks}")
-    name, workers, lead = state.description["architecture"], distributed.size(), distributed.rank() == 0
-    bar = tqdm(
-        total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress or not lead,
-        mininterval=0.5,
-    )  # fmt: skip
-    blocks = list(ensemble.blocks(num_networks, state.blocks_done))
-    rest = [blocks.pop()] if blocks and blocks[-1][1] < ensemble.block_size else []
-    per_step = max(1, batch_size // ensemble.block_size)
-
-    def stop_if_interrupted() -> None:
-        if distributed.largest(interrupt.received):
-            path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
-            if lead:
-                state.save(path)
-            raise KeyboardInterrupt(
-                f"stopped after {state.blocks_done * ensemble.block_size} of {num_networks} networks; "
-                f"call again with checkpoint={str(path)!r} to go on"
-            )
-
-    with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
-        steps = 1  # of each worker, from one exchange to the next
-        while blocks:
-            start = time.perf_counter()
-            share, blocks = blocks[: workers * per_step * steps], blocks[workers * per_step * steps :]
-            part = moments if workers == 1 else moments.empty()
-            mine = share[distributed.rank() :: workers]
-            for group in [mine[i : i + per_step] for i in range(0, len(mine), per_step)]:
-                part.update(_contributions(ensemble, estimator, group, batch_size, name))
-                bar.update(workers * sum(count for _, count in group))
-            if workers > 1:
-                distributed.gathered(part)
-                moments.merge(part)
-                seconds = distributed.agreed(time.perf_counter() - start) / steps
-                steps = max(1, round(_EXCHANGE_SECONDS / seconds))
-            state.blocks_done = share[-1][0] + 1
-            if lead:
-                state.save_if_due()
-            stop_if_interrupted()
-        if lead:
-            state.save()  # whole blocks only, so that a later call can add networks
-        if rest:  # each worker adds these few for itself
-            contributions = _contributions(ensemble, estimator, rest, batch_size, name)
-            stop_if_interrupted()
-            moments.update(contributions)
-            bar.update(rest[0][1])
-
-
-def _contributions(
-    ensemble: Ensemble, estimator: Estimator, blocks: list[tuple[int, int]], batch_size: int, name: str
-) -> Tensor:
-    """Return the vectors (B, J, D) of the networks of some blocks."""
-    draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in blocks])
-    parts = [draw[i : i + batch_size] for i in range(0, len(draw), batch_size)]
-    contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
-    _require_finite(contributions, blocks[0][0] * ensemble.block_size, name, ensemble.seed)
-    return contributions
-
-
-def _fitting_batch(ensemble: Ensemble) -> int:
-    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
-    if ensemble.device.type != "cuda":
-        return ensemble.block_size
-    free, _ = torch.cuda.mem_get_info(ensemble.device)
-    activations = 16 * 64 * math.prod(ensemble.image_shape) * 40  # a ResNet's, at 16 inputs; an upper guess for most
-    bytes_each = 4 * (3 * ensemble.num_parameters + activations)
-    return int(max(1, min(256, free // 8 // bytes_each)))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, grad, jacrev, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nads_core.seeds import seed_sequence, seeded
@@ -36,6 +36,16 @@ def check_image_shape(image_shape: tuple[int, int, int]) -> None:
     """Raise a ValueError unless ``image_shape`` is (C, H, W)."""
     if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
         raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
+
+
+@dataclass(frozen=True)
+class _Readout:
+    """The last linear layer of a network."""
+
+    weight: str
+    bias: str
+    num_features: int
+    std: float  # of one weight
 
 
 @dataclass(frozen=True)
@@ -201,10 +211,20 @@ class Ensemble:
     def _check_output(self) -> None:
         state = {name: tensor[:1] for name, tensor in self._draw_factory(0, 1).items()}
         images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
+        linear = [(name, layer) for name, layer in self.template.named_modules() if type(layer) is nn.Linear]
+        results: list[tuple[str, Tensor]] = []
+        hooks = [
+            layer.register_forward_hook(lambda _, __, result, name=name: results.append((name, result)))
+            for name, layer in linear
+        ]
         try:
             raw = functional_call(self.template, self._one(state, 0), (images,))
         except Exception as error:  # whatever the network's author chose to raise
             raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
+        finally:
+            for hook in hooks:
+                hook.remove()
+        self._readout = self._find_readout([name for name, result in results if result is raw], dict(linear))
         shape = tuple(raw.shape) if isinstance(raw, Tensor) else type(raw).__name__
         if not isinstance(raw, Tensor) or raw.dim() not in (1, 2) or raw.shape[0] != 2:
             raise ValueError(
@@ -212,6 +232,28 @@ class Ensemble:
             )
         if raw.dim() == 2 and not 0 <= self.output < raw.shape[1]:
             raise ValueError(f"output {self.output} does not exist: the network has {raw.shape[1]} outputs")
+
+    def _find_readout(self, names: list[str], layers: dict[str, nn.Linear]) -> _Readout | None:
+        """Describe the linear layer whose result is the network's, if its weights are drawn around 0 and used once."""
+        if len(names) != 1 or self._steps is None:
+            return None
+        weight, layer = f"{names[0]}.weight", layers[names[0]]
+        uses = [name for name, tensor in self.template.named_parameters(remove_duplicate=False)
+                if tensor is layer.weight]  # fmt: skip
+        steps = [step for step in self._steps if step.name == weight]
+        if uses != [weight] or len(steps) != 1:
+            return None
+        low, high = (*steps[0].args, *(0.0, 1.0)[len(steps[0].args) :])  # or mean and standard deviation
+        if steps[0].operation is torch.ops.aten.uniform_.default and low == -high:
+            return _Readout(weight, f"{names[0]}.bias", layer.in_features, high / 3**0.5)
+        if steps[0].operation is torch.ops.aten.normal_.default and low == 0:
+            return _Readout(weight, f"{names[0]}.bias", layer.in_features, high)
+        return None
+
+    @property
+    def num_features(self) -> int | None:
+        """What the last linear layer reads; None where the network does not end in one with fresh, centred weights."""
+        return None if self._readout is None else self._readout.num_features
 
     @property
     def replays(self) -> bool:
@@ -251,9 +293,35 @@ class Ensemble:
         }
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
-        """Draw (block_size, *shape) standard normal numbers for one block."""
-        generator = self.generator(block, stream)
-        return torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=self.dtype)
+        """Draw (block_size, *shape) standard normal numbers for one block; in bfloat16 those of float32, rounded."""
+        generator, drawn = self.generator(block, stream), torch.promote_types(self.dtype, torch.float32)
+        numbers = torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=drawn)
+        return numbers.to(self.dtype)
+
+    def readouts(self, block: int, stream: int, count: int) -> Tensor:
+        """Draw ``count`` last linear layers for each network of one block, at right angles to each other.
+
+        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own initialisation: as f is
+        linear in them, they give the same second moment of gradients.
+
+        Returns:
+            (block_size, count, F), F the number of features.
+
+        Raises:
+            ValueError: if the network does not end in a linear layer with fresh, centred weights, or it has less than
+                ``count`` features.
+        """
+        if self._readout is None:
+            raise ValueError(
+                "several readouts need a network that ends in a linear layer, whose weights are drawn by one uniform "
+                "or normal distribution around 0: use readouts=1"
+            )
+        size = self._readout.num_features
+        if count > size:
+            raise ValueError(f"{count} readouts asked for, but the last layer reads {size} features")
+        normal = self.randn(block, stream, size, count).to(torch.promote_types(self.dtype, torch.float32))
+        rows = torch.linalg.qr(normal).Q.mT * (self._readout.std * size**0.5)
+        return rows.to(self.dtype)
 
     def stack(self, count: int) -> State:
         """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
@@ -279,32 +347,47 @@ class Ensemble:
                 return torch.stack([self._scalar(self._one(state, b), x) for b, x in enumerate(images)])
             return vmap(lambda weights, x: self._scalar(weights | self._fixed, x))(state, images)
 
-    def input_gradients(self, state: State, images: Tensor) -> Tensor:
+    def input_gradients(self, state: State, images: Tensor, readouts: Tensor | None = None) -> Tensor:
         """Return the gradient of f with respect to its input, for B networks at K inputs each.
 
         Args:
             state: weights of B networks, as `draw` returns them.
             images: (B, K, C, H, W).
+            readouts: (B, R, F), other last layers for each network, as `readouts` returns them. They share the forward
+                pass, and most of what it costs to draw a network.
 
         Returns:
-            (B, K, C, H, W).
+            (B, K, C, H, W), or (B * R, K, C, H, W) with readouts.
 
         Raises:
             ValueError: if the output does not depend on the input.
         """
+        if readouts is not None:
+            zeros = {self._readout.bias: readouts.new_zeros(readouts.shape[:2])}
+            state = state | {self._readout.weight: readouts} | {n: z for n, z in zeros.items() if n in self._shapes}
         if self.method == "loop":
-            return torch.stack([self._input_gradient(self._one(state, b), x) for b, x in enumerate(images)])
-        single = grad(lambda x, weights: self._scalar(weights | self._fixed, x).sum())
-        return vmap(single)(images, state)
+            gradients = [
+                self._input_gradients(self._one(state, b), x, readouts is not None) for b, x in enumerate(images)
+            ]
+            return torch.cat(gradients)
+        if readouts is None:
+            return vmap(grad(lambda x, weights: self._scalar(weights | self._fixed, x).sum()))(images, state)
+        every = jacrev(lambda x, weights: functional_call(self.template, weights | self._fixed, (x,)).sum(0))
+        return vmap(every)(images, state).flatten(0, 1)
 
-    def _input_gradient(self, state: State, images: Tensor) -> Tensor:
+    def _input_gradients(self, state: State, images: Tensor, every_output: bool) -> Tensor:
+        """One network: (K, C, H, W) -> (1 or R, K, C, H, W)."""
         images = images.detach().requires_grad_()
         with torch.enable_grad():
-            value = self._scalar(state, images).sum()
-            if not value.requires_grad:
+            if every_output:
+                values = functional_call(self.template, state, (images,)).sum(0)
+            else:
+                values = self._scalar(state, images).sum()[None]
+            if not values.requires_grad:
                 raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
-            (gradient,) = torch.autograd.grad(value, images)
-        return gradient
+            last = len(values) - 1
+            gradients = [torch.autograd.grad(v, images, retain_graph=i < last)[0] for i, v in enumerate(values)]
+        return torch.stack(gradients)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
         """Return r^T d/dtheta (df/dx): how the input gradient moves when the weights move along the probe r.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nads_core.ensembles import Ensemble, State
 
-_INPUTS, _PROBES = 1, 2  # random streams of a block; stream 0 draws its weights
+_INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams of a block; stream 0 draws its weights
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,23 @@ class Draw:
         state: weights, name -> (B, *shape).
         inputs: (B, K, C, H, W).
         probes: directions in weight space, name -> (B, *shape); `MixedDerivative` alone has them.
+        readouts: other last layers of each network, (B, R, F).
     """
 
     state: State
     inputs: Tensor
     probes: State | None = None
+    readouts: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        probes = None if self.probes is None else {name: tensor[rows] for name, tensor in self.probes.items()}
-        return Draw({name: tensor[rows] for name, tensor in self.state.items()}, self.inputs[rows], probes)
+        pick = lambda state: {name: tensor[rows] for name, tensor in state.items()}  # noqa: E731
+        return Draw(
+            pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
+            None if self.readouts is None else self.readouts[rows],
+        )  # fmt: skip
 
     @staticmethod
     def cat(draws: Sequence[Draw]) -> Draw:
@@ -46,8 +51,11 @@ class Draw:
         if len(draws) == 1:
             return draws[0]
         join = lambda states: {name: torch.cat([state[name] for state in states]) for name in states[0]}  # noqa: E731
-        probes = None if draws[0].probes is None else join([draw.probes for draw in draws])
-        return Draw(join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]), probes)
+        return Draw(
+            join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
+            draws[0].probes and join([draw.probes for draw in draws]),
+            None if draws[0].readouts is None else torch.cat([draw.readouts for draw in draws]),
+        )  # fmt: skip
 
 
 class Estimator(Protocol):
@@ -111,20 +119,23 @@ class SmoothedGradient:
     num_inputs: int = 16  # forward-backward pairs a network; even when antithetic
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
+    readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
 
     def __post_init__(self):
-        _require_positive(num_inputs=self.num_inputs, input_std=self.input_std)
+        _require_positive(num_inputs=self.num_inputs, input_std=self.input_std, readouts=self.readouts)
         if self.num_inputs != int(self.num_inputs) or (self.antithetic and self.num_inputs % 2):
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
         inputs = _draw_inputs(ensemble, block, self.num_inputs, self.input_std, self.antithetic)
-        return Draw(ensemble.draw(block), inputs)
+        readouts = ensemble.readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        return Draw(ensemble.draw(block), inputs, readouts=readouts)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
-        return _average_pairs(ensemble.input_gradients(draw.state, draw.inputs), self.antithetic)
+        """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
+        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)
+        return _average_pairs(gradients, self.antithetic)
 
 
 @dataclass(frozen=True)
@@ -172,7 +183,8 @@ class MixedDerivative:
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
 
-    __post_init__ = SmoothedGradient.__post_init__
+    def __post_init__(self):
+        SmoothedGradient(self.num_inputs, self.input_std, self.antithetic)  # which checks them
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""

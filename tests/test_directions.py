@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
+from nads_core import accumulation
 from nads_core import directions as directions_module
 from nads_core.covariance import symmetrize
 from nads_core.ensembles import Ensemble
@@ -168,7 +169,7 @@ def test_provenance_says_how():
         "torch": torch.__version__,
     }
     assert expected.items() <= provenance.items()
-    assert provenance["estimator"] == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True)"
+    assert provenance["estimator"] == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True, readouts=1)"
     assert provenance["seconds"] >= 0
     json.dumps(provenance)
 
@@ -361,7 +362,7 @@ def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
 
 
 def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(directions_module, "_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(accumulation, "_CHECKPOINT_SECONDS", 0.0)
     path, seen = tmp_path / "state.ckpt", []
 
     class Watching(Interrupted):
@@ -576,7 +577,7 @@ def seeded() -> nn.Module:
     ids=lambda value: None,
 )  # fmt: skip
 def test_bad_input_is_refused_before_any_network_is_counted(monkeypatch, factory, options, error, message):
-    monkeypatch.setattr(directions_module, "_accumulate", lambda *args: pytest.fail("started to add networks"))
+    monkeypatch.setattr(directions_module, "accumulate", lambda *args: pytest.fail("started to add networks"))
     with torch.random.fork_rng(), pytest.raises(error, match=message):
         compute(factory, **options)
 

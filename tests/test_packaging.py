@@ -16,8 +16,8 @@ HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
-            distributed directions training poisoning experiments prediction frequency_maps pooling deep_linear readout
-            checks errata published figures explorer __init__ __main__""".split()
+            distributed accumulation directions training poisoning experiments prediction frequency_maps
+            pooling deep_linear readout checks errata published figures explorer __init__ __main__""".split()
 
 
 def imported(node):

@@ -1,0 +1,99 @@
+"""The built book in a real browser: private, light, accessible, readable in both themes and on a telephone."""
+
+from pathlib import Path
+
+import build
+import pytest
+from conftest import BOOK
+
+SCREENSHOTS = BOOK.parent / "screenshots"
+PAGES = ["book/intro", *build.chapters(), "book/errata", "book/api", "book/references", "search", "genindex"]
+HEAVIER = {"notebooks/09_explorer": 6e6}  # bytes; any other page may have 3 MB
+READY = """() => [...document.querySelectorAll('nad-explorer')].every(
+    (e) => e.shadowRoot?.querySelector('.explorer')?.getAttribute('aria-busy') === 'false')"""
+
+
+@pytest.fixture(scope="session")
+def address(html, serve):
+    return serve(html)
+
+
+class Visit:
+    """A page, what it has loaded, and what went wrong."""
+
+    def __init__(self, browser, url, **options):
+        self.context = browser.new_context(**options)
+        self.page, self.bytes, self.troubles = self.context.new_page(), 0, []
+        self.home = url[: url.index("/", 8)]
+        self.page.set_default_timeout(20_000)
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        self.page.on("console", lambda message: message.type == "error" and self.troubles.append(message.text))
+        self.page.on("request", lambda request: self._check(request.url))
+        self.page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+        self.page.on("requestfinished", self._weigh)
+        self.page.goto(url)
+        self.page.wait_for_function(READY)
+
+    def _check(self, url):
+        if not url.startswith((self.home, "data:", "blob:")):
+            self.troubles.append(f"asks another host: {url}")
+
+    def _weigh(self, request):
+        if request.url.startswith("http"):
+            self.bytes += request.sizes()["responseBodySize"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *rest):
+        self.context.close()
+        if kind is None:
+            assert not self.troubles
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_private_light_and_accessible(browser, address, name):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    with Visit(browser, f"{address}/{name}.html", viewport={"width": 1200, "height": 900}) as visit:
+        visit.page.wait_for_load_state("networkidle")
+        print(f"{name}: {visit.bytes / 1e6:.2f} MB")
+        assert visit.bytes < HEAVIER.get(name, 3e6)
+        found = axe.run(visit.page, options={"resultTypes": ["violations"]}).response["violations"]
+        serious = [
+            f"{rule['id']}: {node['html'][:150]}"
+            for rule in found
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+        assert not serious, "\n".join(serious)
+
+
+@pytest.mark.parametrize("name", ["notebooks/05_nad_computation", "notebooks/07_poison", "notebooks/09_explorer"])
+def test_page_in_dark_and_on_a_telephone(browser, address, name):
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    stem = Path(name).name
+    views = {
+        "light": {"viewport": {"width": 1200, "height": 900}},
+        "dark": {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"},
+        "narrow": {"viewport": {"width": 375, "height": 800}, "is_mobile": True, "has_touch": True},
+    }
+    for view, options in views.items():
+        with Visit(browser, f"{address}/{name}.html", **options) as visit:
+            page = visit.page
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            dark = page.evaluate("document.documentElement.dataset.theme") == "dark"
+            explorer = page.locator("nad-explorer").first
+            assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
+            explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
+            page.evaluate("scrollTo(0, 0)")
+            page.screenshot(path=SCREENSHOTS / f"{stem}-{view}.png")
+
+
+def test_pages_open_as_files(browser, html):
+    for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
+        with Visit(browser, f"file://{html}/{name}.html") as visit:
+            visit.home = "file://"
+            canvases = visit.page.locator("nad-explorer canvas[role=img]")
+            assert name == "book/intro" or canvases.count()
+            if "math" in visit.page.content():
+                assert visit.page.locator("mjx-container").count() or not visit.page.locator(".math").count()
