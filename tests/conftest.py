@@ -1,6 +1,7 @@
 """Set-up shared by all tests."""
 
 import functools
+import gzip
 import http.server
 import os
 import shutil
@@ -58,18 +59,32 @@ def browser():
         chrome.close()
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _Server(http.server.SimpleHTTPRequestHandler):
+    """Compresses text, as GitHub Pages and other hosts do."""
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        if path.suffix not in (".html", ".css", ".js", ".svg") or not path.is_file():
+            return super().do_GET()
+        content = gzip.compress(path.read_bytes(), 6)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
     def log_message(self, *args):
         pass
 
 
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Callable[[Path], str]]:
-    """Serve folders from this machine, as ``python -m http.server`` does; gives the address of one."""
+    """Serve folders from this machine, and give the address of one."""
     servers = []
 
     def start(folder: Path) -> str:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Server, directory=str(folder)))
         servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"

@@ -27,7 +27,7 @@ class Visit:
         self.home = url[: url.index("/", 7 if url.startswith("file:") else 8)]
         self.page.set_default_timeout(20_000)
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        self.page.on("console", lambda message: message.type == "error" and self.troubles.append(message.text))
+        self.page.on("console", lambda message: message.type == "error" and self._complain(message))
         self.page.on("request", lambda request: self._check(request.url))
         self.page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
         self.page.goto(url)
@@ -36,6 +36,9 @@ class Visit:
     def _check(self, url):
         if not url.startswith((self.home, "data:", "blob:")):
             self.troubles.append(f"asks another host: {url}")
+
+    def _complain(self, message):
+        self.troubles.append(f"{message.text} {message.location}")
 
     def weight(self):
         """Return the bytes of the page and of all that it has loaded."""
@@ -85,11 +88,11 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             page = visit.page
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             dark = page.evaluate("document.documentElement.dataset.theme") == "dark"
+            page.screenshot(path=SCREENSHOTS / f"{stem}-{view}.png")
             explorer = page.locator("nad-explorer").first
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
+            page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
-            page.evaluate("scrollTo(0, 0)")
-            page.screenshot(path=SCREENSHOTS / f"{stem}-{view}.png")
 
 
 def test_pages_open_as_files(browser, html):
