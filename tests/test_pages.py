@@ -64,7 +64,11 @@ def test_page_is_private_light_and_accessible(browser, address, name):
         weight = visit.weight()
         print(f"{name}: {weight / 1e6:.2f} MB")
         assert 3e5 < weight < HEAVIER.get(name, 3e6)
-        found = axe.run(visit.page, options={"resultTypes": ["violations"], "preload": False}).response["violations"]
+        # Contrast is the slow rule; the long page of the library has the colours of the others.
+        rules = {"color-contrast": {"enabled": name != "book/api"}}
+        found = axe.run(visit.page, options={"resultTypes": ["violations"], "preload": False, "rules": rules}).response[
+            "violations"
+        ]
         serious = [
             f"{rule['id']}: {node['html'][:150]}"
             for rule in found
