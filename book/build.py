@@ -24,6 +24,8 @@ from pathlib import Path
 import nbformat
 from sphinx_external_toc.parsing import parse_toc_yaml
 
+from nads_core import explorer
+
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
@@ -55,6 +57,7 @@ def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
+        "NADS_BOOK": "1",  # explorers are for pages, which share their arrays
     }
     with subprocess.Popen(
         [sys.executable, *command],
@@ -177,6 +180,34 @@ def draw_intro(path: Path) -> None:
     figures.plot_directions({label: load_nads(name) for label, name in names.items()}).savefig(path, dpi=200)
 
 
+ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
+
+
+def polish(html: Path) -> None:
+    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, and lists that are none to a screen reader."""
+    used = set()
+    for path in html.rglob("*.html"):
+        page = text = path.read_text("utf8")
+        text = text.replace('role="doc-biblioentry"', 'role="listitem"')
+        text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
+        if text != page:
+            path.write_text(text, "utf8")
+        used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
+
+    def kept(icon: re.Match) -> str:
+        names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
+        return icon[0] if names & used else ""
+
+    for path in html.glob("_static/scripts/fontawesome.js"):
+        path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
+
+
+def _signature(parameters: re.Match) -> str:
+    """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions without terms."""
+    lines = parameters[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+    return f'<span class="sig-lines">{lines}</span>'
+
+
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     """Render the executed chapters and the text around them; any warning is an error.
 
@@ -194,11 +225,13 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
         nbformat.write(with_byline(executed), stage / f"{name}.ipynb")
     draw_intro(stage / "book" / "_static" / "nads.png")
+    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)
     if result.returncode:
         messages = result.stdout.replace(f"{stage}{os.sep}", "").strip()
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{messages}")
+    polish(site / "_build" / "html")
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)
     return html / "index.html"

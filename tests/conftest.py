@@ -1,12 +1,17 @@
 """Set-up shared by all tests."""
 
+import functools
+import gzip
+import http.server
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import build
 import numpy as np
 import pytest
 import torch
@@ -22,6 +27,8 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 _ROOT = Path(__file__).resolve().parent.parent
+BOOK = Path(__file__).resolve().parent.parent / "_build" / "test"  # the book that the tests build
+
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
 
 
@@ -51,3 +58,59 @@ def distributions(tmp_path_factory) -> Path:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "dist"
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
+    return build.build(BOOK, "smoke").parent
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Drive the Chromium of this machine."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the pages need playwright")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium on this machine: the tests of the pages need one")
+    with sync_api.sync_playwright() as playwright:
+        options = ["--no-sandbox", "--disable-gpu"]
+        chrome = playwright.chromium.launch(executable_path=chromium, args=options)
+        yield chrome
+        chrome.close()
+
+
+class _Server(http.server.SimpleHTTPRequestHandler):
+    """Compresses text, as GitHub Pages and other hosts do."""
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        if path.suffix not in (".html", ".css", ".js", ".svg") or not path.is_file():
+            return super().do_GET()
+        content = gzip.compress(path.read_bytes(), 6)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Serve folders from this machine, and give the address of one."""
+    servers = []
+
+    def start(folder: Path) -> str:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Server, directory=str(folder)))
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()

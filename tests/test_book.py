@@ -11,13 +11,13 @@ import jupytext
 import nbformat
 import pytest
 import yaml
+from conftest import BOOK
 from jupytext.config import load_jupytext_config
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 import nads_core
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "_build" / "test"
 TEXTS = sorted((ROOT / "book" / "chapters").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = build.chapters()
@@ -72,19 +72,13 @@ def test_api_page_names_everything_public():
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_chapter_runs_at_smoke_without_warnings(name):
-    build.execute(name, FOLDER, "smoke")
-    executed = nbformat.read(FOLDER / "executed" / "smoke" / f"{stem(name)}.ipynb", as_version=4)
+    build.execute(name, BOOK, "smoke")
+    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{stem(name)}.ipynb", as_version=4)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     errors = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
     assert "Warning" not in errors, errors
     widgets = "application/vnd.jupyter.widget-view+json"
     assert not any(widgets in output.get("data", {}) for output in outputs), "a static page cannot show widgets"
-
-
-@pytest.fixture(scope="session")
-def html():
-    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
-    return build.build(FOLDER, "smoke").parent
 
 
 class _Loaded(HTMLParser):
@@ -163,7 +157,7 @@ def test_every_chapter_says_how_long_it_took_and_leads_on(html):
         ]
         assert "../book/citing.html" in links.addresses or "citing.html" in links.addresses or path == pages[-1]
         assert ("This page was computed in" in page) == (path.parent.name == "notebooks")
-    executed = nbformat.read(FOLDER / "executed" / "smoke" / f"{stem(CHAPTERS[0])}.ipynb", as_version=4)
+    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{stem(CHAPTERS[0])}.ipynb", as_version=4)
     seconds = executed.metadata["papermill"]["duration"]
     assert 1 < seconds < 100
     assert f"This page was computed in {seconds:.0f} s on" in (html / f"{CHAPTERS[0]}.html").read_text("utf8")

@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "nads_core"
-HEAVY = {"matplotlib", "ipywidgets", "torchvision", "triton"}
+HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts kernels architectures fourier separable images ensembles input_gradients covariance
             budget fused_moments distributed accumulation directions training poisoning presets
             experiments prediction frequency_maps pooling deep_linear readout checks errata published
-            figures __init__ __main__""".split()
+            figures explorer __init__ __main__""".split()
 
 
 def imported(node):
@@ -54,6 +54,8 @@ def test_module_imports_only_torch_and_numpy_when_it_is_imported(path):
     allowed = {"nads_core", "torch", "numpy", *sys.stdlib_module_names}
     if path.name.endswith("_triton.py"):
         allowed.add("triton")  # imported only where a kernel is asked for: see the next test
+    if path.match("explorer/widget.py"):  # imported where a widget is made, and nowhere else
+        allowed |= {"anywidget", "traitlets"}
     for node in ast.parse(path.read_text("utf8")).body:
         for name in imported(node):
             assert name.split(".")[0] in allowed, f"{path.name}:{node.lineno} imports {name}: do it where it is used"

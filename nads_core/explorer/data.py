@@ -1,0 +1,121 @@
+"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each architecture."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import numpy as np
+import torch
+
+from nads_core.architectures import ARCHITECTURES
+from nads_core.directions import NADs
+from nads_core.experiments import Results, experiment, load_results
+from nads_core.fourier import fourier_direction
+from nads_core.images import ImageSet, load_images
+from nads_core.prediction import Family
+from nads_core.training import accuracy_interval
+
+LABELS = {
+    "lenet": "LeNet",
+    "vgg11": "VGG-11",
+    "resnet18": "ResNet-18",
+    "densenet121": "DenseNet-121",
+    "logreg": "LogReg",
+}
+LEVELS = 127  # of int8, on either side of zero
+Packet = tuple[dict, bytes]
+
+
+def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
+    """Pack NADs and what is known about them.
+
+    Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
+
+    Args:
+        nads: of square single-channel images (n, 1, H, H).
+        label: shown to the reader.
+        name: of an architecture with results files; None for NADs of your own.
+
+    Returns:
+        A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n, H, H).
+
+    Raises:
+        ValueError: for images of another kind.
+    """
+    count, channels, height, width = nads.directions.shape
+    if channels != 1 or height != width or height % 4:
+        raise ValueError(f"the explorer draws square single-channel images, got {(channels, height, width)}")
+    directions = nads.directions.flatten(1).numpy()
+    scales = np.abs(directions).max(1, keepdims=True) / LEVELS
+    arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
+    header = {"label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height)}
+    measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
+    for key, figure in measured.items():
+        results = _finished(f"{figure}-{name}")
+        header[key] = _poison_rows(results) if figure == "fig7" else _rows(results)
+    return header, b"".join(array.tobytes() for array in arrays)
+
+
+def unpack_directions(packet: Packet) -> np.ndarray:
+    """Return the directions (n, H, H) that a browser sees: the inverse of `pack_nads`, up to rounding."""
+    header, content = packet
+    count, size = header["count"], header["size"]
+    scales = np.frombuffer(content, "<f4", count)
+    return np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size) * scales[:, None, None]
+
+
+def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
+    """Pack a few labelled images as uint8 (N, 3, H, W); by default one of every class of the generated set."""
+    if photos is None:
+        photos = load_images("generated", train=False, num_images=10, size=size)
+    if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size):
+        raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
+    names = [photos.class_names[label] for label in photos.labels.tolist()]
+    header = {"size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
+    return header, (photos.images * 255).round().byte().numpy().tobytes()
+
+
+def as_script(name: str, packet: Packet) -> str:
+    """Return a classic script, which loads from a server and from a file, that hands a packet to the explorer."""
+    header, content = packet
+    header = header | {"bytes": base64.b64encode(zlib.compress(content, 9)).decode()}
+    return f"(globalThis.nadExplorerData ??= {{}})[{json.dumps(name)}] = {json.dumps(header)};\n"
+
+
+def _finished(name: str) -> Results | None:
+    """Return full-scale results that belong to the directions and settings of today."""
+    found = load_results(name)
+    return found if found and found.rows and found.settings == experiment(name, "paper").settings() else None
+
+
+def _rows(results: Results | None) -> list | None:
+    """Return [key, accuracy, low, high] for each NAD index or frequency."""
+    if results is None:
+        return None
+    family = Family.of(results)
+    rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)
+    return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
+
+
+def _poison_rows(results: Results | None) -> list | None:
+    """Return [carrier's index, clean accuracy, low, high]; the index is None for training on clean photos."""
+    found: dict[int | None, list[float]] = {}
+    for row in results.rows if results else ():
+        found.setdefault(row["index"], []).append(row["test_accuracy"])
+    num_test = results.settings["num_test"] if results else 0
+    rows = [_row(index, float(np.mean(values)), num_test * len(values)) for index, values in found.items()]
+    return sorted(rows, key=lambda row: -1 if row[0] is None else row[0]) or None
+
+
+def _row(key: object, accuracy: float, num_test: int) -> list:
+    return [key, *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test))))]
+
+
+def _energies(nads: NADs, size: int) -> list[list[float]]:
+    """Return v^T C v, relative to the largest, for the DFT directions of every second frequency: rows from -H/2 up."""
+    axis = range(-size // 2, size // 2, 2)
+    waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])
+    energies = nads.energy(waves).double().clamp(min=0)
+    return [[float(f"{e:.3g}") for e in row] for row in (energies / energies.max()).view(len(axis), -1).tolist()]
