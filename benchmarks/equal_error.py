@@ -1,0 +1,109 @@
+"""Time to the same error, ours against the authors' procedure: ``python benchmarks/equal_error.py``.
+
+The authors' procedure is `Dipole` on one network after another, as published. Ours is `SmoothedGradient` at growing
+numbers of networks. Both are judged by the same three numbers, against the authors' own published directions where
+NADS_REFERENCE has them, else against the directions that ship with the library: the overlap of the first 10 and of the
+first 50, and the rank correlation of the energies of all directions with their order. Times are of whole calls, from
+the first weight to the last eigenvector. Writes one JSON file an architecture into ``benchmarks/results/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+
+import nads_core as nc
+from nads_core.directions import environment
+
+RESULTS = Path(__file__).parent / "results"
+DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores
+MEASURES = ("overlap of the first 10", "overlap of the first 50", "rank correlation of all energies")
+GROWTH = 2**0.5
+
+
+def reference(name: str) -> tuple[torch.Tensor, str]:
+    """Return directions to judge by, (n, D) in order, and whose they are."""
+    published = nc.published.directions(name)
+    if published is not None:
+        return torch.as_tensor(published).reshape(len(published), -1), "published by the authors"
+    return nc.load_nads(name).directions.flatten(1), "shipped with nads_core"
+
+
+def judge(nads: nc.NADs, judges: torch.Tensor) -> list[float]:
+    """Return the three measures, each at most 1."""
+    energies = nads.energy(judges.reshape(-1, *nads.directions.shape[1:]))
+    order = spearmanr(energies, -np.arange(len(judges))).statistic
+    directions = judges.reshape(-1, *nads.directions.shape[1:])
+    return [nads.overlap(directions, 10), nads.overlap(directions, 50), float(order)]
+
+
+def run(name: str, judges: torch.Tensor, num_networks: int, seed: int, **options) -> tuple[float, list[float]]:
+    """Return the seconds of one call, and its measures."""
+    start = time.perf_counter()
+    nads = nc.compute_nads(nc.ARCHITECTURES[name], num_networks, seed=seed, progress=False, **options)
+    return time.perf_counter() - start, judge(nads, judges)
+
+
+def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: int, device: str | None) -> dict:
+    """Measure both, ours until it is better than the dipole in everything."""
+    judges, whose = reference(name)
+    options = {"estimator": nc.Dipole(), "debiasing": "none", "symmetries": (), "device": device}
+    dipole_seconds, dipole = run(name, judges, num_dipoles, 0, **options)
+    print(f"{name}: {num_dipoles} networks by the dipole in {dipole_seconds:.1f} s, {np.round(dipole, 3)}", flush=True)
+
+    ours, size, reached = [], 4.0, [None] * len(MEASURES)
+    options = {"estimator": estimator, "dtype": dtype, "device": device}
+    run(name, judges, 4, 99, **options)  # warm up
+    while None in reached and size < 1e5:
+        runs = [run(name, judges, round(size), seed, **options) for seed in range(1, seeds + 1)]
+        seconds, values = float(np.median([s for s, _ in runs])), np.array([v for _, v in runs])
+        mean, error = values.mean(0), values.std(0, ddof=1) / seeds**0.5
+        ours.append({"num_networks": round(size), "seconds": seconds, "mean": mean.tolist(), "error": error.tolist()})
+        print(f"  {round(size):6} networks in {seconds:7.2f} s, {np.round(mean, 3)} ± {np.round(error, 3)}", flush=True)
+        reached = [
+            seconds if time_ is None and value >= goal else time_
+            for time_, value, goal in zip(reached, mean, dipole, strict=True)
+        ]
+        size *= GROWTH
+    ratios = [dipole_seconds / seconds if seconds else None for seconds in reached]
+    for measure, ratio in zip(MEASURES, ratios, strict=True):
+        print(f"  {measure}: {ratio:.0f} times less" if ratio else f"  {measure}: not reached", flush=True)
+    return {
+        "problem": f"NADs of {name}, 1 x 32 x 32, to the error of {num_dipoles} dipoles", "method": repr(estimator),
+        "dtype": str(dtype), "judged_by": whose, "measures": MEASURES, "dipole_networks": num_dipoles,
+        "dipole_seconds": dipole_seconds, "dipole": dipole, "ours": ours, "seeds": seeds, "times_less": ratios,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--architectures", nargs="+", choices=DIPOLES, default=["lenet", "resnet18"])
+    parser.add_argument("--num-dipoles", type=int, help="networks of the dipole; a few minutes of them by default")
+    parser.add_argument("--num-inputs", type=int, default=8)
+    parser.add_argument("--readouts", type=int, default=8)
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    if "NADS_REFERENCE" not in os.environ:
+        print("NADS_REFERENCE is not set: judged by the shipped directions, which our estimator made")
+    for name in options.architectures:
+        estimator = nc.SmoothedGradient(options.num_inputs, readouts=options.readouts)
+        dipoles, dtype = options.num_dipoles or DIPOLES[name], getattr(torch, options.dtype)
+        result = compare(name, dipoles, estimator, dtype, options.seeds, options.device)
+        device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        path = RESULTS / f"equal_error-{name}-{device.type}.json"
+        path.write_text(json.dumps(result | environment(device), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
