@@ -32,6 +32,13 @@ BOOK = Path(__file__).resolve().parent.parent / "_build" / "test"  # the book th
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
 
 
+def pytest_collection_modifyitems(items):
+    """Keep the tests of a module on one worker, and so those of the book, which is built once."""
+    for item in items:
+        of_book = item.path.stem == "test_book" or "html" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("book" if of_book else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def published() -> Callable[[str], torch.Tensor]:
     """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32); skip without NADS_REFERENCE."""
