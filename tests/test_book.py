@@ -181,7 +181,7 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
         page = (html / f"{name}.html").read_text("utf8")
         article = page[page.index("<article") : page.index("</article>")]
         images = re.findall(r"<img [^>]*>", article)
-        assert images
+        assert images or "<nad-explorer" in article
         for image in images:
             assert re.search(r'alt="(?!\.\./)[^"]{20,}"', image), f"{name}: {image[:200]}"
         assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
