@@ -12,8 +12,9 @@ import torch
 from nads_core.architectures import ARCHITECTURES
 from nads_core.directions import NADs
 from nads_core.experiments import Results, experiment, load_results
+from nads_core.explorer.pictures import load_pictures
 from nads_core.fourier import fourier_direction
-from nads_core.images import ImageSet, load_images
+from nads_core.images import ImageSet
 from nads_core.prediction import Family
 from nads_core.training import accuracy_interval
 
@@ -67,9 +68,9 @@ def unpack_directions(packet: Packet) -> np.ndarray:
 
 
 def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
-    """Pack a few labelled images as uint8 (N, 3, H, W); by default one of every class of the generated set."""
+    """Pack a few labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
     if photos is None:
-        photos = load_images("generated", train=False, num_images=10, size=size)
+        photos = load_pictures(size)
     if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size):
         raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
     names = [photos.class_names[label] for label in photos.labels.tolist()]

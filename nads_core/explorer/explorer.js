@@ -608,7 +608,7 @@ const photoCode = ({ photo }, { size }) => photo < 0
     "photo, label = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255, torch.tensor(0)",
   ]
   : [
-    `photos = nc.load_images("generated", train=False, num_images=10, size=${size})`,
+    `photos = nc.explorer.load_pictures(${size})`,
     `photo, label = photos.images[${photo}], photos.labels[${photo}]`,
   ];
 

@@ -88,7 +88,7 @@ def show(
         parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
         nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
             architectures that ship with the package.
-        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default generated ones.
+        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
         view: what to show at first: ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
             ``kept``, ``strength``, ``poisoned``.
 
