@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return {"compute": _compute, "run": _run, "merge": _merge}[options.command](options)
-    except (TypeError, ValueError, FileNotFoundError) as error:
+    except (TypeError, ValueError, FileNotFoundError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

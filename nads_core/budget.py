@@ -126,7 +126,7 @@ def variances(contributions: Tensor, num_leading: int) -> tuple[np.ndarray, np.n
     for found_in, measured in (halves, halves[::-1]):
         moments = GramMoments(dimension)
         moments.update(found_in.flatten(0, 1))
-        axes = gram_eigenpairs(*moments.rows(), num_leading)[1].to(measured.dtype)
+        axes = gram_eigenpairs(*moments.vectors(), num_leading)[1].to(measured.dtype)
         same, pairs = [], []
         for size in sizes:
             means = measured[:, :, : most // size * size].unflatten(2, (-1, size)).mean(3).transpose(1, 2)
