@@ -120,7 +120,9 @@ class GramMoments:
         self._spreads: list[Tensor] = []
 
     @staticmethod
-    def needed_bytes(dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32) -> int:
+    def needed_bytes(
+        dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32
+    ) -> int:
         """Return the bytes that ``num_networks`` networks take at most, with ``num_directions`` eigenvectors.
 
         2 N D numbers of ``dtype``, as many again for each direction, and five matrices (2 N)^2 in float64: the Gram
@@ -248,7 +250,7 @@ def gram_eigenpairs(
         count: how many; fewer come back if fewer eigenvalues are positive.
 
     Returns:
-        Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the type of the means but at least float32.
+        Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but at least float32.
     """
     means, spreads = ([blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads))
     blocks, num_means = means + spreads, sum(map(len, means))

@@ -36,7 +36,7 @@ from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Estimator, SmoothedGradient
 from nads_core.memory import require_memory
 
-_DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
+DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ def compute_nads(
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
     check_image_shape(image_shape)
     dimension = math.prod(image_shape)
-    dense = dimension <= _DENSE_LIMIT
+    dense = dimension <= DENSE_LIMIT
     if num_directions is not None and num_directions > dimension:
         raise ValueError(
             f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
@@ -278,7 +278,7 @@ def compute_nads(
     check_symmetries(image_shape, symmetries or ())
     if symmetries and not dense:
         raise ValueError(
-            f"symmetries are averaged over only up to {_DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
+            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
         )
     estimator = estimator or SmoothedGradient()
     factory, name = architecture, getattr(architecture, "__qualname__", type(architecture).__name__)
@@ -354,7 +354,9 @@ def _require_memory(
     needed = GramMoments.needed_bytes(dimension, count, min(num_directions or count, count), ensemble.dtype)
     each = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     what = f"the gradients of {each} with respect to {dimension:,} pixels, and the directions, take up to"
-    require_memory(needed, device, what, "ask for fewer networks (num_networks), directions (num_directions) or readouts")
+    require_memory(
+        needed, device, what, "ask for fewer networks (num_networks), directions (num_directions) or readouts"
+    )
 
 
 def _within_budget(

@@ -42,7 +42,7 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
-    """Run ``work`` and return its peak: of the process on a CPU (None where the system doesn't say), of tensors on a GPU.
+    """Run ``work`` and return its peak: of the process on a CPU, of the tensors on a GPU; None where nobody says.
 
     The process on a CPU holds Python and PyTorch as well, a few hundred megabytes.
     """
