@@ -1,7 +1,7 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
 # The theory, and its checks
-from nads_core import checks, deep_linear, errata, frequency_maps, pooling, prediction, published, readout
+from nads_core import bench, checks, deep_linear, errata, frequency_maps, pooling, prediction, published, readout
 
 # Networks
 from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
@@ -53,5 +53,5 @@ __all__ = [
     "accuracy", "accuracy_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset",
-    "checks", "deep_linear", "errata", "frequency_maps", "pooling", "prediction", "published", "readout",
+    "bench", "checks", "deep_linear", "errata", "frequency_maps", "pooling", "prediction", "published", "readout",
 ]  # fmt: skip

@@ -184,8 +184,13 @@ def first_directions(
     Returns:
         The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the
         networks, with twice its standard deviation over pairs of halves, and what random directions give.
+
+    Raises:
+        ValueError: for fewer networks than four blocks.
     """
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
+    if num_networks < 4 * ensemble.block_size:
+        raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
     dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
     description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
     found: dict = {}
