@@ -5,6 +5,6 @@ from nads_core.bench.suite import METHODS, load_costs, load_pictures, results_fo
 from nads_core.bench.tables import rewrite, tables
 
 __all__ = [
-    "METHODS", "first_directions", "load_costs", "load_pictures", "measure_eigenvectors", "measure_network", "results_folder",
-    "rewrite", "run_suite", "tables", "torchvision_resnet18",
+    "METHODS", "first_directions", "load_costs", "load_pictures", "measure_eigenvectors", "measure_network",
+    "results_folder", "rewrite", "run_suite", "tables", "torchvision_resnet18",
 ]  # fmt: skip

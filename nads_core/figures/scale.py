@@ -25,16 +25,17 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
 
     Args:
         panels: quantity with its unit -> label -> (kind, pixels, values); the kind is "live" (dots), "shipped"
-            (squares) or "model" (a line). Labels that agree in the part before a comma have one colour.
+            (squares) or "model" (a line, not in the legend). Labels that agree before the comma have one colour.
     """
-    figure, (axes,) = subplots(1, len(panels), 3.4)
+    figure, (axes,) = subplots(1, len(panels), 3.5)
     for axis, (quantity, series) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(label.partition(",")[0] for label in series))
         for label, (kind, pixels, values) in series.items():
             colour = COLOURS[families.index(label.partition(",")[0]) % len(COLOURS)]
-            axis.plot(pixels, values, color=colour, label=label, **_KINDS[kind])
+            shown = None if kind == "model" else label
+            axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
         axis.set(xscale="log", yscale="log", xlabel="pixels D", ylabel=quantity)
-        axis.legend(fontsize=6.5)
+        axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
         axis.grid(alpha=0.3)
     return figure
 
