@@ -25,17 +25,9 @@ from nads_core.covariance import DenseMoments
 from nads_core.directions import environment
 from nads_core.ensembles import Ensemble
 from nads_core.kernels import PRECISIONS, add_second_moments, check_kernels, draw_weights
+from nads_core.roofline import data_sheet
 
 RESULTS = Path(__file__).parent / "results"
-
-# Data sheets: bytes/s, and dense flop/s for factors in float32, TF32 and float64 (on tensor cores where they have it).
-LIMITS = {
-    "H200": (4.8e12, {"float32": 67e12, "tf32": 495e12, "float64": 67e12}),
-    "H100": (3.35e12, {"float32": 67e12, "tf32": 495e12, "float64": 67e12}),
-    "A100": (2.0e12, {"float32": 19.5e12, "tf32": 156e12, "float64": 19.5e12}),
-    "L4": (0.3e12, {"float32": 30e12, "tf32": 60e12, "float64": 0.47e12}),
-    "T4": (0.32e12, {"float32": 8.1e12, "tf32": 8.1e12, "float64": 0.25e12}),
-}
 
 
 @dataclass(frozen=True)
@@ -174,10 +166,10 @@ def measured(case: Case, device: torch.device, repeats: int) -> dict:
     }  # fmt: skip
     if device.type == "cuda":
         result["peak_memory_bytes"] = torch.cuda.max_memory_allocated(device)
-    for name, (bandwidth, rates) in LIMITS.items():
-        if re.search(rf"\b{name}\b", result["device"]):
-            limit = max(case.num_bytes / bandwidth, case.flop / rates[case.precision])
-            result |= {"limit_seconds": limit, "share_of_limit": limit / median}
+    sheet = data_sheet(result["device"])
+    if sheet is not None:
+        limit = max(case.num_bytes / sheet.bandwidth, case.flop / sheet.rates[case.precision])
+        result |= {"limit_seconds": limit, "share_of_limit": limit / median}
     return result
 
 

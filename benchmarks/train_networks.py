@@ -48,7 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--architecture", choices=nc.ARCHITECTURES, default="lenet")
     parser.add_argument("--num-networks", type=int, default=32)
-    parser.add_argument("--methods", nargs="+", choices=["plain", *METHODS], default=["plain", "auto"])
+    parser.add_argument(
+        "--methods", nargs="+", choices=["plain", *METHODS, "auto-bfloat16"], default=["plain", "auto", "auto-bfloat16"]
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device, architecture = torch.device(options.device), nc.ARCHITECTURES[options.architecture]
@@ -60,7 +62,9 @@ def main() -> None:
         if method == "plain":
             accuracies = plain_loop(architecture, train, test, nc.SEPARABLE_RECIPE, device)
         else:
-            accuracies = nc.train_networks(architecture, train, test, method=method, device=device).test_accuracy
+            method_, _, rounded = method.partition("-")
+            options = {"method": method_, "mixed_precision": True if rounded else None}
+            accuracies = nc.train_networks(architecture, train, test, device=device, **options).test_accuracy
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start

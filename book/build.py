@@ -43,7 +43,11 @@ def chapters(root: Path = ROOT) -> list[str]:
 def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
     """Hash what a chapter's outputs depend on: notebook, library, stored results, pins, preset, data folders."""
     digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES)]).encode())
-    inputs = [path for folder in ("nads_core", "book/results") for path in sorted((root / folder).rglob("*"))]
+    inputs = [
+        path
+        for folder in ("nads_core", "book/results", "benchmarks/results")
+        for path in sorted((root / folder).rglob("*"))
+    ]
     for path in [notebook, root / "requirements.txt", *inputs]:
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()

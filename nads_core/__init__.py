@@ -1,7 +1,18 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
 # The theory and its checks, what others published, and the interactive explorer
-from nads_core import checks, deep_linear, errata, explorer, frequency_maps, pooling, prediction, published, readout
+from nads_core import (
+    bench,
+    checks,
+    deep_linear,
+    errata,
+    explorer,
+    frequency_maps,
+    pooling,
+    prediction,
+    published,
+    readout,
+)
 
 # Networks
 from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
@@ -53,5 +64,6 @@ __all__ = [
     "accuracy", "accuracy_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset",
-    "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published", "readout",
+    "bench", "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published",
+    "readout",
 ]  # fmt: skip

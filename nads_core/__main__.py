@@ -1,4 +1,4 @@
-"""Command line: ``python -m nads_core compute resnet18 --out resnet18.npz``, ``run fig1-lenet``, ``merge``."""
+"""Command line: ``python -m nads_core compute resnet18 --out x.npz``, ``run fig1-lenet``, ``merge``, ``bench``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 
 from nads_core import distributed
 from nads_core.architectures import ARCHITECTURES, Architecture
+from nads_core.bench import METHODS, results_folder, rewrite, run_suite
 from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
 from nads_core.experiments import FIGURES, Results, merge_results, results_path, run_experiment
@@ -64,6 +65,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--workers", type=int, help="networks trained at once on a CPU; one a core by default")
     run.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     run.add_argument("--mixed-precision", action="store_true", default=None, help="bfloat16 layers, on a CPU too")
+    bench = commands.add_parser("bench", help="time every architecture and estimator against the limits of the device")
+    bench.add_argument("--architectures", nargs="+", choices=tuple(ARCHITECTURES), default=tuple(ARCHITECTURES))
+    bench.add_argument("--methods", nargs="+", choices=tuple(METHODS), default=tuple(METHODS))
+    bench.add_argument("--no-scale", action="store_true", help="leave growing inputs out")
+    bench.add_argument("--large", action="store_true", help="instead: the first 100 NADs at 3 x 224 x 224, minutes")
+    bench.add_argument(
+        "--table", action="store_true", help="instead: put what is in the files into benchmarks/README.md"
+    )
+    bench.add_argument("--quick", action="store_true", help="toy sizes, to see that everything runs")
+    bench.add_argument("--out", type=Path, help="folder for the results; benchmarks/results by default")
+    bench.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
+    bench.add_argument("--kernels", choices=KERNELS, default="torch")
     merge = commands.add_parser("merge", help="join the results files of shards")
     merge.add_argument("files", type=Path, nargs="+")
     merge.add_argument("--out", type=Path, required=True)
@@ -131,6 +144,23 @@ def _merge(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bench(options: argparse.Namespace) -> int:
+    folder = options.out or results_folder()
+    if options.table:
+        page = folder.parent / "README.md"
+        page.write_text(rewrite(page.read_text("utf8"), folder), "utf8")
+        print(f"-> {page}")
+        return 0
+    for path, result in run_suite(
+        folder, architectures=tuple(options.architectures), methods=tuple(options.methods), scale=not options.no_scale,
+        large=options.large, device=options.device, kernels=options.kernels, quick=options.quick,
+    ):  # fmt: skip
+        cost = f"{1e3 * result['seconds_per_network']:10.2f} ms a network" if "parts" in result else ""
+        over = f"{result['times_limit']:8.1f} times the limit" if "times_limit" in result else ""
+        print(f"{path.stem:<52} {cost} {over}", flush=True)
+    return 0
+
+
 def _compute(options: argparse.Namespace) -> int:
     estimators = {
         "smoothed": lambda: SmoothedGradient(options.num_inputs, readouts=options.readouts),
@@ -164,8 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return {"compute": _compute, "run": _run, "merge": _merge}[options.command](options)
-    except (TypeError, ValueError, FileNotFoundError) as error:
+        return {"compute": _compute, "run": _run, "merge": _merge, "bench": _bench}[options.command](options)
+    except (TypeError, ValueError, FileNotFoundError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

@@ -207,7 +207,7 @@ def accumulate(
     """
     from tqdm import tqdm
 
-    batch_size = batch_size or _fitting_batch(ensemble)
+    batch_size = batch_size or fitting_batch(ensemble)
     size = ensemble.block_size
     done = state.blocks_done * size
     if done > num_networks:
@@ -306,7 +306,7 @@ def _contributions(
     return contributions
 
 
-def _fitting_batch(ensemble: Ensemble) -> int:
+def fitting_batch(ensemble: Ensemble) -> int:
     """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
     if ensemble.device.type != "cuda":
         return ensemble.block_size

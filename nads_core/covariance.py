@@ -11,6 +11,8 @@ statistics: `DenseMoments` as D x D matrices, `GramMoments` as the vectors thems
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -19,6 +21,7 @@ from nads_core.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
 _BUFFERED_ROWS = 512
+_GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
 class DenseMoments:
@@ -105,14 +108,28 @@ class DenseMoments:
 class GramMoments:
     """Second moments kept as vectors: 2 a network, for inputs with more pixels than that.
 
-    Memory is 2 N D numbers. The contributions of a network are averaged into two halves (an odd one is left out), whose
-    difference tells W.
+    The contributions of a network are averaged into two halves (an odd one is left out), whose difference tells W.
+
+    Memory: `needed_bytes` says what N networks take, 2 N D numbers for the vectors, and for eigenpairs the Gram matrix
+    of the 2 N vectors besides. No copy of the vectors is made on the way. R readouts of a network count as R networks.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         self.dimension, self.device = dimension, torch.device(device)
         self._means: list[Tensor] = []
         self._spreads: list[Tensor] = []
+
+    @staticmethod
+    def needed_bytes(
+        dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32
+    ) -> int:
+        """Return the bytes that ``num_networks`` networks take at most, with ``num_directions`` eigenvectors.
+
+        2 N D numbers of ``dtype``, as many again for each direction, and five matrices (2 N)^2 in float64: the Gram
+        matrix, its eigenvectors and what LAPACK needs for them.
+        """
+        vectors = 2 * num_networks
+        return dtype.itemsize * (vectors + num_directions) * dimension + 5 * 8 * vectors**2
 
     @property
     def num_networks(self) -> int:
@@ -149,12 +166,17 @@ class GramMoments:
         self._means = [mean.to(self.device) for mean in state["means"]]
         self._spreads = [spread.to(self.device) for spread in state["spreads"]]
 
-    def rows(self) -> tuple[Tensor, Tensor]:
-        """Return vectors (N, D) and (R, D) with M = means^T means / N and W = spreads^T spreads / N."""
+    def vectors(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the rows as they are kept: blocks whose rows together are those of `rows`, without copying them."""
         if not self._means:
             raise ValueError("no network has been added yet")
-        means = torch.cat(self._means)
-        return means, torch.cat(self._spreads) if self._spreads else means[:0]
+        return list(self._means), list(self._spreads)
+
+    def rows(self) -> tuple[Tensor, Tensor]:
+        """Return vectors (N, D) and (R, D) with M = means^T means / N and W = spreads^T spreads / N, copied."""
+        means, spreads = self.vectors()
+        means = torch.cat(means)
+        return means, torch.cat(spreads) if spreads else means[:0]
 
 
 def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
@@ -215,28 +237,42 @@ def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values.flip(0)[:count], vectors.flip(1).T[:count]
 
 
-def gram_eigenpairs(means: Tensor, spreads: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def gram_eigenpairs(
+    means: Tensor | Sequence[Tensor], spreads: Tensor | Sequence[Tensor], count: int
+) -> tuple[Tensor, Tensor]:
     """Return leading eigenpairs of M - W from its vectors, without forming a D x D matrix.
 
+    Goes through the vectors a few columns at a time, so that no second copy of them is made.
+
     Args:
-        means: (N, D) with M = means^T means / N.
-        spreads: (R, D) with W = spreads^T spreads / N.
+        means: (N, D) with M = means^T means / N; or blocks of its rows, as `GramMoments.vectors` returns them.
+        spreads: (R, D) with W = spreads^T spreads / N; or blocks.
         count: how many; fewer come back if fewer eigenvalues are positive.
 
     Returns:
-        Eigenvalues, descending, and unit eigenvectors as rows.
+        Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but at least float32.
     """
-    rows = torch.cat([means, spreads]).double()
-    signs = torch.ones(len(rows), dtype=rows.dtype, device=rows.device)
-    signs[len(means) :] = -1
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    means, spreads = ([blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads))
+    blocks, num_means = means + spreads, sum(map(len, means))
+    num_rows, dimension = sum(map(len, blocks)), blocks[0].shape[1]
+    chunks = [slice(i, i + _GRAM_COLUMNS) for i in range(0, dimension, _GRAM_COLUMNS)]
+    gram = torch.zeros(num_rows, num_rows, dtype=torch.float64, device=blocks[0].device)
+    for columns in chunks:
+        rows = torch.cat([block[:, columns] for block in blocks]).double()
+        gram.addmm_(rows, rows.T)
+    values, vectors = torch.linalg.eigh(gram)
     kept = values > 1e-10 * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     # rows = vectors sqrt(values) Q with orthonormal Q, so M - W = Q^T [sqrt V^T S V sqrt / N] Q
-    inner = (vectors * values.sqrt()).T @ (signs[:, None] * vectors * values.sqrt()) / len(means)
+    half = vectors * values.sqrt()
+    inner = (half[:num_means].T @ half[:num_means] - half[num_means:].T @ half[num_means:]) / num_means
     levels, rotation = leading_eigenpairs(inner, count)
     positive = levels > 1e-12 * levels[0]
-    directions = rotation[positive] @ ((vectors / values.sqrt()).T @ rows)
+    weights = rotation[positive] @ (vectors / values.sqrt()).T  # (directions, rows)
+    kind = torch.promote_types(blocks[0].dtype, torch.float32)
+    directions = torch.empty(len(weights), dimension, dtype=kind, device=gram.device)
+    for columns in chunks:
+        directions[:, columns] = weights @ torch.cat([block[:, columns] for block in blocks]).double()
     return levels[positive], directions
 
 
@@ -248,7 +284,7 @@ def leading_subspace(
     On the dense side by a randomized SVD, in a tenth of the time of all eigenvectors.
     """
     if isinstance(moments, GramMoments):
-        return gram_eigenpairs(*moments.rows(), count)[1]
+        return gram_eigenpairs(*moments.vectors(), count)[1]
     seen, noise = moments.moments()
     matrix = symmetrize(seen - noise, image_shape, symmetries)
     with seeded(0):

@@ -34,8 +34,9 @@ from nads_core.covariance import (
 from nads_core.ensembles import Ensemble, check_image_shape
 from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Estimator, SmoothedGradient
+from nads_core.memory import require_memory
 
-_DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
+DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,7 @@ def compute_nads(
             the first ``num_leading`` directions smallest in a given time (`budget`); the provenance names them.
         image_shape: (C, H, W) of the input.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
-            as are known to have a positive eigenvalue.
+            as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers a network and pixel.
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
             means "subtract".
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
@@ -247,6 +248,8 @@ def compute_nads(
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
             that returns the same weights every time, or a checkpoint of another computation.
+        MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than is free
+            (`GramMoments.needed_bytes`).
         KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a file that the
             message names.
 
@@ -263,7 +266,7 @@ def compute_nads(
         raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
     check_image_shape(image_shape)
     dimension = math.prod(image_shape)
-    dense = dimension <= _DENSE_LIMIT
+    dense = dimension <= DENSE_LIMIT
     if num_directions is not None and num_directions > dimension:
         raise ValueError(
             f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
@@ -276,7 +279,7 @@ def compute_nads(
     check_symmetries(image_shape, symmetries or ())
     if symmetries and not dense:
         raise ValueError(
-            f"symmetries are averaged over only up to {_DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
+            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
         )
     estimator = estimator or SmoothedGradient()
     factory, name = architecture, getattr(architecture, "__qualname__", type(architecture).__name__)
@@ -293,6 +296,9 @@ def compute_nads(
     moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
     if dense and kernels != "torch" and dtype != torch.float64:
         moments = FusedMoments(dimension, moments_device, kernels=kernels)
+
+    if not dense:
+        _require_memory(dimension, num_networks, num_directions, estimator, ensemble, moments_device)
 
     symmetries = symmetries or ()
     description = {
@@ -316,9 +322,9 @@ def compute_nads(
         if debiasing != "subtract":
             eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
     else:
-        means, spreads = moments.rows()
-        debiasing, symmetries = "none" if debiasing == "none" or not len(spreads) else "subtract", ()
-        spreads = spreads if debiasing == "subtract" else spreads[:0]
+        means, spreads = moments.vectors()
+        debiasing, symmetries = "none" if debiasing == "none" or not spreads else "subtract", ()
+        spreads = spreads if debiasing == "subtract" else []
         eigenvalues, directions = gram_eigenpairs(means, spreads, num_directions or dimension)
     directions = _with_signs(directions).reshape(-1, *image_shape)
     provenance = description | {
@@ -333,6 +339,25 @@ def compute_nads(
             "error_interval": [max(0, error - spread), error + spread],
         }
     return NADs(directions.float().cpu(), eigenvalues.float().cpu(), provenance)
+
+
+def _require_memory(
+    dimension: int,
+    num_networks: int,
+    num_directions: int | None,
+    estimator: Estimator,
+    ensemble: Ensemble,
+    device: torch.device | str,
+) -> None:
+    """Refuse what cannot be kept, before hours are spent on it."""
+    readouts = getattr(estimator, "readouts", 1)
+    count = num_networks * readouts
+    needed = GramMoments.needed_bytes(dimension, count, min(num_directions or count, count), ensemble.dtype)
+    each = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
+    what = f"the gradients of {each} with respect to {dimension:,} pixels, and the directions, take up to"
+    require_memory(
+        needed, device, what, "ask for fewer networks (num_networks), directions (num_directions) or readouts"
+    )
 
 
 def _within_budget(
@@ -354,10 +379,12 @@ def _within_budget(
 
 
 def _with_signs(directions: Tensor) -> Tensor:
-    """Make the first of the largest entries positive: an antisymmetric direction has two, equal up to round-off."""
-    magnitudes = directions.abs()
-    largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
-    return directions * directions.gather(1, largest).sign()
+    """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
+    for some in directions.split(64):  # so that no second copy of all is made
+        magnitudes = some.abs()
+        largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
+        some *= some.gather(1, largest).sign()
+    return directions
 
 
 def environment(device: torch.device) -> dict:

@@ -459,7 +459,7 @@ def test_memory_does_not_grow_with_the_number_of_networks(tmp_path, at_once):
 
 
 def test_the_gram_side_refuses_symmetries(monkeypatch):
-    monkeypatch.setattr(directions_module, "_DENSE_LIMIT", 10)
+    monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
     with pytest.raises(ValueError, match="only up to 10 pixels"):
         compute(symmetries=("transpose",))
 
@@ -475,7 +475,7 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
         "num_directions": 20,
     }
     dense = compute(**options)
-    monkeypatch.setattr(directions_module, "_DENSE_LIMIT", 10)
+    monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
     gram = compute(**options)
     noise_is_known = estimator == nc.SmoothedGradient(4)  # the others have one contribution a network
     expected = debiasing if noise_is_known else "none"

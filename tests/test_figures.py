@@ -66,6 +66,10 @@ CALLS = {
         {"LeNet": {"photos": [0.9, 0.9], "flipped": [1.0]}},
         {"LeNet": {"photos": 0.69}},
     ),
+    "plot_scaling": lambda: figures.plot_scaling(
+        {"seconds": {"a": ("live", [10, 99], [1, 2]), "a, limit": ("model", [10, 99], [0.5, 1])}}
+    ),
+    "plot_colour_directions": lambda: figures.plot_colour_directions(PHOTOS - 0.5, 4),
 }
 
 

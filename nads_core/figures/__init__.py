@@ -29,6 +29,7 @@ from nads_core.figures.poison import (
     plot_use,
     plot_versions,
 )
+from nads_core.figures.scale import plot_colour_directions, plot_scaling
 from nads_core.figures.theory import (
     plot_aliasing,
     plot_bounds,
@@ -78,4 +79,6 @@ __all__ = [
     "plot_versions",
     "plot_use",
     "plot_representations",
+    "plot_scaling",
+    "plot_colour_directions",
 ]

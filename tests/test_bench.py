@@ -1,0 +1,205 @@
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.__main__ import main
+from nads_core.bench import first_directions, load_costs, measure_eigenvectors, measure_network, rewrite, tables
+from nads_core.bench.suite import load_pictures
+from nads_core.ensembles import Ensemble
+from nads_core.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
+
+ROOT = Path(__file__).parent.parent
+SLOW = Limits("slow", 1e9, dict.fromkeys(("float32", "tf32", "bfloat16", "float64"), 1e9), cores=1)
+
+
+def lenet() -> nn.Module:
+    return nc.LENET.build(1, 32, 1)
+
+
+def ensemble(build=lenet, shape=(1, 32, 32), **options) -> Ensemble:
+    return Ensemble(build, shape, device="cpu", **options)
+
+
+def perceptron() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.ReLU(), nn.Linear(10, 1))
+
+
+# --- the work that a network needs, counted by hand
+
+
+def test_work_of_two_linear_layers():
+    work = count_work(ensemble(perceptron, (1, 8, 8)), nc.SmoothedGradient(6))
+    multiplications = 64 * 10 + 10
+    assert work.weights == 64 * 10 + 10 + 10 + 1
+    assert work.forward == work.backward == 6 * 2 * multiplications
+    assert work.moments == 2 * (3 + 1) * 64 * 65 / 2  # one triangle, for three pairs and their mean
+    assert work.weight_bytes == 4 * work.weights * 3
+    assert work.activation_bytes == 4 * 6 * 11 * 2 * 2
+
+
+def test_work_of_lenet():
+    forward = 2 * (28**2 * 6 * 25 + 10**2 * 16 * 150 + 400 * 120 + 120 * 84 + 84)
+    networks = ensemble()
+    one, dipole = count_work(networks, nc.PointGradient()), count_work(networks, nc.Dipole())
+    assert one.forward == one.backward == forward
+    assert dipole.forward == 2 * 1024 * forward and dipole.backward == 0
+    assert one.weight_bytes == 3 * 4 * networks.num_parameters
+
+
+def test_readouts_share_the_forward_pass():
+    networks = ensemble()
+    one, many = (count_work(networks, nc.SmoothedGradient(16, readouts=r)) for r in (1, 8))
+    assert many.forward == one.forward and many.backward == 8 * one.backward and many.moments == 8 * one.moments
+    assert many.weight_bytes == 4 * networks.num_parameters * (1 + 1 + 8)
+
+
+def test_resnet18_with_sixteen_inputs_is_35_gigaflop():
+    work = count_work(ensemble(partial(nc.RESNET18.build, 1, 32, 1)), nc.SmoothedGradient(16))
+    assert work.forward + work.backward == pytest.approx(35.5e9, rel=0.01)
+
+
+def test_mixed_derivative_passes_through_the_network_more_than_twice():
+    networks = ensemble()
+    mixed, smoothed = (count_work(networks, kind(16)) for kind in (nc.MixedDerivative, nc.SmoothedGradient))
+    assert mixed.forward == smoothed.forward and mixed.backward > 3 * smoothed.backward
+
+
+def test_bfloat16_halves_the_bytes_and_vectors_need_no_outer_products():
+    single, half = (count_work(ensemble(dtype=d), nc.SmoothedGradient(4)) for d in (torch.float32, torch.bfloat16))
+    assert half.weight_bytes == single.weight_bytes / 2 and half.activation_bytes == single.activation_bytes / 2
+    assert count_work(ensemble(), nc.SmoothedGradient(4), dense=False).moments == 0
+
+
+def test_the_larger_of_two_times_is_the_limit():
+    work = Work(10, 2e9, 1e9, 1e9, 1e9, 0.5e9, 0.5e9)
+    fast_memory = Limits("x", 1e12, SLOW.rates, cores=1)
+    assert work.operations_seconds(SLOW) == 4 and work.bytes_seconds(SLOW) == 2
+    assert work.seconds(SLOW) == 4 and work.seconds(Limits("x", 0.1e9, SLOW.rates)) == 20
+    assert (work * 3).seconds(fast_memory) == 12 and (work * 3).precision == "float32"
+
+
+def test_data_sheets_are_found_by_the_names_of_devices():
+    assert data_sheet("NVIDIA H200") is DATA_SHEETS["H200"]
+    assert data_sheet("NVIDIA L40S") is None
+
+
+def test_measured_limits_are_those_of_a_computer():
+    limits = measure_limits(128, 4)
+    assert limits.cores == torch.get_num_threads()
+    assert all(1e8 < rate < 1e14 for rate in limits.rates.values()) and 1e8 < limits.bandwidth < 1e13
+
+
+# --- measuring
+
+
+@pytest.mark.parametrize("estimator", [nc.SmoothedGradient(2, readouts=2), nc.PointGradient(), nc.Dipole()], ids=repr)
+def test_parts_of_a_network_add_up(estimator):
+    found = measure_network(ensemble(perceptron, (1, 8, 8)), estimator, SLOW, seconds=0.01)
+    assert found["seconds_per_network"] == sum(found["parts"].values())
+    assert set(found["parts"]) == {"draw", "gradients", "moments"} and min(found["parts"].values()) > 0
+    assert found["times_limit"] == found["seconds_per_network"] / max(found["limit_seconds"].values())
+    assert found["peak_memory_bytes"] is None or found["peak_memory_bytes"] > 1e7
+    json.dumps(found)
+
+
+def test_a_slower_network_is_measured_to_be_slower():
+    def slow(factory=perceptron):
+        return nn.Sequential(factory(), Sleep())
+
+    class Sleep(nn.Module):
+        def forward(self, x):
+            import time
+
+            time.sleep(0.02)
+            return x
+
+    fast, slept = (
+        measure_network(ensemble(f, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]["gradients"]
+        for f in (perceptron, slow)
+    )
+    assert slept > 0.02 > fast
+
+
+@pytest.mark.parametrize(("dimension", "kind"), [(64, "dense"), (9_000, "gram")])
+def test_eigenvectors_of_either_side(dimension, kind):
+    found = measure_eigenvectors(dimension, 40, 5)
+    assert found["kind"] == kind and found["seconds"] > 0 and found["num_vectors"] == 40
+
+
+def test_first_directions_of_a_network_with_a_strong_preference():
+    class Wave(nn.Module):
+        """Sees one direction of a large input, and a little of everything."""
+
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(1))
+            self.rest = nn.Parameter(1e-3 * torch.randn(3, 56, 56))
+
+        def forward(self, x):
+            return self.scale * x.mean((1, 2, 3)) * 97 + (x * self.rest).sum((1, 2, 3))
+
+    nads, found = first_directions(
+        Wave, (3, 56, 56), nc.SmoothedGradient(2), 256, count=3, compared=(1,), device="cpu", progress=False
+    )
+    assert len(nads) == 3 and nads.directions.shape[1:] == (3, 56, 56)
+    known = found["first_directions"]["1"]
+    assert known["half_overlap"] > 0.9 and known["chance"] == 1 / 9408
+    with pytest.raises(ValueError, match="at least 256 networks, got num_networks = 255"):
+        first_directions(Wave, (3, 56, 56), nc.SmoothedGradient(2), 255, device="cpu")
+    flat = torch.ones(1, 3, 56, 56) / 9408**0.5
+    assert nads.overlap(flat, 1) > 0.9
+    assert found["stated_bytes"] > 2 * 256 * 9408 * 4
+
+
+# --- the suite, its files and the tables
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("benchmarks") / "results"
+    options = ["bench", "--quick", "--device", "cpu", "--out", str(folder)]
+    assert main([*options, "--architectures", "logreg", "--methods", "smoothed-16-bfloat16", "point"]) == 0
+    assert main([*options, "--large"]) == 0
+    return folder
+
+
+def test_a_file_a_case(results):
+    names = {path.name for path in results.iterdir()}
+    assert {"cost-logreg-point-cpu.json", "cost-logreg-smoothed-16-bfloat16-cpu.json"} < names
+    assert sum(name.startswith("scale-") for name in names) == 2
+    assert not any("partial" in name for name in names)
+    (cost, _) = load_costs("cost", results)
+    assert {"problem", "method", "device", "torch", "commit", "date", "processor"} <= cost.keys()
+    (large,) = load_costs("large", results)
+    assert len(large["eigenvalues"]) <= 100 and set(large["first_directions"]) >= {"1"}
+    (pictures,) = load_pictures(results).values()
+    assert pictures.shape[1:] == (3, 56, 56) and np.isfinite(pictures).all()
+
+
+def test_tables_hold_what_the_files_say(results, capsys):
+    page = results.parent / "README.md"
+    page.write_text("# Page\n\n<!-- made by python -m nads_core bench --table -->\nold\n<!-- end -->\n\nafter\n")
+    assert main(["bench", "--table", "--out", str(results)]) == 0
+    text = page.read_text()
+    assert text.startswith("# Page\n") and text.endswith("\n\nafter\n") and "old" not in text
+    for expected in ("| logreg | point |", "smoothed-16-bfloat16", "3 × 56 × 56", "first 100 NADs"):
+        assert expected in text
+    assert rewrite(text, results) == text
+    columns = {line.count("|") for line in tables(results).splitlines() if line.startswith("| logreg")}
+    assert columns == {13, 11}
+
+
+def test_a_page_without_markers_is_refused():
+    with pytest.raises(ValueError, match="lacks the lines"):
+        rewrite("# Page", ROOT / "benchmarks" / "results")
+
+
+def test_the_page_shows_the_files_beside_it():
+    page = (ROOT / "benchmarks" / "README.md").read_text("utf8")
+    assert rewrite(page, ROOT / "benchmarks" / "results") == page, "run `python -m nads_core bench --table`"
