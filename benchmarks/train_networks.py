@@ -48,9 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--architecture", choices=nc.ARCHITECTURES, default="lenet")
     parser.add_argument("--num-networks", type=int, default=32)
-    parser.add_argument(
-        "--methods", nargs="+", choices=["plain", *METHODS, "auto-bfloat16"], default=["plain", "auto", "auto-bfloat16"]
-    )
+    usual = ["plain", "auto", "auto-bfloat16"]
+    parser.add_argument("--methods", nargs="+", choices=[*usual, *METHODS], default=usual)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device, architecture = torch.device(options.device), nc.ARCHITECTURES[options.architecture]

@@ -85,6 +85,37 @@ def _large_lines(results: list[dict]) -> str:
     return "\n\n".join(lines)
 
 
+def _equal_error_table(results: list[dict]) -> str:
+    rows = [
+        [f"{result['dipole_networks']:,} dipoles of {result['problem'].split()[2].rstrip(',')}", measure,
+         _short(result["dipole_seconds"]), f"{value:.4f}",
+         "not reached" if less is None else _short(result["dipole_seconds"] / less),
+         "" if less is None else _short(less)]
+        for result in results
+        for measure, value, less in zip(result["measures"], result["dipole"], result["times_less"], strict=True)
+    ]  # fmt: skip
+    return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "times less"])
+
+
+def _runs_table(results: list[dict]) -> str:
+    """What took how long, for results that say no more."""
+    rows = [
+        [result["problem"], result["method"], _short(result["seconds_alone"]), _short(result["seconds_together"]),
+         f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]
+        for result in results
+    ]  # fmt: skip
+    return _table(rows, ["problem", "method", "one process, s", "together, s", "gained", "difference"])
+
+
+def _training_table(results: list[dict]) -> str:
+    rows = [
+        [result["problem"], result["method"], f"{result['num_networks']}", _short(result["seconds"]),
+         _short(result["seconds_per_network"]), f"{result['mean_test_accuracy']:.3f}"]
+        for result in sorted(results, key=lambda r: -r["seconds"])
+    ]  # fmt: skip
+    return _table(rows, ["problem", "method", "networks", "s", "s a network", "mean test accuracy"])
+
+
 def _order(cost: dict) -> tuple[int, int]:
     return list(ARCHITECTURES).index(cost["architecture"]), list(METHODS).index(cost["method"])
 
@@ -122,8 +153,15 @@ def tables(folder: Path | None = None) -> str:
         here = [result for result in scale if result["device"] == device]
         title = f"**Growing inputs**: torchvision's ResNet-18, `{here[0]['method']}`; {_where(here[0])}."
         parts += [title, _scale_table(here)]
-    large = load_costs("large", folder)
-    return "\n\n".join([*parts, *([_large_lines(large)] if large else [])])
+    for kind, title, write in (
+        ("large", "**Large inputs**", _large_lines),
+        ("equal_error", "**Time to the same error**, by `equal_error.py`", _equal_error_table),
+        ("processes", "**Several processes**, by `processes.py`", _runs_table),
+        ("train_networks", "**Training**, by `train_networks.py`", _training_table),
+    ):
+        if results := load_costs(kind, folder):
+            parts += [f"{title}; {_where(results[0])}.", write(results)]
+    return "\n\n".join(parts)
 
 
 def rewrite(text: str, folder: Path | None = None) -> str:
