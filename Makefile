@@ -20,7 +20,7 @@ book: $(READY)
 	$(BIN)/python book/build.py --preset $(PRESET)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 sync: $(READY)
 	$(BIN)/jupytext --sync book/chapters/*.md

@@ -27,16 +27,9 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 _ROOT = Path(__file__).resolve().parent.parent
-BOOK = Path(__file__).resolve().parent.parent / "_build" / "test"  # the book that the tests build
+BOOK = _ROOT / "_build" / "test"  # the book that the tests build
 
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
-
-
-def pytest_collection_modifyitems(items):
-    """Keep the tests of a module on one worker, and so those of the book, which is built once."""
-    for item in items:
-        of_book = item.path.stem == "test_book" or "html" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("book" if of_book else item.path.stem))
 
 
 @pytest.fixture(scope="session")
