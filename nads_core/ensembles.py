@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nads_core.kernels import RandomParameter, check_kernels, draw_weights
+from nads_core.kernels import RandomParameter, check_kernels, draw_weights, faster_first_convolutions
 from nads_core.seeds import seed_sequence, seeded
 
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
@@ -212,6 +212,8 @@ class Ensemble:
         self._parameters = None if self.kernels == "torch" else self._plain_parameters()
         template = module.eval().requires_grad_(False).to(device=self.device)
         self.template = template.to(dtype=self.dtype)
+        if self.method == "loop":
+            faster_first_convolutions(self.template)
         self._fixed = {n: t.detach() for n, t in _state(self.template).items() if n not in self._shapes}
         self._parameter_names = [name for name, _ in self.template.named_parameters()]
 

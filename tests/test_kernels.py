@@ -3,6 +3,7 @@
 Without a GPU the Triton kernels run in Triton's interpreter, and a test compiles them for GPUs that are not there.
 """
 
+import copy
 import importlib.util
 import json
 import math
@@ -30,6 +31,7 @@ from nads_core.kernels import (
     add_second_moments,
     check_kernels,
     draw_weights,
+    faster_first_convolutions,
     faster_max_pooling,
     max_pool2x2,
 )
@@ -41,7 +43,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="there is no Triton for this platform")
 
 
-# --- max pooling
+# --- layers on a CPU
 
 
 @given(st.integers(0, 1000), st.integers(1, 9), st.integers(1, 9))
@@ -76,6 +78,30 @@ def test_other_poolings_are_left_alone():
             nn.AvgPool2d(2)]  # fmt: skip
     network = faster_max_pooling(nn.Sequential(*kept, nn.MaxPool2d((2, 2))))
     assert list(network)[:-1] == kept and not isinstance(network[-1], nn.MaxPool2d)
+
+
+@given(st.integers(0, 1000), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), st.booleans())
+def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bias):
+    generator = torch.Generator().manual_seed(seed)
+    layer = nn.Conv2d(channels, 5, (size, size + 1), padding=padding, bias=bias).double()
+    twin = faster_first_convolutions(copy.deepcopy(layer))
+    assert type(twin) is not nn.Conv2d and set(twin.state_dict()) == set(layer.state_dict())
+    x = torch.randn(2, channels, 6, 7, generator=generator, dtype=torch.float64).requires_grad_()
+    direction = torch.randn(layer(x).shape, generator=generator, dtype=torch.float64)
+    results = []
+    for one in (layer, twin):
+        (slope,) = torch.autograd.grad(one(x).sin(), x, direction, create_graph=True)
+        (curve,) = torch.autograd.grad(slope.square().sum(), one.weight)  # as MixedDerivative needs
+        results.append((one(x), slope, curve))
+    for theirs, ours in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_other_convolutions_are_left_alone():
+    strange = ({"stride": 2}, {"groups": 2}, {"dilation": 2}, {"padding": "same"}, {"padding_mode": "circular"})
+    kept = [nn.Conv2d(4, 4, 3), nn.Conv1d(1, 4, 3), *(nn.Conv2d(2, 4, 3, **options) for options in strange)]
+    network = faster_first_convolutions(nn.Sequential(*kept))
+    assert [type(layer) for layer in network] == [nn.Conv2d, nn.Conv1d] + [nn.Conv2d] * 5
 
 
 # --- weights from a counter
