@@ -66,7 +66,7 @@ class _FewChannelConv2d(nn.Conv2d):
     """By PyTorch's own matrix products. For one channel, oneDNN takes up to ten times as long to the input gradient."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cpu":
+        if x.device.type != "cpu" or not x.requires_grad:  # values alone are faster by oneDNN
             return super().forward(x)
         return torch.ops.aten.thnn_conv2d(x, self.weight, self.kernel_size, self.bias, self.stride, self.padding)
 
