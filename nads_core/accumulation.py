@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nads_core import distributed
 from nads_core.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
+from nads_core.crew import Crew
 from nads_core.ensembles import Ensemble
 from nads_core.input_gradients import Draw, Estimator
 from nads_core.interrupts import DeferredInterrupt
@@ -219,7 +220,9 @@ def accumulate(
     )  # fmt: skip
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []
-    per_step = max(1, batch_size // size)
+    together = max(1, batch_size // size)  # blocks evaluated by one thread
+    crew = Crew(ensemble)
+    per_step = together * crew.size
     checks = _check_blocks(size) if tolerance else iter([math.inf])
     check = next(checks)
 
@@ -255,7 +258,7 @@ def accumulate(
             parts = state.groups if workers == 1 else [group.empty() for group in state.groups]
             mine = share[distributed.rank() :: workers]
             for some in [mine[i : i + per_step] for i in range(0, len(mine), per_step)]:
-                _add(parts, some, _contributions(ensemble, estimator, some, batch_size, name))
+                _add(parts, some, _contributions(crew, estimator, some, batch_size, name))
                 bar.update(workers * sum(count for _, count in some))
             if workers > 1:
                 for group, part in zip(state.groups, parts, strict=True):
@@ -271,7 +274,7 @@ def accumulate(
         if lead:
             state.save()  # whole blocks only, so that a later call can add networks
         if rest and not enough:  # each worker adds these few for itself
-            contributions = _contributions(ensemble, estimator, rest, batch_size, name)
+            contributions = _contributions(crew, estimator, rest, batch_size, name)
             stop_if_interrupted()
             _add(state.groups, rest, contributions)
             bar.update(rest[0][1])
@@ -296,14 +299,19 @@ def _add(groups: list[DenseMoments | GramMoments], blocks: list[tuple[int, int]]
 
 
 def _contributions(
-    ensemble: Ensemble, estimator: Estimator, blocks: list[tuple[int, int]], batch_size: int, name: str
+    crew: Crew, estimator: Estimator, blocks: list[tuple[int, int]], batch_size: int, name: str
 ) -> Tensor:
     """Return the vectors (B, J, D) of the networks of some blocks."""
-    draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in blocks])
-    parts = [draw[i : i + batch_size] for i in range(0, len(draw), batch_size)]
-    contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
-    _require_finite(contributions.reshape(len(draw), -1), blocks[0][0] * ensemble.block_size, name, ensemble.seed)
-    return contributions
+
+    def work(ensemble: Ensemble, some: list[tuple[int, int]]) -> Tensor:
+        draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in some])
+        parts = [draw[i : i + batch_size] for i in range(0, len(draw), batch_size)]
+        contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
+        _require_finite(contributions.reshape(len(draw), -1), some[0][0] * ensemble.block_size, name, ensemble.seed)
+        return contributions
+
+    each = -(-len(blocks) // crew.size)
+    return torch.cat(crew.map(work, [blocks[i : i + each] for i in range(0, len(blocks), each)]))
 
 
 def fitting_batch(ensemble: Ensemble) -> int:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nads_core.covariance import DenseMoments, GramMoments, leading_subspace
+from nads_core.crew import Crew
 from nads_core.ensembles import Ensemble
 from nads_core.input_gradients import Estimator, SmoothedGradient
 
@@ -85,14 +85,17 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
     readouts = min(_READOUTS, most)
     few, one, many = (_with(estimator, *numbers) for numbers in ((2, 1), (_INPUTS, 1), (_INPUTS, readouts)))
     draws = [many.draw(ensemble, block)[:count] for block, count in ensemble.blocks(_NETWORKS)]
-    contributions = torch.cat([many.contributions(ensemble, draw) for draw in draws])
+    crew = Crew(ensemble)
+    contributions = torch.cat(crew.map(lambda twin, draw: many.contributions(twin, draw), draws))
 
     size = min(_TIMED, len(draws[0]))
-    drawing = _seconds(ensemble, lambda: one.draw(ensemble, 0)) / ensemble.block_size
-    short, long, wide = (
-        _seconds(ensemble, partial(variant.contributions, ensemble, variant.draw(ensemble, 0)[:size])) / size
-        for variant in (few, one, many)
-    )
+    drawing = _seconds(crew, lambda twin: one.draw(twin, 0)) / ensemble.block_size
+
+    def evaluating(variant: Estimator) -> float:
+        draw = variant.draw(ensemble, 0)[:size]
+        return _seconds(crew, lambda twin: variant.contributions(twin, draw)) / size
+
+    short, long, wide = map(evaluating, (few, one, many))
     each = max((long - short) / (_INPUTS - 2), long / _INPUTS / 4)
     backward = (wide - long) / (_INPUTS * max(1, readouts - 1))
     backward = min(max(backward, 0.3 * each), 0.8 * each)  # whatever a busy machine made of the times
@@ -101,16 +104,16 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
     return Pilot(np.array(costs), *variances(contributions, num_leading), most)
 
 
-def _seconds(ensemble: Ensemble, call: Callable[[], object]) -> float:
-    """Return the shortest of three times that a call took."""
-    synchronize = torch.cuda.synchronize if ensemble.device.type == "cuda" else lambda: None
+def _seconds(crew: Crew, call: Callable[[Ensemble], object]) -> float:
+    """Return the shortest of three times that a call took, when every thread of the crew makes it."""
+    synchronize = torch.cuda.synchronize if crew.device.type == "cuda" else lambda: None
     times = []
     for _ in range(3):
         synchronize()
         start = time.perf_counter()
-        call()
+        crew.map(lambda twin, _: call(twin), range(crew.size))
         synchronize()
-        times.append(time.perf_counter() - start)
+        times.append((time.perf_counter() - start) / crew.size)
     return min(times)
 
 

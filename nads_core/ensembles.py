@@ -7,6 +7,7 @@ repeats the factory's own network bit for bit; otherwise the factory is called o
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -301,6 +302,12 @@ class Ensemble:
             stream=stream, device=self.device, kernels=self.kernels,
         )  # fmt: skip
         return [self._converted(tensor) for tensor in drawn]
+
+    def twin(self) -> Ensemble:
+        """Return the same networks for another thread: evaluating them writes to a module, of which it has its own."""
+        other = copy.copy(self)
+        other.template = copy.deepcopy(self.template)
+        return other
 
     def generator(self, block: int, stream: int) -> torch.Generator:
         """Return the generator of one block: stream 0 draws its weights, higher ones its inputs and probes."""

@@ -13,6 +13,7 @@ from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 
 import nads_core as nc
+from nads_core.crew import Crew
 from nads_core.ensembles import Ensemble, _live, _record
 from nads_core.seeds import seed_sequence
 
@@ -542,3 +543,33 @@ def test_a_network_that_ignores_its_input():
         loop.input_gradients(loop.draw(0), loop.randn(0, 1, 2, *SHAPE))
     batched = Ensemble(Constant, SHAPE, method="vmap")
     assert not batched.input_gradients(batched.draw(0), batched.randn(0, 1, 2, *SHAPE)).any()
+
+
+def test_the_threads_of_a_crew_give_what_one_gives(request):
+    request.addfinalizer(lambda: torch.set_num_threads(1))
+    estimator, results = nc.SmoothedGradient(4), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        ensemble = Ensemble(nc.LENET.build, (1, 32, 32), seed=5)
+        crew = Crew(ensemble)
+        assert crew.size == threads
+        give = lambda twin, block: estimator.contributions(twin, estimator.draw(twin, block))  # noqa: E731
+        results.append(crew.map(give, range(5)))
+        assert torch.get_num_threads() == threads
+    assert all(torch.equal(alone, together) for alone, together in zip(*results, strict=True))
+
+
+def test_a_crew_raises_what_its_threads_raise_and_works_on(request):
+    request.addfinalizer(lambda: torch.set_num_threads(1))
+    torch.set_num_threads(2)
+    crew = Crew(Ensemble(nc.LENET.build, (1, 32, 32)))
+    with pytest.raises(ZeroDivisionError):
+        crew.map(lambda _, number: 1 / number, [1, 0, 2])
+    assert crew.map(lambda _, number: 2 * number, [1, 2]) == [2, 4] and torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("factory", CALLED, ids=by_name)
+def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, request):
+    request.addfinalizer(lambda: torch.set_num_threads(1))
+    torch.set_num_threads(2)
+    assert Crew(Ensemble(factory, SHAPE)).size == 1

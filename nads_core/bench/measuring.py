@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nads_core.accumulation import Accumulation, accumulate, check_gradients, fitting_batch
 from nads_core.covariance import DenseMoments, GramMoments, debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.crew import Crew
 from nads_core.directions import DENSE_LIMIT, NADs, environment
 from nads_core.ensembles import Ensemble
 from nads_core.fused_moments import FusedMoments
@@ -46,20 +47,26 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
     """
     device, dimension = ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
-    blocks = max(1, fitting_batch(ensemble) // ensemble.block_size)
-    count = blocks * ensemble.block_size
+    crew, blocks = Crew(ensemble), max(1, fitting_batch(ensemble) // ensemble.block_size)
+    count = blocks * ensemble.block_size * crew.size
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
 
-    def draw(repeat: int) -> Draw:
-        return Draw.cat([estimator.draw(ensemble, repeat * blocks + block) for block in range(blocks)])
+    def draw(twin: Ensemble, turn: int) -> Draw:
+        return Draw.cat([estimator.draw(twin, turn * blocks + block) for block in range(blocks)])
+
+    def draw_all(repeat: int) -> list[Draw]:
+        return crew.map(draw, range(repeat * crew.size, (repeat + 1) * crew.size))
+
+    def differentiate(draws: list[Draw]) -> Tensor:
+        return torch.cat(crew.map(lambda twin, drawn: estimator.contributions(twin, drawn), draws))
 
     def measure() -> None:
         if not isinstance(estimator, Dipole):  # whose 2 D evaluations need no warming up
-            estimator.contributions(ensemble, draw(0))
+            differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
-            drawn, elapsed = _timed(lambda: draw(len(times["draw"])), device)
-            contributions, more = _timed(lambda d=drawn: estimator.contributions(ensemble, d), device)
+            drawn, elapsed = _timed(lambda: draw_all(len(times["draw"])), device)
+            contributions, more = _timed(lambda d=drawn: differentiate(d), device)
             times["draw"].append(elapsed / count)
             times["gradients"].append(more / count)
         start = time.perf_counter()
