@@ -150,7 +150,7 @@ def check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tens
     """Refuse a network that ignores its input, before hours are spent on it; return the vector of network 0."""
     first = None
     for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
-        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS]
+        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
         contributions = estimator.contributions(ensemble, draw)
         first = contributions[0].mean(0) if first is None else first
         _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)

@@ -45,6 +45,12 @@ class Draw:
             None if self.readouts is None else self.readouts[rows],
         )  # fmt: skip
 
+    def thin(self) -> Draw:
+        """Return the same networks with their first pair of inputs and their first readout."""
+        return Draw(
+            self.state, self.inputs[:, :2], self.probes, None if self.readouts is None else self.readouts[:, :1]
+        )
+
     @staticmethod
     def cat(draws: Sequence[Draw]) -> Draw:
         """Join the networks of several draws."""
