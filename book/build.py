@@ -190,8 +190,9 @@ ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]
 
 
 def polish(html: Path) -> None:
-    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, MathJax with parts that no page uses, pictures in
-    colours that they don't need, and lists that are none to a screen reader.
+    """Mend what the theme and Sphinx leave.
+
+    An icon font of 1.5 MB, parts of MathJax and colours that no page uses, lists that are none to a screen reader.
     """
     used = set()
     for path in html.rglob("*.html"):
