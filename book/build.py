@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
+from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_core import explorer
@@ -188,11 +190,15 @@ ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]
 
 
 def polish(html: Path) -> None:
-    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, and lists that are none to a screen reader."""
+    """Mend what the theme and Sphinx leave.
+
+    An icon font of 1.5 MB, parts of MathJax and colours that no page uses, lists that are none to a screen reader.
+    """
     used = set()
     for path in html.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
+        text = text.replace("mathjax/tex-chtml.js", "mathjax/startup.js")  # which loads what _config.yml names
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
         if text != page:
             path.write_text(text, "utf8")
@@ -202,8 +208,21 @@ def polish(html: Path) -> None:
         names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
         return icon[0] if names & used else ""
 
+    for path in html.glob("_images/*.png"):
+        shrink(path)
     for path in html.glob("_static/scripts/fontawesome.js"):
         path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
+
+
+def shrink(path: Path) -> None:
+    """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as photos do."""
+    picture = Image.open(path).convert("RGBA")
+    if picture.getextrema()[3] != (255, 255):  # it is transparent somewhere
+        return
+    full = picture.convert("RGB")
+    few = full.quantize(256, dither=Image.Dither.NONE)
+    if np.abs(np.asarray(full, np.int16) - np.asarray(few.convert("RGB"), np.int16)).mean() < 0.5:  # of 255 levels
+        few.save(path, optimize=True)
 
 
 def _signature(parameters: re.Match) -> str:

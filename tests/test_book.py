@@ -7,8 +7,10 @@ from pathlib import Path
 import build
 import jupytext
 import nbformat
+import numpy as np
 import pytest
 from jupytext.config import load_jupytext_config
+from PIL import Image
 
 import nads_core
 
@@ -162,3 +164,15 @@ def test_byline_says_what_was_recorded():
     notebook.cells = [nbformat.v4.new_markdown_cell("# Title\n\nText.")]
     source = build.with_byline(notebook).cells[0].source
     assert source.startswith("# Title\n\n:::{div} byline\nThis page") and source.endswith(":::\n\nText.")
+
+
+def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
+    rng = np.random.default_rng(0)
+    chart, photo = np.full((200, 300, 3), 255, np.uint8), rng.integers(0, 256, (200, 300, 3), np.uint8)
+    chart[50:60, 20:280] = (31, 119, 180)
+    for name, pixels in (("chart", chart), ("photo", photo)):
+        Image.fromarray(pixels).convert("RGBA").save(tmp_path / f"{name}.png", compress_level=1)
+        before = (tmp_path / f"{name}.png").stat().st_size
+        build.shrink(tmp_path / f"{name}.png")
+        assert np.array_equal(np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB")), pixels)
+        assert ((tmp_path / f"{name}.png").stat().st_size < before) == (name == "chart")
