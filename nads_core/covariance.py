@@ -223,12 +223,21 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0
         return seen
     if method == "subtract":
         return seen - noise
-    variances, axes = torch.linalg.eigh(noise)
-    axes = axes * variances.clamp(min=1e-13 * scale).sqrt()  # W = axes axes^T
-    whitener = axes / variances.clamp(min=1e-13 * scale)
+    axes, whitener = _whitening(noise)
     ratios, rotation = torch.linalg.eigh(whitener.T @ seen @ whitener)
     axes = axes @ rotation
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
+
+
+def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Return A and B with W = A A^T and B^T W B = I, the latter where W is not singular."""
+    scale = noise.diagonal().mean()
+    axes, failed = torch.linalg.cholesky_ex(noise)
+    if not failed and axes.diagonal().min() > 1e-5 * scale.sqrt():
+        return axes, torch.linalg.solve_triangular(axes, torch.eye(len(axes)).to(axes), upper=False).T
+    variances, axes = torch.linalg.eigh(noise)  # slower, but few networks leave directions without any noise
+    variances = variances.clamp(min=1e-13 * scale)
+    return axes * variances.sqrt(), axes / variances.sqrt()
 
 
 def leading_eigenpairs(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
