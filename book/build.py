@@ -192,13 +192,12 @@ ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]
 def polish(html: Path) -> None:
     """Mend what the theme and Sphinx leave.
 
-    An icon font of 1.5 MB, parts of MathJax and colours that no page uses, lists that are none to a screen reader.
+    An icon font of 1.5 MB, pictures in colours that they don't need, lists that are none to a screen reader.
     """
     used = set()
     for path in html.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
-        text = text.replace("mathjax/tex-chtml.js", "mathjax/startup.js")  # which loads what _config.yml names
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
         if text != page:
             path.write_text(text, "utf8")

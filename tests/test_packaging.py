@@ -16,7 +16,7 @@ HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
 FLOORS = """seeds interrupts memory kernels architectures fourier separable images ensembles input_gradients
-            roofline covariance budget fused_moments distributed accumulation directions bench training poisoning
+            crew roofline covariance budget fused_moments distributed accumulation directions bench training poisoning
             presets experiments prediction frequency_maps pooling deep_linear readout checks errata published figures
             explorer __init__ __main__""".split()
 

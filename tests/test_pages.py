@@ -91,7 +91,7 @@ def test_pages_are_rendered(html):
         page = (html / f"{name}.html").read_text("utf8")
         assert "takeaway admonition" in page and "cell_output" in page
     assert 'id="nads_core.compute_nads"' in (html / "book" / "api.html").read_text("utf8")
-    assert "mathjax/startup.js" in (html / CHAPTERS[0]).with_suffix(".html").read_text("utf8")
+    assert "mathjax/tex-chtml.js" in (html / CHAPTERS[0]).with_suffix(".html").read_text("utf8")
 
 
 def test_launch_buttons_open_the_right_notebook(html):
