@@ -263,7 +263,7 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     """Execute the chapters that changed, render the book, say how long it took, and return the first page."""
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
     for name in chapters(root):
-        print(f"  {name:<32}", end="", flush=True)
+        print(f"  {name:<36}", end="", flush=True)
         seconds = execute(name, folder, preset, root)
         print("unchanged" if seconds is None else f"executed in {seconds:.1f} s", flush=True)
     start = time.perf_counter()
