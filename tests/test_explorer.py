@@ -311,7 +311,7 @@ def test_curves_and_their_cursor(reader, tables):
     assert x[0] == x[1] == pytest.approx(46 + index / 1023 * (box["width"] - 54), abs=1)
     nearest = min(measured, key=lambda i: abs(i - index))
     found = np.mean([row["test_accuracy"] for row in BY_NAD.rows if row["index"] == nearest])
-    assert f"accuracy at NAD {nearest} {100 * found:.1f} %" in reader.part("direction").inner_text().replace("\n", " ")
+    assert f"accuracy at NAD {nearest}: {100 * found:.1f} %" in reader.part("direction").inner_text().replace("\n", " ")
 
 
 def wrapped(frequency):

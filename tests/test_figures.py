@@ -110,6 +110,7 @@ def test_the_accuracy_curve_shows_the_numbers_given():
 
 def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative():
     figure = CALLS["plot_frequency_maps"]()
+    assert [axis.get_title() for axis in figure.axes[:4]] == ["a", "b", "", ""]
     image = figure.axes[0].images[0]
     grid = np.ma.filled(image.get_array(), np.nan)  # spacing 2: zero frequency is row 8, column 8
     assert grid.shape == (16, 16) and np.isfinite(grid).sum() == 4

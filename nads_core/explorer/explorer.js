@@ -346,7 +346,7 @@ const nearest = (measured, index) =>
 function accuracyText(architecture, index) {
   if (!architecture.accuracies) return "accuracy not measured yet";
   const row = nearest(architecture.accuracies, index);
-  return `accuracy ${row[0] === index ? "" : `at NAD ${row[0]} `}${interval(row)}`;
+  return `accuracy${row[0] === index ? "" : ` at NAD ${row[0]}`}: ${interval(row)}`;
 }
 
 function directionPart(app) {

@@ -151,10 +151,11 @@ def plot_frequency_maps(
     side = min(WIDTH / (len(columns) + 0.6), 2.5)
     figure, axes = subplots(len(rows), len(columns), 0.75 + (side + 0.1) * len(rows), sharex=True, sharey=True)
     edge, half = size // 2, step / 2
+    for axis, title in zip(axes[0], columns, strict=True):
+        axis.set_title(title)
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
         for axis, title in zip(line, columns, strict=True):
             values = panels.get(title)
-            axis.set_title(title if len(rows) == 1 or line is axes[0] else "")
             grid = _filled(values or {}, size, step)
             axis.imshow(np.ma.masked_array(grid, np.isnan(grid)), cmap=colours, norm=norm, interpolation="nearest",
                         extent=(-edge - half, edge - half, edge - half, -edge - half))  # fmt: skip
