@@ -14,6 +14,7 @@ from torch import Tensor
 DATASETS = ("auto", "cifar10", "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
+GENERATED = "generated images, not photos"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class ImageSet:
     def __len__(self) -> int:
         return len(self.images)
 
+    @property
+    def generated(self) -> bool:
+        """Whether these are no photos, so that nothing measured on them is about photos."""
+        return self.source == GENERATED
+
 
 class DatasetNotFoundError(FileNotFoundError):
     """No photos where they were looked for."""
@@ -46,7 +52,7 @@ def load_images(
     train: bool = True,
     num_images: int | None = None,
     root: str | os.PathLike | None = None,
-    download: bool = True,
+    download: bool | None = None,
     size: int = 32,
     seed: int = 0,
     progress: bool = True,
@@ -62,7 +68,8 @@ def load_images(
         train: the training part, or the test part.
         num_images: how many, drawn evenly over the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
-        download: fetch CIFAR-10 with torchvision when no files are there.
+        download: fetch CIFAR-10 with torchvision when no files are there; by default yes, unless the environment
+            variable ``NADS_DOWNLOAD`` is 0.
         size: photos of another size are scaled to ``size`` x ``size`` pixels.
         seed: fixes which images are drawn, and the generated ones.
         progress: show a progress bar while reading many files.
@@ -80,6 +87,7 @@ def load_images(
         raise ValueError(f"num_images must be positive, got {num_images}")
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
+    download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
     folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     try:
         if (folder / "cifar-10-batches-py").is_dir():
@@ -170,7 +178,7 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency[None]))).real
     images = 0.5 + 0.16 * tint * pattern + 0.12 * noise / noise.std()
     names = tuple(f"{shape} {number}" for shape in ("grating", "blob") for number in range(1, 6))
-    return ImageSet(images.clamp(0, 1), labels, names, "generated images, not photos")
+    return ImageSet(images.clamp(0, 1), labels, names, GENERATED)
 
 
 def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple[float, ...] = CIFAR10_STD) -> Tensor:
