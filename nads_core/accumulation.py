@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +15,10 @@ from nads_core import distributed
 from nads_core.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
 from nads_core.crew import Crew
 from nads_core.ensembles import Ensemble
+from nads_core.files import replacing
 from nads_core.input_gradients import Draw, Estimator
 from nads_core.interrupts import DeferredInterrupt
+from nads_core.provenance import canonical, differences, fingerprint
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
@@ -36,48 +36,55 @@ class Accumulation:
         moments: an empty accumulator.
         path: the checkpoint, or None.
         measures_error: keep the networks in groups, so that `error` can compare halves.
+        device: where the networks are drawn: the generators of a CPU and of a GPU draw different ones. A file that was
+            begun on one goes on on the other, with new networks from there.
 
     Raises:
         ValueError: if the file is no checkpoint, or that of another computation.
     """
 
     def __init__(
-        self, description: dict, moments: DenseMoments | GramMoments, path: Path | None, measures_error: bool = False
+        self,
+        description: dict,
+        moments: DenseMoments | GramMoments,
+        path: Path | None,
+        measures_error: bool = False,
+        device: str = "cpu",
     ):
         self.groups = [moments.empty() for _ in range(_GROUPS if measures_error else 1)]
         self.description, self.path = description | {"groups": len(self.groups)}, path
         self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
-        self.first: Tensor | None = None  # the vector of network 0
+        self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
+        self.device, self.devices = device, [device]  # of this call, and of all
         if path and path.exists():
             self._load(path)
-        elif path:
-            path.parent.mkdir(parents=True, exist_ok=True)
 
     def _load(self, path: Path) -> None:
         saved = read_checkpoint(path)
-        found = saved["description"]
-        different = {key: (found.get(key), value) for key, value in self.description.items() if found.get(key) != value}
+        different = differences(saved["description"], self.description)
         if different:
-            changes = "; ".join(f"{key} was {old!r}, now {new!r}" for key, (old, new) in different.items())
-            raise ValueError(f"{path} belongs to another computation ({changes}): delete it or name another file")
+            raise ValueError(
+                f"{path} belongs to another computation ({different}): name another file, or go on with what it was "
+                "begun with"
+            )
         for group, state in zip(self.groups, saved["moments"], strict=True):
             group.load_state_dict(state)
-        self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved.get("first")
+        self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved["first"]
+        self.devices = list(dict.fromkeys([*saved["devices"], self.device]))
 
     def identify(self, first: Tensor) -> None:
         """Refuse a file whose network 0 had another vector: two factories can share a name."""
-        first = first.double().cpu()
-        if self.first is not None and (first - self.first).norm() > 0.05 * first.norm():
+        first, before = first.double().cpu(), self.first.get(self.device)
+        if before is not None and (first - before).norm() > 0.05 * first.norm():
             raise ValueError(
                 f"{self.path} belongs to another computation (the gradient of its first network differs): "
-                "delete it or name another file"
+                "name another file"
             )
-        self.first = first
+        self.first[self.device] = first
 
     def digest(self) -> str:
         """Return a short name that differs between computations."""
-        text = f"{json.dumps(self.description)} {float(self.first.norm()):.3e}"
-        return f"{zlib.crc32(text.encode()):08x}"
+        return fingerprint(canonical(self.description), f"{float(self.first[self.device].norm()):.2e}")[:8]
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
@@ -112,10 +119,9 @@ class Accumulation:
             return
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
         state = {"moments": [group.state_dict() for group in self.groups], "blocks_done": self.blocks_done}
-        state |= {"seconds": self.seconds, "first": self.first}
-        partial = path.with_name(path.name + ".partial")
-        torch.save({"description": self.description, **state}, partial)
-        partial.replace(path)
+        state |= {"seconds": self.seconds, "first": self.first, "devices": self.devices}
+        with replacing(path, "wb") as file:
+            torch.save({"description": self.description, **state}, file)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
@@ -125,16 +131,27 @@ class Accumulation:
 
 
 def read_checkpoint(path: Path) -> dict:
-    """Return what a checkpoint holds.
+    """Return what a checkpoint holds, on the CPU, wherever it was written.
 
     Raises:
         ValueError: if the file is none.
     """
     try:
-        saved = torch.load(path, weights_only=True)
-        return saved if saved["description"] is not None else {}
+        saved = torch.load(path, weights_only=True, map_location="cpu")
+        complete = {"description", "moments", "blocks_done", "seconds"} <= saved.keys()
     except Exception as error:
-        raise ValueError(f"{path} is not a checkpoint of compute_nads: delete it or name another file") from error
+        raise ValueError(
+            f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): delete it or name another "
+            "file"
+        ) from error
+    if not complete:
+        raise ValueError(f"{path} is no checkpoint of compute_nads: it holds {list(saved)}: name another file")
+    if "devices" not in saved:
+        raise ValueError(
+            f"{path} was written by nads_core 0.1, whose checkpoints don't say which numbers they hold: finish it with "
+            "that version, or name another file"
+        )
+    return saved
 
 
 def _joined(groups: list) -> DenseMoments | GramMoments:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
+import re
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
@@ -32,9 +33,11 @@ from nads_core.covariance import (
     symmetrize,
 )
 from nads_core.ensembles import Ensemble, check_image_shape
+from nads_core.files import replacing
 from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Estimator, SmoothedGradient
 from nads_core.memory import require_memory
+from nads_core.provenance import NUMBERS_VERSION, environment, fingerprint
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
@@ -47,11 +50,13 @@ class NADs:
         directions: (n, C, H, W) float32, orthonormal.
         eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
         provenance: how they were computed.
+        fingerprint: names the stored bytes, the same on every machine; by default those that `save` would store.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict = field(default_factory=dict)
+    fingerprint: str = ""
 
     def __post_init__(self):
         if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -59,6 +64,8 @@ class NADs:
                 "expected directions (n, C, H, W) and eigenvalues (n,), got "
                 f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
             )
+        if not self.fingerprint:
+            object.__setattr__(self, "fingerprint", _fingerprint(self._stored(quantized=False)))
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -122,19 +129,22 @@ class NADs:
         eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(size - len(rows))])
         return NADs(directions, eigenvalues, self.provenance)
 
+    def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
+        """Return the arrays of an npz file."""
+        rows, eigenvalues = self.directions.detach().cpu().numpy(), self.eigenvalues.detach().cpu().numpy()
+        if not quantized:
+            return {"directions": rows, "eigenvalues": eigenvalues}
+        scale = np.abs(rows).max(axis=(1, 2, 3), keepdims=True) / np.iinfo(np.int16).max
+        directions = np.round(rows / scale).astype(np.int16)
+        return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
+
     def save(self, path: str | os.PathLike, *, quantized: bool = False) -> None:
-        """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4."""
-        rows = self.directions.numpy()
-        arrays = {"directions": rows}
-        if quantized:
-            scale = np.abs(rows).max(axis=(1, 2, 3), keepdims=True) / np.iinfo(np.int16).max
-            arrays = {"directions": np.round(rows / scale).astype(np.int16), "scale": scale.astype(np.float32)}
-        path = Path(path)
-        partial = path.with_name(path.name + ".partial.npz")
-        np.savez_compressed(
-            partial, eigenvalues=self.eigenvalues.numpy(), provenance=json.dumps(self.provenance), **arrays
-        )
-        partial.replace(path)
+        """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
+
+        What `load` returns then has the fingerprint of those integers.
+        """
+        with replacing(path, "wb") as file:
+            np.savez_compressed(file, provenance=json.dumps(self.provenance), **self._stored(quantized))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> NADs:
@@ -154,34 +164,54 @@ class NADs:
             missing = {"directions", "eigenvalues", "provenance"} - set(file.files)
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
-            directions = torch.from_numpy(file["directions"])
-            eigenvalues, provenance = torch.from_numpy(file["eigenvalues"]), json.loads(str(file["provenance"]))
-            if "scale" in file.files:
-                rows = (directions.double() * torch.from_numpy(file["scale"]).double()).flatten(1)
-                for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
-                    rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
-                directions = rows.float().view(directions.shape)
-        return cls(directions, eigenvalues, provenance)
+            try:
+                stored = {name: file[name] for name in ("directions", "scale", "eigenvalues") if name in file.files}
+                provenance = json.loads(str(file["provenance"]))
+            except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+        directions = torch.from_numpy(stored["directions"])
+        if "scale" in stored:
+            rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
+            for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
+                rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
+            directions = rows.float().view(directions.shape)
+        return cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, _fingerprint(stored))
 
 
-def load_nads(name: str) -> NADs:
+def _fingerprint(stored: dict[str, np.ndarray]) -> str:
+    """Name NADs by their stored arrays: what is rebuilt from them differs between processors in its last bits."""
+    return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
+
+
+def load_nads(name: str, version: int | None = None) -> NADs:
     """Return the precomputed NADs of an architecture of the paper, for one channel and 32 x 32 pixels.
 
     Args:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121".
+        version: of the file; the newest by default. Older ones stay as long as results refer to them.
+
+    Returns:
+        NADs, whose provenance has the ``version``.
 
     Raises:
-        ValueError: if none ship under that name.
+        ValueError: if none ship under that name and version.
     """
     folder = resources.files("nads_core") / "precomputed"
-    available = sorted(entry.name.removesuffix(".npz") for entry in folder.iterdir() if entry.name.endswith(".npz"))
+    found: dict[str, list[int]] = {}
+    for entry in folder.iterdir():
+        if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
+            found.setdefault(shipped[1], []).append(int(shipped[2]))
     key = str(name).lower().replace("-", "").replace("_", "")
-    if key not in available:
+    if key not in found:
         raise ValueError(
-            f"no precomputed NADs for {name!r}: choose from {available}, or compute them with compute_nads"
+            f"no precomputed NADs for {name!r}: choose from {sorted(found)}, or compute them with compute_nads"
         )
-    with resources.as_file(folder / f"{key}.npz") as path:
-        return NADs.load(path)
+    version = max(found[key]) if version is None else version
+    if version not in found[key]:
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(found[key])}")
+    with resources.as_file(folder / f"{key}.v{version}.npz") as path:
+        nads = NADs.load(path)
+    return replace(nads, provenance=nads.provenance | {"version": version})
 
 
 def compute_nads(
@@ -303,9 +333,11 @@ def compute_nads(
     symmetries = symmetries or ()
     description = {
         "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
-        "dtype": str(dtype), "output": output, "kernels": kernels, **budget,
+        "dtype": str(dtype), "output": output, "kernels": kernels, "numbers": NUMBERS_VERSION,
+        "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size, **budget,
     }  # fmt: skip
-    state = Accumulation(description, moments, path, tolerance is not None)
+    drawn_on = "any" if ensemble.keyed else ensemble.device.type
+    state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
     state.identify(check_gradients(ensemble, estimator, name))
     goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
     num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
@@ -329,7 +361,7 @@ def compute_nads(
     directions = _with_signs(directions).reshape(-1, *image_shape)
     provenance = description | {
         "num_networks": num_networks, "debiasing": debiasing, "symmetries": list(symmetries),
-        "seconds": round(state.elapsed(), 1), **environment(ensemble.device),
+        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
     }  # fmt: skip
     if goal is not None:
         error, spread = state.error(num_leading, symmetries, image_shape)
@@ -385,18 +417,3 @@ def _with_signs(directions: Tensor) -> Tensor:
         largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
         some *= some.gather(1, largest).sign()
     return directions
-
-
-def environment(device: torch.device) -> dict:
-    """Describe where a result was computed: device, versions, commit and date."""
-    model = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    root = Path(__file__).resolve().parent.parent
-    command = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
-    try:
-        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = None  # installed from a wheel
-    return {
-        "device": model, "torch": torch.__version__, "numpy": np.__version__, "commit": commit,
-        "date": datetime.now(UTC).date().isoformat(),
-    }  # fmt: skip

@@ -6,13 +6,12 @@ as a whole after every unit, so that it is complete at any moment.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -24,11 +23,13 @@ import torch
 from torch import Tensor
 
 from nads_core.architectures import ARCHITECTURES, Architecture
-from nads_core.directions import NADs, environment, load_nads
+from nads_core.directions import NADs, load_nads
+from nads_core.files import locked, replacing
 from nads_core.fourier import fourier_direction
-from nads_core.images import ImageSet, load_images, normalize
+from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.poisoning import changed_predictions, flip, poison
 from nads_core.presets import PRESETS
+from nads_core.provenance import NUMBERS_VERSION, canonical, differences, environment, fingerprint
 from nads_core.seeds import seed_sequence
 from nads_core.separable import SeparableDatasets
 from nads_core.training import (
@@ -72,6 +73,7 @@ class Experiment:
         recipe: of the training.
         num_train, num_test: samples.
         noise_std: sigma of D(v); its margin is 1.
+        nads_version: of the NADs that Figs. 6 to 8 are about, see `load_nads`.
     """
 
     figure: str
@@ -82,6 +84,7 @@ class Experiment:
     num_train: int
     num_test: int
     noise_std: float = 0.0
+    nads_version: int | None = None
 
     @property
     def name(self) -> str:
@@ -93,13 +96,26 @@ class Experiment:
         """Whether the networks learn CIFAR-10 and not D(v)."""
         return self.figure in ("fig7", "fig8")
 
-    def settings(self) -> dict:
-        """Return all that decides about the results, as JSON: two files can be merged if these agree."""
+    @property
+    def nads(self) -> NADs | None:
+        """The directions that Figs. 6 to 8 are about; None for the others."""
+        return None if self.nads_version is None else _nads(self.architecture.name, self.nads_version)
+
+    def settings(self, photos: str | None = None) -> dict:
+        """Return all that decides about the results, as JSON: two files can be merged if these agree.
+
+        Args:
+            photos: where the images of Figs. 7 and 8 come from, `ImageSet.source`.
+        """
         settings = {"recipe": asdict(self.recipe), "num_train": self.num_train, "num_test": self.num_test}
-        if not self.on_photos:
+        settings["numbers"] = NUMBERS_VERSION
+        if self.on_photos:
+            settings["photos"] = photos
+        else:
             settings |= {"margin": 1.0, "noise_std": self.noise_std}
-        if self.figure in ("fig6", "fig7", "fig8"):
-            settings["nads"] = hashlib.sha256(_nads(self.architecture.name).basis.numpy().tobytes()).hexdigest()[:12]
+        if self.nads is not None:
+            name, version = self.architecture.name, self.nads_version
+            settings["nads"] = {"name": name, "version": version, "fingerprint": self.nads.fingerprint}
         return settings
 
 
@@ -139,15 +155,16 @@ def _spread_indices(count: int, size: int) -> list[int]:
     return [int(indices[i]) for i in _spread(np.log1p(indices)[:, None])]
 
 
-def experiment(name: str, preset: str = "demo") -> Experiment:
+def experiment(name: str, preset: str = "demo", nads_version: int | None = None) -> Experiment:
     """Return a job by its name, such as ``fig1-lenet``.
 
     Args:
         name: a key of `FIGURES` and an architecture, joined by a hyphen.
         preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes.
+        nads_version: of the NADs that Figs. 6 to 8 are about; the newest by default.
 
     Raises:
-        ValueError: for an unknown name or preset.
+        ValueError: for an unknown name, preset or version.
     """
     figure, _, model = name.partition("-")
     if figure not in FIGURES or model not in ARCHITECTURES:
@@ -159,6 +176,10 @@ def experiment(name: str, preset: str = "demo") -> Experiment:
     size = PRESETS.index(preset)
     architecture = ARCHITECTURES[model]
     seeds = range((1, 1, 2)[size])
+    if figure in ("fig6", "fig7", "fig8"):
+        nads_version = _nads(model, nads_version).provenance["version"]
+    else:
+        nads_version = None
     if figure in ("fig7", "fig8"):
         if figure == "fig7":
             few = ((0, 1000), (0, 10, 30, 1000), POISON_INDICES)[size]
@@ -171,7 +192,7 @@ def experiment(name: str, preset: str = "demo") -> Experiment:
     else:
         if figure in ("fig6", "random"):
             count = (6, 12, 64)[size]
-            indices = _spread_indices(count, len(_nads(model))) if figure == "fig6" else range(count)
+            indices = _spread_indices(count, len(_nads(model, nads_version))) if figure == "fig6" else range(count)
             things = [{"index": index} for index in indices]
         else:
             frequencies = grid_frequencies(step=1 if figure.endswith("full") else 2)
@@ -182,12 +203,12 @@ def experiment(name: str, preset: str = "demo") -> Experiment:
         sizes = ((1_000, 4_000, 10_000)[size],) * 2
         noise_std = {"fig2": 0.5, "fig6": 1.0, "random": 1.0}.get(figure, 3.0)
     units = tuple({**thing, "seed": seed} for seed in seeds for thing in things)
-    return Experiment(figure, architecture, preset, units, recipe, *sizes, noise_std)
+    return Experiment(figure, architecture, preset, units, recipe, *sizes, noise_std, nads_version)
 
 
-@lru_cache(maxsize=2)
-def _nads(name: str) -> NADs:
-    return load_nads(name)
+@lru_cache(maxsize=4)
+def _nads(name: str, version: int | None) -> NADs:
+    return load_nads(name, version)
 
 
 def direction_of(job: Experiment, unit: Unit) -> Tensor:
@@ -198,12 +219,23 @@ def direction_of(job: Experiment, unit: Unit) -> Tensor:
         generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))
         noise = torch.randn(1, 32, 32, generator=generator)
         return noise / noise.norm()
-    return _nads(job.architecture.name).directions[unit["index"]]
+    return job.nads.directions[unit["index"]]
 
 
 @lru_cache(maxsize=2)
-def _photos(train: bool, count: int, root: str | None) -> ImageSet:
-    return load_images("auto", train=train, num_images=count, root=root, progress=False)
+def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> ImageSet:
+    return load_images(dataset, train=train, num_images=count, root=root, progress=False)
+
+
+def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
+    """Load a part of CIFAR-10; at the smaller presets generated images where there are no photos."""
+    count = job.num_train if train else job.num_test
+    try:
+        return _load_photos("cifar10" if job.preset == "paper" else "auto", train, count, root)
+    except DatasetNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -225,8 +257,8 @@ class _Photos(Sequence):
         return len(self.units)
 
     def __getitem__(self, b: int) -> Dataset:
-        photos, unit = _photos(self.train, self.num_samples, self.root), self.units[b]
-        images, nads = photos.images, _nads(self.job.architecture.name)
+        photos, unit = _photos(self.job, self.train, self.root), self.units[b]
+        images, nads = photos.images, self.job.nads
         if self.train and unit.get("index") is not None:
             images = poison(images, photos.labels, nads, unit["index"])
         if unit.get("flipped"):
@@ -236,7 +268,7 @@ class _Photos(Sequence):
 
 def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict:
     """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
-    photos, nads = _photos(False, job.num_test, root), _nads(job.architecture.name)
+    photos, nads = _photos(job, False, root), job.nads
     images = normalize(photos.images[:2_000])
     indices = [index for index in USE_INDICES if index < len(nads)]
     shares = {
@@ -273,60 +305,100 @@ class Results:
         """Whether every unit is there."""
         return len(self.rows) == self.num_units
 
+    @property
+    def photos(self) -> str | None:
+        """Where the images that the networks learnt come from, as `ImageSet.source`; None for D(v)."""
+        return self.settings.get("photos")
+
+    def experiment(self) -> Experiment:
+        """Return the job that these results belong to, about the NADs that they name.
+
+        Raises:
+            ValueError: if there is no such job any more, or its settings, NADs or units are others. The photos and the
+                numbers version may differ: they matter to who goes on with the job, not to who looks at its results.
+        """
+        job = experiment(self.job, self.preset, self.settings.get("nads", {}).get("version"))
+        any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
+        now = job.settings() | {key: value for key, value in any_source.items() if key in self.settings}
+        different = differences(self.settings | {"num_units": self.num_units}, now | {"num_units": len(job.units)})
+        if different:
+            raise ValueError(f"these results of {self.job} belong to another job of that name: {different}")
+        _in_order(self.rows, job)
+        return job
+
     def __str__(self):
         seconds = sum(row["seconds"] for row in self.rows)
         return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a JSON file, replacing the old one as a whole."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        head = json.dumps({k: v for k, v in vars(self).items() if k != "rows"}, indent=1)[:-2]
+        content = {name: value for name, value in vars(self).items() if name != "rows"}
+        head = json.dumps({"fingerprint": fingerprint(canonical(vars(self))), **content}, indent=1)[:-2]
         rows = ",\n  ".join(json.dumps(row) for row in self.rows)
-        with part.open("w") as file:
+        with replacing(path) as file:
             file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Results:
         """Read a file that `save` wrote.
 
         Raises:
-            ValueError: if the file holds something else.
+            ValueError: if the file holds something else, or was damaged or edited.
         """
         try:
-            return cls(**json.loads(Path(path).read_text()))
-        except (json.JSONDecodeError, TypeError, UnicodeDecodeError) as error:
+            content = json.loads(Path(path).read_text("utf8"))
+            stored = content.pop("fingerprint", None)
+            results = cls(**content)
+        except (json.JSONDecodeError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a results file ({error}): delete it or name another file") from error
+        if stored is None:
+            raise ValueError(f"{path} was written by nads_core 0.1, without a fingerprint: name another file")
+        if stored != fingerprint(canonical(vars(results))):
+            raise ValueError(
+                f"{path} is damaged or was edited: its content does not have the fingerprint {stored!r} that it names: "
+                "restore it, or delete it and run the job again"
+            )
+        return results
 
 
 def _key(row: dict) -> str:
     return json.dumps([row.get(field) for field in ("frequency", "index", "flipped", "seed")])
 
 
+def _in_order(rows: Iterable[dict], job: Experiment) -> list[dict]:
+    """Return rows in the order of a job's units, a unit that occurs twice once.
+
+    Raises:
+        ValueError: if a row belongs to no unit.
+    """
+    by_key = {_key(row): row for row in rows}
+    keys = list(map(_key, job.units))
+    if foreign := by_key.keys() - set(keys):
+        fields = ("frequency", "index", "flipped", "seed")
+        units = [{name: row[name] for name in fields if name in row} for key, row in by_key.items() if key in foreign]
+        raise ValueError(
+            f"{len(units)} rows do not belong to {job.name} at preset {job.preset}: {units[:5]}"
+            f"{' and more' * (len(units) > 5)}: keep them in a file of their own"
+        )
+    return [by_key[key] for key in keys if key in by_key]
+
+
 def merge_results(parts: Iterable[Results]) -> Results:
     """Join the results of shards of one job; a unit that several hold counts once.
 
     Raises:
-        ValueError: if the parts belong to different jobs, presets or settings, or there is none.
+        ValueError: if the parts belong to different jobs, presets or settings, hold rows of no unit, or there is none.
     """
     parts = list(parts)
     if not parts:
         raise ValueError("there are no results to merge")
     first = parts[0]
     for part in parts[1:]:
-        for field in ("job", "preset", "settings"):
-            if getattr(part, field) != getattr(first, field):
-                raise ValueError(
-                    f"these results differ in {field}: {getattr(first, field)} and {getattr(part, field)}: "
-                    "merge only shards of one job"
-                )
-    rows = {_key(row): row for part in reversed(parts) for row in part.rows}
-    job = experiment(first.job, first.preset)
-    ordered = [rows[key] for key in map(_key, job.units) if key in rows]
+        identities = ({"job": p.job, "preset": p.preset, "settings": p.settings} for p in (part, first))
+        if different := differences(*identities):
+            raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
+    rows = [row for part in reversed(parts) for row in part.rows]
+    ordered = _in_order(rows, experiment(first.job, first.preset, first.settings.get("nads", {}).get("version")))
     provenance = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
@@ -350,34 +422,26 @@ def results_path(name: str, preset: str = "paper") -> Path:
 def load_results(name: str, preset: str = "paper") -> Results | None:
     """Return the results of a job that ran before (perhaps in part), or None if there are none.
 
+    To be shown, they need not have been made from the photos that are at hand: `Results.photos` names theirs.
+
     Raises:
-        ValueError: for an unknown job.
+        ValueError: for an unknown job, or a file that is damaged or does not belong to it.
     """
     experiment(name, preset)
     path = results_path(name, preset)
-    return Results.load(path) if path.exists() else None
-
-
-@contextmanager
-def _alone(path: Path | None):
-    """Hold a lock beside a results file: two jobs that wrote one file would lose each other's rows."""
+    if not path.exists():
+        return None
+    results = Results.load(path)
     try:
-        import fcntl
-    except ImportError:  # no such locks on Windows
-        path = None
-    if path is None:
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
-        try:
-            yield
-        finally:
-            Path(file.name).unlink()
+        if (results.job, results.preset) != (name, preset):
+            raise ValueError(f"it holds {results.job} at preset {results.preset}")
+        results.experiment()
+    except ValueError as error:
+        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+    if "NADS_RESULTS_LOG" in os.environ:  # book/build.py asks which files a chapter shows
+        with open(os.environ["NADS_RESULTS_LOG"], "a", encoding="utf8") as log:
+            log.write(f"{path.name}\n")
+    return results
 
 
 def run_experiment(
@@ -409,15 +473,21 @@ def run_experiment(
 
     Raises:
         ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
+        DatasetNotFoundError: at preset "paper" where Figs. 7 and 8 find no photos.
     """
-    job, out = experiment(name, preset), None if out is None else Path(out)
+    job, out, root = experiment(name, preset), out and Path(out), root and str(root)
     part, parts = shard
     if not 1 <= part <= parts:
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
-    with _alone(out):
-        results = Results(name, preset, job.settings(), len(job.units), [], [])
-        if out is not None and out.exists():
-            results = merge_results([results, Results.load(out)])
+    with locked(out, "split the job with --shard instead") if out else nullcontext():
+        photos = _photos(job, False, root).source if job.on_photos else None
+        results = Results(name, preset, job.settings(photos), len(job.units), [], [])
+        if out and out.exists():
+            before = Results.load(out)
+            try:
+                results = merge_results([results, before])
+            except ValueError as error:
+                raise ValueError(f"{out} cannot be continued: {error}") from error
         return _run(job, results, job.units[part - 1 :: parts], out, time_limit, progress,
                     device=device, workers=workers, mixed_precision=mixed_precision, root=root)  # fmt: skip
 
@@ -431,8 +501,6 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     entry = {**environment(device), "started": started, "networks": 0, "seconds": 0.0}
     entry |= {} if workers is None else {"workers": workers}
     entry |= {} if mixed_precision is None else {"mixed_precision": mixed_precision}
-    if left and job.on_photos:
-        entry["photos"] = _photos(False, job.num_test, root).source
     if left:
         results.provenance.append(entry)
     for seed in sorted({unit["seed"] for unit in left}):
@@ -464,7 +532,6 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
 
 def _data(job: Experiment, units: list[Unit], seed: int, root: str | None) -> tuple[Sequence, Sequence]:
     if job.on_photos:
-        root = None if root is None else str(root)
         return tuple(_Photos(job, tuple(units), train, root) for train in (True, False))
     directions = torch.stack([direction_of(job, unit) for unit in units])
     draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)

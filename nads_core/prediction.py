@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.experiments import Results, direction_of, experiment
+from nads_core.experiments import Results, direction_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Family:
     @classmethod
     def of(cls, results: Results) -> Family:
         """Collect the rows of one sweep over directions, averaged over seeds."""
-        job, found = experiment(results.job, results.preset), {}
+        job, found = results.experiment(), {}
         for row in results.rows:
             name = "index" if "index" in row else "frequency"
             key = tuple(row[name]) if name == "frequency" else row[name]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import re
 import time
 from collections.abc import Callable
@@ -202,13 +201,3 @@ def _flop(call: Callable[[], object]) -> tuple[float, object]:
     with FlopCounterMode(display=False) as counter:
         result = call()
     return float(counter.get_total_flops()), result
-
-
-def cpu_name() -> str:
-    """Return what the system calls its processor, for results files."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = {line.partition(":")[2].strip() for line in file if line.startswith("model name")}
-    except OSError:
-        names = set()
-    return ", ".join(sorted(names)) or os.uname().machine

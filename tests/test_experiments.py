@@ -1,5 +1,6 @@
 """The sweeps: what they train, and that stopping, killing, splitting and merging lose nothing."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import nads_core as nc
 from nads_core import experiments
 from nads_core.__main__ import main
 from nads_core.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
+from nads_core.files import locked
+from nads_core.provenance import NUMBERS_VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,19 +81,21 @@ def test_the_paper_preset_has_the_papers_sizes():
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_every_figure_runs(figure, monkeypatch):
+def test_every_figure_runs(figure, monkeypatch, tmp_path):
     if figure in ("fig7", "fig8"):
-        monkeypatch.setattr(experiments, "load_images", lambda *_, train, num_images, **__: nc.load_images(
-            "generated", train=train, num_images=num_images))  # fmt: skip
-        experiments._photos.cache_clear()
+        monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
+        monkeypatch.setenv("NADS_DOWNLOAD", "0")
+        experiments._load_photos.cache_clear()
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", device="cpu", progress=False)
-    experiments._photos.cache_clear()
+    experiments._load_photos.cache_clear()
     assert results.complete and len(results.rows) == len(job.units)
     for row, unit in zip(results.rows, job.units, strict=True):
         assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] > 0
         assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
     assert results.provenance[0]["networks"] == len(job.units)
+    assert results.photos == ("generated images, not photos" if job.on_photos else None)
+    assert results.experiment() == job
 
 
 def test_a_sweep_is_an_easy_task_for_logistic_regression(whole):
@@ -164,9 +169,9 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
 
 def test_two_runs_of_one_file_are_refused(tmp_path):
     out = tmp_path / "r.json"
-    with experiments._alone(out), pytest.raises(ValueError, match="another process is writing .*--shard"):
+    with locked(out, ""), pytest.raises(ValueError, match="another process is writing .*--shard"):
         run_experiment("fig1-logreg", "smoke", out=out, progress=False)
-    assert not list(tmp_path.iterdir())
+    assert not out.exists()
 
 
 def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch):
@@ -197,10 +202,105 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
     assert "is not a results file" in capsys.readouterr().err and out.read_text() == "{"
     whole.save(out)
     assert main(["run", "fig2-logreg", "--preset", "smoke", "--out", str(out)]) == 2
-    assert "differ in job" in capsys.readouterr().err and nc.Results.load(out) == whole
+    assert "job was 'fig1-logreg', now 'fig2-logreg'" in capsys.readouterr().err and nc.Results.load(out) == whole
     with pytest.raises(SystemExit):
         main(["run", "fig1-logreg", "--shard", "two"])
     assert "such as 2/8" in capsys.readouterr().err
+
+
+# What a file is about
+
+
+def edited(path, change, fix=True):
+    """Change the content of a results file; with ``fix`` its fingerprint fits again."""
+    results = nc.Results(**{k: v for k, v in json.loads(path.read_text()).items() if k != "fingerprint"})
+    change(results)
+    if fix:
+        results.save(path)
+    return results
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """Copy a results file of Fig. 6 to a folder of its own."""
+    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
+    path = tmp_path / "fig6-lenet.json"
+    path.write_bytes((ROOT / "book" / "results" / path.name).read_bytes())
+    return path
+
+
+def test_a_file_with_one_other_character_is_refused_by_name(shelf):
+    text = shelf.read_text()
+    fingerprint = nc.load_results("fig6-lenet").settings["nads"]["fingerprint"]
+    changes = [
+        (fingerprint, fingerprint[:-1] + ("0" if fingerprint[-1] != "0" else "1")),
+        ('"seed": 1', '"seed": 2'),
+        ('"test_accuracy": 1.0', '"test_accuracy": 0.9'),
+        ('"fingerprint": "', '"fingerprint": "0'),
+    ]
+    for old, new in changes:
+        assert old in text
+        shelf.write_text(text.replace(old, new, 1))
+        with pytest.raises(ValueError, match="fig6-lenet.json is damaged or was edited"):
+            nc.load_results("fig6-lenet")
+
+
+def test_a_file_about_other_directions_is_refused_by_name(shelf):
+    nads = nc.load_results("fig6-lenet").settings["nads"]
+    edited(shelf, lambda r: r.settings.update(nads=nads | {"fingerprint": "0" * 16}))
+    with pytest.raises(ValueError, match="fig6-lenet.json does not belong to fig6-lenet .*nads.fingerprint was '0000"):
+        nc.load_results("fig6-lenet")
+    edited(shelf, lambda r: r.settings.update(nads=nads | {"version": 99}))
+    with pytest.raises(ValueError, match="fig6-lenet.json .*no version 99 of the NADs of lenet"):
+        nc.load_results("fig6-lenet")
+
+
+def test_a_file_under_another_jobs_name_is_refused(shelf):
+    shelf.rename(shelf.with_name("fig6-logreg.json"))
+    with pytest.raises(ValueError, match="fig6-logreg.json does not belong to fig6-logreg .*it holds fig6-lenet"):
+        nc.load_results("fig6-logreg")
+
+
+def test_rows_of_no_unit_are_named_and_kept(whole, tmp_path):
+    foreign = {**whole.rows[0], "frequency": [5, 5]}
+    out = tmp_path / "r.json"
+    dataclasses.replace(whole, rows=[*whole.rows, foreign]).save(out)
+    before = out.read_bytes()
+    with pytest.raises(ValueError, match=r"r.json .*1 rows do not belong to fig1-logreg .*'frequency': \[5, 5\]"):
+        run_experiment("fig1-logreg", "smoke", out=out, device="cpu", progress=False)
+    assert out.read_bytes() == before
+    with pytest.raises(ValueError, match="do not belong"):
+        merge_results([nc.Results.load(out)])
+
+
+def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
+    shelf.unlink()
+    job = experiment("fig8-lenet", "demo")
+    row = {"test_accuracy": 0.5, "train_accuracy": 0.5, "final_loss": 1.0, "seconds": 1.0}
+    real, generated = (
+        nc.Results(job.name, "demo", job.settings(source), len(job.units), [{**unit, **row}], [])
+        for source, unit in zip(("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units, strict=True)
+    )
+    with pytest.raises(ValueError, match="photos was 'generated images, not photos', now 'CIFAR-10"):
+        merge_results([real, generated])
+    for results in (real, generated):
+        results.save(shelf.with_name("fig8-lenet.demo.json"))
+        assert nc.load_results("fig8-lenet", "demo").photos == results.photos
+
+
+def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
+    edited(shelf, lambda r: r.settings.update(numbers=NUMBERS_VERSION + 1))
+    assert nc.load_results("fig6-lenet").complete
+    with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as refusal:
+        run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
+    assert "delete" not in str(refusal.value)
+
+
+def test_preset_paper_demands_photos(tmp_path, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(tmp_path))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    with pytest.raises(nc.DatasetNotFoundError, match=r"fig8-lenet at preset paper needs.*Ways out"):
+        run_experiment("fig8-lenet", "paper", progress=False)
 
 
 # The results that ship
@@ -211,11 +311,12 @@ SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_results_belong_to_their_job(path):
-    results = nc.Results.load(path)
-    job = experiment(results.job, results.preset)
+    results = nc.load_results(path.stem)
+    job = results.experiment()
     assert experiments.results_path(results.job, results.preset).name == path.name
-    assert results.settings == job.settings() and results.num_units == len(job.units)
+    assert results.settings["numbers"] == NUMBERS_VERSION
     assert len(results.rows) == len({experiments._key(row) for row in results.rows})
+    assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
     assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)
     assert path.stat().st_size < 1e6

@@ -82,7 +82,8 @@ def test_crossing_of_a_level():
 
 def test_family_averages_seeds():
     rows = [{"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i} for s in (0, 1) for i in (3, 0)]
-    family = prediction.Family.of(nc.Results("fig6-lenet", "paper", {}, 4, rows, []))
+    job = nc.experiment("fig6-lenet", "paper")
+    family = prediction.Family.of(nc.Results(job.name, job.preset, job.settings(), len(job.units), rows, []))
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)

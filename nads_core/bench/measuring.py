@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from nads_core.accumulation import Accumulation, accumulate, check_gradients, fitting_batch
 from nads_core.covariance import DenseMoments, GramMoments, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.crew import Crew
-from nads_core.directions import DENSE_LIMIT, NADs, environment
+from nads_core.directions import DENSE_LIMIT, NADs
 from nads_core.ensembles import Ensemble
 from nads_core.fused_moments import FusedMoments
 from nads_core.input_gradients import Dipole, Draw, Estimator
 from nads_core.memory import peak_memory
+from nads_core.provenance import environment
 from nads_core.roofline import Limits, count_work
 
 _FEWEST, _MOST = 3, 20  # repeats

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,10 +14,12 @@ from torch.nn import functional as F
 
 from nads_core.architectures import ARCHITECTURES
 from nads_core.bench.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
-from nads_core.directions import NADs, environment
+from nads_core.directions import NADs
 from nads_core.ensembles import Ensemble
+from nads_core.files import replacing
 from nads_core.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
-from nads_core.roofline import Limits, cpu_name, data_sheet, measure_limits
+from nads_core.provenance import environment
+from nads_core.roofline import Limits, data_sheet, measure_limits
 
 METHODS: dict[str, tuple[Estimator, torch.dtype]] = {
     "smoothed-16": (SmoothedGradient(16), torch.float32),
@@ -59,12 +60,9 @@ def load_pictures(folder: Path | None = None) -> dict[str, np.ndarray]:
 
 
 def _write(folder: Path, kind: str, name: str, method: str, result: dict, device: torch.device) -> Path:
-    where = environment(device) | ({"processor": cpu_name()} if device.type == "cpu" else {})
     path = folder / f"{kind}-{name}-{method}-{device.type}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    partial_path = path.with_name(path.name + ".partial")
-    partial_path.write_text(json.dumps(result | where, indent=1) + "\n", "utf8")
-    partial_path.replace(path)
+    with replacing(path) as file:
+        file.write(json.dumps(result | environment(device), indent=1) + "\n")
     return path
 
 
@@ -149,6 +147,5 @@ def _save_pictures(nads: NADs, path: Path) -> None:
     size = min(_SHOWN_SIZE, nads.directions.shape[-1])
     small = F.interpolate(nads.directions[:_SHOWN], size=(size, size), mode="area").numpy()
     scale = np.abs(small).max(axis=(1, 2, 3), keepdims=True) / 127
-    partial_path = path.with_name(path.name + ".partial.npz")
-    np.savez_compressed(partial_path, directions=np.round(small / scale).astype(np.int8), scale=scale)
-    os.replace(partial_path, path)
+    with replacing(path, "wb") as file:
+        np.savez_compressed(file, directions=np.round(small / scale).astype(np.int8), scale=scale)

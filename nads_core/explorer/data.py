@@ -11,7 +11,7 @@ import torch
 
 from nads_core.architectures import ARCHITECTURES
 from nads_core.directions import NADs
-from nads_core.experiments import Results, experiment, load_results
+from nads_core.experiments import Results, load_results
 from nads_core.explorer.pictures import load_pictures
 from nads_core.fourier import fourier_direction
 from nads_core.images import ImageSet
@@ -54,8 +54,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     header = {"label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height)}
     measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
     for key, figure in measured.items():
-        results = _finished(f"{figure}-{name}")
+        results = load_results(f"{figure}-{name}")
         header[key] = _poison_rows(results) if figure == "fig7" else _rows(results)
+    header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
     return header, b"".join(array.tobytes() for array in arrays)
 
 
@@ -85,15 +86,9 @@ def as_script(name: str, packet: Packet) -> str:
     return f"(globalThis.nadExplorerData ??= {{}})[{json.dumps(name)}] = {json.dumps(header)};\n"
 
 
-def _finished(name: str) -> Results | None:
-    """Return full-scale results that belong to the directions and settings of today."""
-    found = load_results(name)
-    return found if found and found.rows and found.settings == experiment(name, "paper").settings() else None
-
-
 def _rows(results: Results | None) -> list | None:
     """Return [key, accuracy, low, high] for each NAD index or frequency."""
-    if results is None:
+    if results is None or not results.rows:
         return None
     family = Family.of(results)
     rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)

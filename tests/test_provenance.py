@@ -1,0 +1,230 @@
+"""What made a file: identities that are the same on every machine, and files that are never half written."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core import directions, provenance
+from nads_core.accumulation import read_checkpoint
+from nads_core.ensembles import Ensemble
+from nads_core.files import locked, replacing
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Of the shipped files. They change when other bytes ship, and on no other occasion.
+FINGERPRINTS = {"lenet": "8ff1ae2831c2f8ba"}
+
+
+# Fingerprints
+
+
+def test_a_fingerprint_names_bytes_type_and_shape():
+    zeros = np.zeros(4, np.int16)
+    different = [zeros, zeros + 1, zeros.astype(np.int32)[:2], zeros.reshape(2, 2), b"", b"a", "ab"]
+    names = [provenance.fingerprint(part) for part in different]
+    assert len(set(names)) == len(names) and all(len(name) == 16 for name in names)
+    assert provenance.fingerprint("a", "bc") != provenance.fingerprint("ab", "c")
+    assert provenance.fingerprint(zeros.astype(">i2")) == provenance.fingerprint(zeros)
+    assert provenance.fingerprint(np.ones((4, 2))[:, 0]) == provenance.fingerprint(np.ones(4))
+
+
+@pytest.mark.parametrize("name", FINGERPRINTS)
+def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, monkeypatch):
+    assert nc.load_nads(name).fingerprint == FINGERPRINTS[name]
+    product = torch.Tensor.__matmul__
+    nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
+    monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)  # as another processor may do it
+    elsewhere = nc.load_nads(name)
+    monkeypatch.undo()
+    here = nc.load_nads(name)
+    assert not torch.equal(elsewhere.directions, here.directions)  # or the nudge shows nothing
+    assert elsewhere.fingerprint == here.fingerprint
+
+
+def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkeypatch):
+    before = nc.experiment("fig6-lenet").settings()
+    product = torch.Tensor.__matmul__
+    nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
+    monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
+    nc.experiments._nads.cache_clear()
+    assert nc.experiment("fig6-lenet").settings() == before
+    nc.experiments._nads.cache_clear()
+
+
+def test_saved_directions_keep_their_fingerprint(tmp_path):
+    nads = nc.compute_nads(nc.LENET, 70, image_shape=(1, 16, 16), progress=False)
+    for quantized in (False, True):
+        nads.save(tmp_path / "nads.npz", quantized=quantized)
+        loaded = nc.NADs.load(tmp_path / "nads.npz")
+        assert (loaded.fingerprint == nads.fingerprint) != quantized
+        loaded_again = nc.NADs.load(tmp_path / "nads.npz")
+        assert loaded_again.fingerprint == loaded.fingerprint
+    assert nads.provenance["numbers"] == provenance.NUMBERS_VERSION
+
+
+def test_versions_of_shipped_directions(monkeypatch, tmp_path):
+    for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
+        values = torch.full((1,), float(version))
+        nc.NADs(torch.ones(1, 1, 1, 1), values).save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
+    monkeypatch.setattr(directions.resources, "files", lambda package: tmp_path)
+    newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
+    assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
+    assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
+    with pytest.raises(ValueError, match=r"no version 3 of the NADs of lenet ships: choose from \[1, 2, 10\]"):
+        nc.load_nads("lenet", version=3)
+
+
+def test_damaged_directions_are_told_from_other_files(tmp_path):
+    path = tmp_path / "nads.npz"
+    nc.NADs(torch.randn(300, 1, 8, 8), torch.ones(300)).save(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="nads.npz is damaged"):
+        nc.NADs.load(path)
+
+
+# The numbers version
+
+# Block sizes, a weight of the first block and one of the third, a vector of network 0; the order of samples, and data.
+# If these change, so do all numbers that users compute: raise NUMBERS_VERSION, say so in CHANGELOG.md, and add the new
+# values under it.
+NUMBERS = {
+    1: {
+        "lenet": [32, -0.0595315, -0.0768589, 1.51805e-05],
+        "resnet18": [1, -0.0992192, -0.1280982, -1.26708e-04],
+        "order": [35, 524, 178, 343],
+        "data": [2.182535, -1.726344, -3.142783, -3.303659],
+    }
+}
+
+
+def numbers():
+    """Compute the numbers of this version."""
+    found = {}
+    for architecture in (nc.LENET, nc.RESNET18):
+        ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), seed=3, device="cpu")
+        name = next(name for name, tensor in ensemble.draw(0).items() if tensor.dim() == 5)
+        first, later = ensemble.draw(0)[name][0], ensemble.draw(2)[name][0]
+        vector = nc.SmoothedGradient(2).contributions(ensemble, nc.SmoothedGradient(2).draw(ensemble, 0)[:1])
+        values = [float(tensor.double().flatten()[0]) for tensor in (first, later, vector)]
+        found[architecture.name] = [ensemble.block_size, *values]
+    found["order"] = next(iter(nc.training.single.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
+    found["data"] = nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
+    return found
+
+
+def test_the_numbers_version_is_raised_when_numbers_change():
+    expected = NUMBERS[provenance.NUMBERS_VERSION]
+    for name, values in numbers().items():
+        np.testing.assert_allclose(values, expected[name], rtol=1e-3, atol=1e-6, err_msg=name)
+
+
+# Checkpoints
+
+
+def checkpointed(path, count=70, **options):
+    options = {"image_shape": (1, 8, 8), "device": "cpu", "progress": False} | options
+    return nc.compute_nads(nc.LOGREG, count, checkpoint=path, **options)
+
+
+def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    checkpointed(path, 128)
+    saved = torch.load(path, weights_only=True)
+    saved["devices"], saved["first"] = ["cuda"], {"cuda": torch.zeros(64, dtype=torch.float64)}
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.serialization, "location_tag", lambda storage: "cuda:0")
+        torch.save(saved, path)
+    with pytest.raises(RuntimeError, match="CUDA"):
+        torch.load(path, weights_only=True)  # or this test shows nothing
+    nads = checkpointed(path, 200)
+    assert nads.provenance["num_networks"] == 200 and nads.provenance["drawn_on"] == ["cuda", "cpu"]
+
+
+def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    checkpointed(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(directions, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
+    with pytest.raises(ValueError, match=r"numbers was 1, now 2; .*CHANGELOG.md") as refusal:
+        checkpointed(path)
+    assert "delete" not in str(refusal.value) and path.read_bytes() == before
+
+
+def test_a_damaged_checkpoint_is_called_damaged(tmp_path):
+    path = tmp_path / "run.ckpt"
+    checkpointed(path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"run.ckpt is damaged, or no checkpoint.*delete it"):
+        read_checkpoint(path)
+    torch.save({"something": "else"}, path)
+    with pytest.raises(ValueError, match="no checkpoint of compute_nads: it holds") as refusal:
+        read_checkpoint(path)
+    assert "delete" not in str(refusal.value)
+
+
+def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_out(tmp_path):
+    path = tmp_path / "run.ckpt"
+    checkpointed(path)
+    saved = torch.load(path, weights_only=True)
+    del saved["devices"]
+    torch.save(saved, path)
+    with pytest.raises(ValueError, match="written by nads_core 0.1.*finish it with that version"):
+        checkpointed(path)
+
+
+# The commit
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for root, package in ((ours, ours / "nads_core"), (theirs, theirs / ".venv" / "site-packages" / "nads_core")):
+        package.mkdir(parents=True)
+        shutil.copy(ROOT / "nads_core" / "provenance.py", package)
+        shutil.copy(ROOT / "pyproject.toml", root)
+        git(root, "init")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "first")
+        assert (provenance.own_commit(package) is not None) == (root == ours)
+    loose = tmp_path / "loose" / "nads_core"
+    loose.mkdir(parents=True)
+    assert provenance.own_commit(loose) is None
+    untracked = theirs / "nads_core"  # copied into their repository and not committed there
+    shutil.copytree(ours / "nads_core", untracked)
+    assert provenance.own_commit(untracked) is None
+
+
+# Files
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "file.txt"
+    with replacing(path) as file:
+        file.write("é")
+    with pytest.raises(ZeroDivisionError), replacing(path, "wb") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert path.read_text("utf8") == "é"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    path = tmp_path / "file.txt"
+    with locked(path, "name another file"):
+        code = f"from nads_core.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
+        result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        assert f"another process is writing {path}: name another file" in result.stderr
+    with locked(path, "name another file"):
+        pass
