@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.experiments import Results, direction_of
+from nads_core.experiments import Results, direction_of, grid_frequencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,31 @@ class Family:
             job.num_train,
             job.noise_std,
         )
+
+
+def wave_energies(nads: NADs) -> list[dict]:
+    """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
+
+    Args:
+        nads: of (1, 32, 32) images.
+
+    Returns:
+        For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the ``sine`` and of the
+        ``cosine``, relative to the largest of all; a phase that vanishes has none.
+    """
+    size = nads.directions.shape[-1]
+    rows = torch.arange(size, dtype=torch.float64)
+    found = []
+    for ky, kx in grid_frequencies(size):
+        angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
+        phases = {"sine": angle.sin(), "cosine": angle.cos()}
+        norms = {name: wave.norm() for name, wave in phases.items()}
+        found.append({"frequency": [ky, kx]} | {
+            name: float(nads.energy(wave[None] / norms[name])) for name, wave in phases.items() if norms[name] > 1e-6
+        })  # fmt: skip
+    largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in found)
+    return [row | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
+            for row in found]  # fmt: skip
 
 
 def signal_to_noise(

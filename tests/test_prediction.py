@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from scipy.stats import spearmanr
 import nads_core as nc
 from nads_core import prediction
 
+ROOT = Path(__file__).resolve().parent.parent
 NADS = nc.NADs(nc.fourier_basis(8)[0], torch.logspace(0, -2, 64))
 
 
@@ -89,3 +93,30 @@ def test_family_averages_seeds():
     np.testing.assert_array_equal(family.num_test, 20_000)
     torch.testing.assert_close(family.directions[1], nc.load_nads("lenet").directions[3])
     assert family.first_below(0.57) == 0 and family.first_below(0.5) is None
+
+
+# The predictions that are committed
+
+
+def test_frozen_predictions_are_those_of_the_directions_that_they_name():
+    frozen = json.loads((ROOT / "book" / "predictions" / "fig1-energies.json").read_text())["predictions"]
+    assert frozen.keys() == nc.ARCHITECTURES.keys()
+    for name, told in frozen.items():
+        nads = nc.load_nads(name, told["version"])
+        assert nads.fingerprint == told["fingerprint"]
+        again = prediction.wave_energies(nads)
+        assert [row["frequency"] for row in again] == [row["frequency"] for row in told["waves"]]
+        for phase in ("sine", "cosine"):
+            pairs = [(a[phase], b[phase]) for a, b in zip(again, told["waves"], strict=True) if phase in a]
+            np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
+
+
+def test_wave_energies_are_those_of_the_directions_of_the_sweep():
+    nads = nc.load_nads("lenet")
+    rows = prediction.wave_energies(nads)
+    assert [sorted(row) for row in rows].count(
+        ["cosine", "frequency"]
+    ) == 4  # frequencies that equal their own negative
+    energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
+    told = [row.get("sine", row["cosine"]) for row in rows]
+    np.testing.assert_allclose(np.array(told) * energies[5] / told[5], energies, rtol=1e-3)

@@ -1,0 +1,29 @@
+"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python book/predictions/freeze.py``.
+
+A file that is there stays: a prediction counts because it was committed before the result that it is about.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+import nads_core as nc
+from nads_core.files import replacing
+from nads_core.provenance import environment
+
+path = Path(__file__).with_name("fig1-energies.json")
+if path.exists():
+    sys.exit(f"{path} is committed and stays as it is")
+predictions = {}
+for name in nc.ARCHITECTURES:
+    nads = nc.load_nads(name)
+    about = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
+    predictions[name] = about | {"waves": nc.prediction.wave_energies(nads)}
+content = {"what": nc.prediction.wave_energies.__doc__.strip(), **environment(torch.device("cpu"))}
+with replacing(path) as file:
+    head = json.dumps(content, indent=1)[:-2]
+    waves = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in predictions.items())
+    file.write(f'{head},\n "predictions": {{\n  {waves}\n }}\n}}\n')
+print(f"-> {path}")
