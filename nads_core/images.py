@@ -148,7 +148,10 @@ def _from_folder(folder: Path, train: bool, num_images: int | None, size: int, s
         photo = photo if photo.size == (size, size) else photo.resize((size, size))
         images[row] = torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
     names = tuple(data.classes)
-    source = "CIFAR-10 (JPEG copy)" if set(names) == _CIFAR10_CLASSES else f"images in {folder.name}"
+    source = f"images in {folder.name}"
+    if set(names) == _CIFAR10_CLASSES:
+        lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in data.samples)
+        source = f"CIFAR-10 ({'JPEG' if lossy else 'lossless'} copy)"
     return ImageSet(images, torch.from_numpy(labels[chosen]), names, source)
 
 

@@ -137,3 +137,23 @@ def test_real_photos():
     data = nc.load_images("cifar10", num_images=200, download=False)
     assert "CIFAR-10" in data.source and data.labels.bincount().tolist() == [20] * 10
     assert 0.3 < float(data.images.mean()) < 0.6
+
+
+@pytest.mark.parametrize(("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")])
+def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
+    for name in "airplane automobile bird cat deer dog frog horse ship truck".split():
+        for part in ("train", "test"):
+            (tmp_path / part / name).mkdir(parents=True)
+            Image.new("RGB", (32, 32)).save(tmp_path / part / name / f"1.{ending}")
+    data = nc.load_images(root=tmp_path)
+    assert data.source == source and not data.generated
+
+
+def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
+    tried = []
+    monkeypatch.setattr("nads_core.images._official", lambda *_, download, **__: tried.append(download))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
+    monkeypatch.setenv("NADS_DOWNLOAD", "1")
+    nc.load_images(root=tmp_path, num_images=10)
+    assert tried == [True]
