@@ -82,7 +82,8 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == library()
-    assert "nads_core/precomputed/lenet.npz" in names
+    published = {f"nads_core/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")}
+    assert {"nads_core/precomputed/lenet.npz"} | published <= names
 
 
 def test_sdist_holds_the_library_and_what_describes_it(distributions):
