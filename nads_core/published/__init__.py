@@ -76,7 +76,7 @@ def _array(architecture: str, name: str) -> Tensor | None:
     if not folder or model is None or not path.exists():
         return None
     with np.load(path) as file:
-        return torch.from_numpy(file[name]).float()
+        return torch.from_numpy(file[name]).float() if name in file else None
 
 
 def directions(architecture: str) -> Tensor | None:
@@ -86,6 +86,6 @@ def directions(architecture: str) -> Tensor | None:
 
 
 def eigenvalues(architecture: str) -> Tensor | None:
-    """Return the eigenvalues (1023,) of these NADs, up to a common factor; None as in `directions`."""
+    """Return the eigenvalues (1023,) of these NADs, up to a common factor; None if they are not at hand."""
     found = _array(architecture, "singular_values")
     return None if found is None else found.square()
