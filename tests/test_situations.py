@@ -11,6 +11,8 @@ import build
 import nbformat
 import pytest
 
+import nads_core as nc
+
 HIDDEN = {"remove-cell", "remove-output", "injected-parameters"}
 
 
@@ -59,3 +61,52 @@ def reader_sees(tmp_path_factory):
         return shown(nbformat.read(place / "executed" / "smoke" / f"{chapter}.ipynb", as_version=4))
 
     return look
+
+
+# Chapters 01 and 06
+
+
+@pytest.mark.parametrize("situation", ["everything", "no photos", "no references"])
+def test_everybody_sees_the_published_accuracies_beside_ours(reader_sees, situation):
+    maps, curves = (reader_sees(name, situation) for name in ("01_directional_bias", "06_nads_and_generalization"))
+    for name in ("LogReg", "LeNet", "VGG-11", "ResNet-18", "DenseNet-121"):
+        assert f"| {name} | published | 256 |" in maps
+        assert name == "LogReg" or f"| {name}, paper | 264 |" in curves
+    assert "| LeNet | **ours and published** | 130 |" in maps
+    assert "| NAD | ours, LeNet | from | to | paper, LeNet |" in curves
+    for page in (maps, curves):
+        assert not re.search(r"\d\.?\d*e[-+]?\d|-\d\.\d|− ?0\.00|\bnan\b|\bNone\b", page)
+        assert "within two minutes" not in page and "file is not at hand" not in page
+
+
+def test_where_two_networks_learnt_too_little_the_page_does_not_say_that_they_learnt(reader_sees):
+    page = reader_sees("01_directional_bias", "everything")
+    coarse = float(re.search(r"LeNet is right in \*\*([\d.]+)%\*\*", page)[1])
+    assert (coarse > 65) == ("LeNet the coarse one" in page)
+    live = re.search(r"\| LeNet without pooling \| [\d.]+% \| ([\d.]+)% \|", page)
+    assert (float(live[1]) > 58) == ("which blinds LeNet" in page)
+
+
+@pytest.mark.parametrize("situation", ["everything", "no references"])
+def test_the_authors_directions_are_compared_with_where_they_are_at_hand_and_nowhere_else(reader_sees, situation):
+    page = reader_sees("06_nads_and_generalization", situation)
+    at_hand = situation == "everything"
+    for words in ("law, along theirs", "published NADs |", "dipole, the authors' |", "ResNet-18, paper | largest"):
+        assert (words in page) == at_hand, words
+    for words in (
+        "The law expects a part of such gaps",
+        "Where curves are steep, the law's scale",
+        "differ by factors of",
+    ):
+        assert (words in page) == at_hand, words
+    assert ("only ours are home ground here" in page) != at_hand
+
+
+def test_the_introduction_says_of_the_densenet_what_its_published_accuracies_say():
+    text = re.sub(r"\s+", " ", (build.ROOT / "book" / "intro.md").read_text("utf8"))
+    densenet = list(nc.published.fourier_accuracies("densenet121").values())
+    near_guessing, nearly_perfect = (sum(map(test, densenet)) for test in (lambda a: a < 0.55, lambda a: a > 0.99))
+    assert set(nc.published.fourier_accuracies("logreg").values()) == {1.0}
+    assert round(10 * near_guessing / len(densenet)) == 9 and 1 < nearly_perfect < 13
+    assert "logistic regression is never wrong" in text
+    assert "near guessing for nine in ten frequencies of the wave, and is nearly perfect for a few others" in text

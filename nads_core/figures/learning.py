@@ -148,8 +148,9 @@ def plot_frequency_maps(
     step = _step([values for panels in rows.values() for values in panels.values() if values], size)
     colours = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad="0.82", over="#7a0c02")
     norm = (LogNorm if scale == "log" else Normalize)(*limits)
-    side = min(WIDTH / (len(columns) + 0.6), 2.5)
-    figure, axes = subplots(len(rows), len(columns), 0.75 + (side + 0.1) * len(rows), sharex=True, sharey=True)
+    side = min((WIDTH - 1.6) / len(columns), 2.5)
+    figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), sharex=True, sharey=True)
+    figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
     edge, half = size // 2, step / 2
     for axis, title in zip(axes[0], columns, strict=True):
         axis.set_title(title)
@@ -161,12 +162,12 @@ def plot_frequency_maps(
                         extent=(-edge - half, edge - half, edge - half, -edge - half))  # fmt: skip
             axis.spines[:].set_visible(False)
             if not values:
-                axis.text(0.5, 0.5, "no data", ha="center", va="center", transform=axis.transAxes, color="0.35")
+                axis.text(0.5, 0.5, "not run", ha="center", va="center", transform=axis.transAxes, color="0.35")
             ticks = [-edge, -edge // 2, 0, edge // 2]
             axis.set(xticks=ticks, yticks=ticks)
-        line[0].set_ylabel(f"{name}\nvertical frequency" if name else "vertical frequency")
-    for axis in axes[-1]:
-        axis.set_xlabel("horizontal frequency")
+        line[0].set_ylabel(name)
+    figure.supxlabel("horizontal frequency", fontsize=9)
+    figure.supylabel("vertical frequency", fontsize=9)
     extend = "neither" if over is None else "max"
     bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, label=label, extend=extend, shrink=0.8, aspect=15)
     if over is not None:

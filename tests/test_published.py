@@ -1,0 +1,85 @@
+"""The authors' accuracies, as they ship: complete, turned the right way, and theirs."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nads_core as nc
+from nads_core import frequency_maps as maps
+
+COLUMNS = {"logreg": "acc_lr", "lenet": "acc_ln", "vgg11": "acc_vgg", "resnet18": "acc_rn", "densenet121": "acc_dn"}
+ALONG_NADS = [name for name in COLUMNS if name != "logreg"]
+
+
+@pytest.fixture
+def no_references(monkeypatch):
+    monkeypatch.delenv("NADS_REFERENCE", raising=False)
+
+
+@pytest.mark.parametrize("name", nc.ARCHITECTURES)
+def test_every_reader_has_the_map_of_every_architecture(name, no_references):
+    cells = nc.published.fourier_accuracies(name)
+    assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
+    assert 0.48 < min(cells.values()) <= max(cells.values()) <= 1
+    assert maps.copied_cells(cells) == (224, 224)
+
+
+@pytest.mark.parametrize("name", ALONG_NADS)
+def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(name, no_references):
+    every, measured = nc.published.nad_accuracies(name, interpolated=True), nc.published.nad_accuracies(name)
+    assert list(every) == list(range(1023)) and len(measured) == 264
+    lines = np.interp(range(1023), list(measured), list(measured.values()))
+    np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
+    assert measured[0] > 0.97 and 0.48 < measured[1022] < 0.52
+
+
+def test_frequencies_are_vertical_then_horizontal():
+    """Values at positions (x, y) = (1, 0) and (0, 1) of the authors' grid, of which (8, 8) is the zero frequency."""
+    resnet, vgg = (nc.published.fourier_accuracies(name) for name in ("resnet18", "vgg11"))
+    assert resnet[-16, -14] == pytest.approx(0.9863) and resnet[-14, -16] == pytest.approx(0.9979)
+    assert vgg[-8, 4] == pytest.approx(0.5118) and vgg[4, -8] == pytest.approx(0.51)  # at (10, 4) and (4, 10)
+
+
+def test_an_architecture_without_published_accuracies_is_named():
+    with pytest.raises(ValueError, match="'alexnet'.*logreg, lenet, vgg11, resnet18, densenet121"):
+        nc.published.fourier_accuracies("alexnet")
+    with pytest.raises(ValueError, match="'logreg'.*choose from lenet, vgg11, resnet18, densenet121"):
+        nc.published.nad_accuracies("logreg")
+    with pytest.raises(ValueError, match="'ky'"):
+        nc.published.fourier_accuracies("ky")
+
+
+def test_directions_stay_outside(no_references):
+    assert nc.published.directions("lenet") is None and nc.published.eigenvalues("resnet18") is None
+
+
+def test_directions_come_with_their_eigenvalues(published):
+    for name in ("lenet", "resnet18"):
+        assert (nc.published.directions(name).double() == published(name)).all()
+        values = nc.published.eigenvalues(name)
+        assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
+    assert nc.published.directions("vgg11") is None
+
+
+def authors(name):
+    path = Path(os.environ.get("NADS_REFERENCE", "no-folder-named"), name)
+    if not path.exists():
+        pytest.skip(f"NADS_REFERENCE names no folder with {name} of the authors' repository")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_accuracies_are_the_authors_files():
+    rows = authors("dft_accuracies.csv")
+    for name, column in COLUMNS.items():
+        ours = nc.published.fourier_accuracies(name)
+        for row in rows:
+            frequency = 2 * (int(row["y"]) - 8), 2 * (int(row["x"]) - 8)
+            assert ours[frequency] == pytest.approx(float(row[column]) / 100, abs=1e-6)
+    rows = authors("nad_accuracies.csv")
+    for name in ALONG_NADS:
+        ours = nc.published.nad_accuracies(name, interpolated=True)
+        assert list(ours.values()) == pytest.approx([float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9)
