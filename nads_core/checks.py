@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nads_core import deep_linear, pooling
+from nads_core.numbers import readable
 
 LIMIT = 4.0  # standard errors
 
@@ -77,16 +78,22 @@ def table(checks: Iterable[Check]) -> str:
     """Return a Markdown table, one row a check."""
     rows = ["| setting | simulated | standard error | ours | z | printed | z |", "|---|---|---|---|---|---|---|"]
     for c in checks:
-        numbers = (c.simulated, c.standard_error, c.formula, c.z, c.printed, c.z_printed)
-        rows.append(f"| {c.setting} | " + " | ".join(_short(n) for n in numbers) + " |")
+        simulated, error = readable(c.simulated, 4), readable(c.standard_error, 2)
+        ours, printed = readable(c.formula, 4), readable(c.printed, 4)
+        numbers = (simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed))
+        rows.append(f"| {c.setting} | " + " | ".join(numbers) + " |")
     return "\n".join(rows)
 
 
-def _short(number: float) -> str:
-    if math.isinf(number):
-        return "∞" if number > 0 else "−∞"
-    text = f"{number:.4g}" if number == 0 or 1e-3 <= abs(number) < 1e5 else f"{number:.1e}"
-    return text.replace("-", "−")
+def readable_z(z: float) -> str:
+    """Write a number of standard errors; where it is past 1,000, how far past says nothing.
+
+    >>> [readable_z(z) for z in (-2.345, -0.01, 7.1e11)]
+    ['−2.3', '0.0', 'above 1,000']
+    """
+    if abs(z) >= 999.95:
+        return "above 1,000" if z > 0 else "below −1,000"
+    return f"{round(z, 1) + 0.0:.1f}".replace("-", "−")
 
 
 # --- eq. (1) ---------------------------------------------------------------------------------------------------------

@@ -199,8 +199,9 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0
 
     ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error
     buries it and eigenvalues turn negative. ``"none"`` returns M: biased towards W, but every direction keeps a
-    relative accuracy. ``"shrink"`` is right at both ends: in the basis where W is the identity and M is diagonal,
-    the eigenvalue 1 + r of M holds r, the ratio of signal to noise; it keeps max(r, floor) times W.
+    relative accuracy. ``"shrink"`` lies between the two: in the basis where W is the identity and M is diagonal, the
+    eigenvalue 1 + r of M holds r, the ratio of signal to noise; it keeps max(r, floor) times W. So it subtracts where
+    r exceeds the floor, and no eigenvalue is negative.
 
     Args:
         seen: M, (D, D).

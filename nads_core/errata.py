@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from nads_core import checks, deep_linear, pooling
-from nads_core.checks import LIMIT, Check, passed, worst
+from nads_core.checks import LIMIT, Check, passed, readable_z, worst
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,9 @@ def summary(key: str, results: Sequence[Check]) -> str:
     if results[0].is_bound:
         broken = sum(check.z_printed >= LIMIT for check in results)
         return text + f"our bound is exceeded in {sum(c.z >= LIMIT for c in results)}, the printed one in {broken}."
-    text += f"largest |z| of our form {worst(results):.1f}"
-    return text + (f", of the printed form {_large(worst(results, printed=True))}." if statement.is_printed else ".")
+    text += f"largest |z| of our form {readable_z(worst(results))}"
+    printed = f", of the printed form {readable_z(worst(results, printed=True))}" if statement.is_printed else ""
+    return f"{text}{printed}."
 
 
 def publish(key: str, results: Sequence[Check]) -> None:
@@ -77,10 +78,6 @@ def publish(key: str, results: Sequence[Check]) -> None:
     for part, text in parts.items():
         metadata = {"scrapbook": {"name": f"{key}-{part}", "mime_prefix": prefix}}
         publish_display_data({f"{prefix}text/html": f"<span>{text}</span>"}, metadata)
-
-
-def _large(number: float) -> str:
-    return f"{number:.1f}" if number < 1_000 else "above 1,000"
 
 
 def _eq1_indivisible() -> str:

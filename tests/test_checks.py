@@ -82,7 +82,7 @@ def test_an_unsettled_check_says_so():
 
 def test_table_has_a_row_a_check():
     lines = checks.table([Check("x", "S = 2", 1.0, 0.1, 1.0, 2.0)]).splitlines()
-    assert len(lines) == 3 and "| S = 2 | 1 | 0.1 | 1 | 0 | 2 | −10 |" == lines[2]
+    assert len(lines) == 3 and "| S = 2 | 1 | 0.1 | 1 | 0.0 | 2 | −10.0 |" == lines[2]
 
 
 def test_errata_page_pastes_what_the_chapters_publish():

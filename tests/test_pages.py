@@ -38,6 +38,30 @@ def test_chapter_runs_at_smoke_without_warnings(name):
     assert not any(widgets in output.get("data", {}) for output in outputs), "a static page cannot show widgets"
 
 
+# 7.1e+11, 16.000000 and -0.00 are a computer's way to write numbers.
+UNREADABLE = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?e[+-]\d+\b|\d\.0{6,}\b|(?<![\w.,-])[-−]0(?:\.0+)?(?![\w.])")
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_numbers_are_written_for_people(name):
+    build.execute(name, BOOK, "smoke")
+    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{Path(name).name}.ipynb", as_version=4)
+    kinds = ("text/markdown", "application/papermill.record/text/html")  # the latter is for the errata page
+    for cell in executed.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            text = "\n".join([output.get("text", ""), *(data.get(kind, "") for kind in kinds)])
+            assert not UNREADABLE.search(text), text
+
+
+def test_a_computers_numbers_are_found():
+    assert [bool(UNREADABLE.search(text)) for text in ("0e+00", "7.1e+11", "16.000000", "-0.00", "−0.0 |")] == [
+        True
+    ] * 5
+    readable = ("3.1 · 10⁻⁸", "−0.05", "1.0000", "10-0", "2026-11-01", "fdc3e-12x", "0.25")
+    assert not any(map(UNREADABLE.search, readable))
+
+
 class _Loaded(HTMLParser):
     """What a browser fetches by itself to show a page."""
 

@@ -5,6 +5,7 @@ A chapter is executed at `smoke`; what is tested is the text of its cells that r
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import build
@@ -36,8 +37,9 @@ def shown(notebook):
             continue
         if HIDDEN & set(cell.metadata.get("tags", [])):
             continue
-        figure = cell.metadata.get("mystnb", {})
-        parts += [figure.get("figure", {}).get("caption", ""), figure.get("image", {}).get("alt", "")]
+        if any(kind.startswith("image/") for output in cell.outputs for kind in output.get("data", {})):
+            figure = cell.metadata.get("mystnb", {})  # without a picture its caption is not rendered
+            parts += [figure.get("figure", {}).get("caption", ""), figure.get("image", {}).get("alt", "")]
         for output in cell.outputs:
             data = output.get("data", {})
             parts.append(output.get("text") or data.get("text/markdown") or data.get("text/html") or "")
@@ -110,3 +112,54 @@ def test_the_introduction_says_of_the_densenet_what_its_published_accuracies_say
     assert round(10 * near_guessing / len(densenet)) == 9 and 1 < nearly_perfect < 13
     assert "logistic regression is never wrong" in text
     assert "near guessing for nine in ten frequencies of the wave, and is nearly perfect for a few others" in text
+
+
+# Chapters 02 to 05, and 10
+
+COMPARED = (  # what chapter 5 says of the authors' directions, only where it has them
+    "Published directions found: **LeNet, ResNet-18**",
+    "rank correlation of all",
+    "that our matrix gives to each published direction",
+    "Each estimator of LeNet, and each way to finish the smoothed one, against the published directions:",
+    "Of the first ten published directions the smoothed gradient finds",
+    "Two things deserve suspicion",
+)
+CONCLUDED = (
+    "The shipped results have",
+    "the authors' dipole, 2 CPU threads",
+    "It can be done",
+    "times** sooner",
+)  # in chapter 10
+PROMISED = r"on a laptop|half a minute|about a minute|[0-9] s on|minutes on a|on an idle"
+
+
+@pytest.mark.parametrize("situation", ["everything", "no references"])
+def test_chapter_5_speaks_of_published_directions_where_it_has_them(reader_sees, situation):
+    text = reader_sees("05_nad_computation", situation)
+    has_them = situation == "everything"
+    assert [sentence in text for sentence in COMPARED] == [has_them] * len(COMPARED)
+    assert ("None of them is at hand here, so ours are compared with nothing." in text) == (not has_them)
+    assert "in these tables" not in text and "table above" not in text and "both ends" not in text
+    assert not re.search(PROMISED, text)
+
+
+def test_chapter_10_says_what_was_measured_here(reader_sees):
+    text = reader_sees("10_scale", "no references")
+    assert not re.search(f"near the peak|near the limit|little is left|{PROMISED}", text)
+    measured = dict(re.findall(r"\| (LeNet|ResNet-18) \|(?: [\d.,]+ \|){5} ([\d.]+) \|", text))  # together / limit
+    deep, small = measured["ResNet-18"], measured["LeNet"]
+    assert f"a ResNet-18 takes **{deep} times** its limit, a LeNet **{small} times**" in text
+    assert all(sentence in text for sentence in CONCLUDED)
+    assert re.search(r"is (below|, with all the networks that we allowed, not yet below) the tolerance", text)
+
+
+def test_chapter_10_concludes_nothing_without_benchmarks(tmp_path):
+    for folder in ("notebooks", "benchmarks/results"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("notebooks/10_scale.ipynb", "requirements.txt"):
+        shutil.copy(Path(build.ROOT) / name, tmp_path / name)
+    build.execute("notebooks/10_scale", tmp_path / "_build", "smoke", tmp_path)
+    executed = tmp_path / "_build" / "executed" / "smoke" / "10_scale.ipynb"
+    text = shown(nbformat.read(executed, as_version=4))
+    assert "Shipped results at hand: 0." in text and text.count("No results of it are at hand here.") == 2
+    assert not any(sentence in text for sentence in CONCLUDED) and "first directions from that run" not in text
