@@ -37,6 +37,9 @@ from nads_core.fourier import fourier_basis, fourier_direction, spectrum
 # Photos, and what NADs do to them
 from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
+
+# Numbers as people write them
+from nads_core.numbers import readable
 from nads_core.poisoning import carriers, changed_predictions, flip, poison
 
 # The size of the book's experiments
@@ -63,7 +66,7 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingTimeout",
     "accuracy", "accuracy_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
-    "choose_preset",
+    "choose_preset", "readable",
     "bench", "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published",
     "readout",
 ]  # fmt: skip

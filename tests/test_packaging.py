@@ -15,7 +15,7 @@ PACKAGE = ROOT / "nads_core"
 HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
-FLOORS = """seeds interrupts memory kernels architectures fourier separable images ensembles input_gradients
+FLOORS = """numbers seeds interrupts memory kernels architectures fourier separable images ensembles input_gradients
             crew roofline covariance budget fused_moments distributed accumulation directions bench training poisoning
             presets experiments prediction frequency_maps pooling deep_linear readout checks errata published figures
             explorer __init__ __main__""".split()
