@@ -152,5 +152,5 @@ def test_nothing_is_said_that_was_once_false(reader_sees, chapter, situation):
 
 def test_correlations_with_what_a_poison_removes_need_photos(reader_sees):
     there, lacking = (reader_sees("07_poison", situation) for situation in ("everything", "no photos"))
-    assert re.search(r"with the size of what the poison removes by \*\*-0\.[6-9]\d\*\*", there)
+    assert re.search(r"with the size of what the poison removes by \*\*−0\.[6-9]\d\*\*", there)
     assert "with the size of what the poison removes by" not in lacking and "no correlations" in lacking
