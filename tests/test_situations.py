@@ -77,7 +77,7 @@ ON_PHOTOS = ("07_poison", "08_flip")
 STORED = {"07_poison": "fig7-lenet", "08_flip": "fig8-lenet"}
 SEEN = [  # on pages of other machines, beside numbers that said something else
     "does what a linear classifier does", "behind a carrier nothing drops to zero", "All curves rise",
-    "of 256 grey levels", "grey levels of 256", "LeNet's curve rises much earlier", "the answer is the hole, all of it",
+    "grey levels of 256", "LeNet's curve rises much earlier", "the answer is the hole, all of it",
     "The order of the NADs decides what is found", "and learns little else",
     "at the last index even this note is overlooked", "is ignored, even when it is always right",
     "does most of the damage", "Both answers are right", "the gap on test photos stays", "far beyond the interval",
