@@ -102,14 +102,14 @@ def tables(notebook):
 @pytest.mark.parametrize("chapter", ON_PHOTOS)
 def test_without_photos_the_title_block_says_so(reader_sees, chapter):
     block = title_block(reader_sees(chapter, "no photos"))
-    assert "No photos were found" in block and "says nothing about CIFAR-10" in block and "NADS_DATA" in block
+    assert "There are no photos here" in block and "says nothing about CIFAR-10" in block and "NADS_DATA" in block
 
 
 @pytest.mark.parametrize("chapter", ON_PHOTOS)
 def test_with_photos_the_title_block_names_them(reader_sees, chapter):
     page = reader_sees(chapter, "everything")
     assert re.search(r"Images: CIFAR-10[^,]*, [\d,]+ to train on", title_block(page))
-    assert "No photos were found" not in page and "live run learnt generated" not in page
+    assert "There are no photos here" not in page and "live run learnt generated" not in page
 
 
 @pytest.mark.parametrize("chapter", ON_PHOTOS)
