@@ -134,9 +134,12 @@ def byline(notebook: nbformat.NotebookNode) -> str:
 
 
 def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Put the byline under the title of an executed chapter."""
+    """Put the byline under the title of an executed chapter, and below it what cells tagged ``under-title`` display."""
     title, _, rest = notebook.cells[0].source.partition("\n")
-    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{rest}"
+    lifted = [cell for cell in notebook.cells if "under-title" in cell.metadata.get("tags", [])]
+    notes = "".join(f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs)
+    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
+    notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
     return notebook
 
 

@@ -53,6 +53,7 @@ from nads_core.training import (
     TrainingTimeout,
     accuracy,
     accuracy_interval,
+    difference_interval,
     train_network,
     train_networks,
 )
@@ -64,7 +65,7 @@ __all__ = [
     "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
     "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "changed_predictions", "flip", "poison",
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingTimeout",
-    "accuracy", "accuracy_interval", "train_network", "train_networks",
+    "accuracy", "accuracy_interval", "difference_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset", "readable",
     "bench", "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published",

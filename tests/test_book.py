@@ -166,6 +166,17 @@ def test_byline_says_what_was_recorded():
     assert source.startswith("# Title\n\n:::{div} byline\nThis page") and source.endswith(":::\n\nText.")
 
 
+def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
+    record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
+    note = nbformat.v4.new_code_cell("display(Markdown(note))", metadata={"tags": ["remove-input", "under-title"]})
+    note.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": "**No photos.**"})]
+    cells = [nbformat.v4.new_markdown_cell("# Title\n\nText."), nbformat.v4.new_code_cell("x = 1"), note]
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"papermill": record, "machine": "2 CPU cores"})
+    shown = build.with_byline(notebook).cells
+    assert shown[0].source.endswith(":::\n\n**No photos.**\n\nText.")
+    assert [cell.source for cell in shown[1:]] == ["x = 1"]
+
+
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
     rng = np.random.default_rng(0)
     chart, photo = np.full((200, 300, 3), 255, np.uint8), rng.integers(0, 256, (200, 300, 3), np.uint8)

@@ -228,6 +228,19 @@ def test_the_interval_covers_as_often_as_it_says():
     assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 2_000) + 0.01  # counts are discrete
 
 
+def test_the_interval_of_a_difference_covers_as_often_as_it_says():
+    generator = torch.Generator().manual_seed(1)
+    first, second = ((torch.rand(1_000, 200, generator=generator) < p).double().mean(1).tolist() for p in (0.7, 0.6))
+    bounds = [nc.difference_interval(a, b, 200) for a, b in zip(first, second, strict=True)]
+    covered = sum(low <= 0.1 <= high for low, high in bounds) / 1_000
+    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 1_000) + 0.01
+    low, high = nc.difference_interval(0.7, 0.6, 200)
+    assert nc.difference_interval(0.6, 0.7, 200) == pytest.approx((-high, -low))
+    assert nc.difference_interval(1.0, 1.0, 50)[0] < 0 < nc.difference_interval(1.0, 1.0, 50)[1]
+    with pytest.raises(ValueError, match="positive count"):
+        nc.difference_interval(0.7, 0.6, 0)
+
+
 def test_bad_input_is_refused():
     images, labels = small_data(0)
     with pytest.raises(ValueError, match="integer labels"):

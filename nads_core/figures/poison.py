@@ -1,4 +1,4 @@
-"""Figures of poisoned and of flipped photos, and of what networks make of them."""
+"""Figures of poisoned and of flipped images, and of what networks make of them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def plot_poisoned(
     images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], amplify: float = 10.0
 ) -> Figure:
-    """Draw clean photos, their poisoned versions, and what was changed, amplified around grey.
+    """Draw clean images, their poisoned versions, and what was changed, amplified around grey.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
         poisoned: label -> (n, 3, H, W).
-        captions: one a photo.
+        captions: one an image.
         amplify: factor on the difference.
     """
     rows = 1 + 2 * len(poisoned)
@@ -47,11 +47,11 @@ def plot_poisoned(
 def plot_versions(
     versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = (), limit: float = 1.0
 ) -> Figure:
-    """Draw several versions of the same photos, one a row.
+    """Draw several versions of the same images, one a row.
 
     Args:
         versions: label -> (n, 3, H, W).
-        captions: one a photo.
+        captions: one an image.
         signed: labels of rows whose values lie around 0: they are drawn with 0 as mid-grey.
         limit: the value of a signed row that becomes the brightest.
     """
@@ -121,18 +121,20 @@ def plot_use(
     content: Mapping[int, float] | None,
     panels: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]]],
     carriers: Mapping[str, int | None],
+    images: str = "images",
 ) -> Figure:
     """Draw how many predictions change with one NAD component, against its index; a panel a kind of change.
 
     Args:
-        content: NAD index -> root mean square of that component of the photos; drawn in a first panel.
+        content: NAD index -> root mean square of that component of the images; drawn in a first panel.
         panels: title -> label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
         carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
+        images: what they are, such as "photos".
     """
     figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
     if content:
         axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color="0.3", markersize=3)
-        axes[0].set(yscale="log", ylabel="root mean square, normalised photos", title="what photos have")
+        axes[0].set(yscale="log", ylabel="root mean square, normalised", title=f"what {images} have")
         _index_axis(axes[0], "NAD index")
     shared = axes[bool(content) :]
     floor = 0.05  # per cent; what is below is drawn there
@@ -162,14 +164,16 @@ def plot_representations(
     num_images: int,
     training: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
     published: Mapping[str, Mapping[str, float]] | None = None,
+    images: str = "images",
 ) -> Figure:
-    """Draw accuracies on several representations of the same photos (Fig. 8); a panel a network.
+    """Draw accuracies on several representations of the same images (Fig. 8); a panel a network.
 
     Args:
         accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
-        num_images: that were tested; the bars are 95 % intervals of the mean over seeds, for that many photos.
+        num_images: that were tested; the bars are 95 % intervals of the mean over seeds, for that many images.
         training: the same on the training set; drawn hollow.
         published: network -> representation -> the paper's test accuracy; drawn as a grey square.
+        images: what they are, such as "photos".
     """
     rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
     figure, (axes,) = subplots(1, len(accuracies), 0.9 + 0.3 * len(rows), sharex=True, sharey=True)
@@ -190,11 +194,11 @@ def plot_representations(
         axis.grid(alpha=0.3, axis="x")
     axes[0].set_yticks(range(len(rows)), rows)
     axes[0].set(ylim=(len(rows) - 0.5, -0.5), ylabel="representation")
-    axes[0].plot([], [], "o", color=COLOURS[0], label="test photos")
+    axes[0].plot([], [], "o", color=COLOURS[0], label=f"test ({images})")
     if training:
-        axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label="training photos")
+        axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label=f"training ({images})")
     if published:
-        axes[0].plot([], [], "s", color="0.55", label="paper, test photos")
+        axes[0].plot([], [], "s", color="0.55", label="paper, test (photos)")
     axes[0].plot([], [], ":", color="0.4", linewidth=1, label="chance")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure

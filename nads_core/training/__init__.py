@@ -10,10 +10,11 @@ from nads_core.training.single import (
     TrainingTimeout,
     accuracy,
     accuracy_interval,
+    difference_interval,
     train_network,
 )
 
 __all__ = [
     "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainingResult", "TrainingTimeout",
-    "accuracy", "accuracy_interval", "train_network", "train_networks",
+    "accuracy", "accuracy_interval", "difference_interval", "train_network", "train_networks",
 ]  # fmt: skip
