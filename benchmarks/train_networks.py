@@ -63,7 +63,8 @@ def main() -> None:
         else:
             method_, _, rounded = method.partition("-")
             options = {"method": method_, "mixed_precision": True if rounded else None}
-            accuracies = nc.train_networks(architecture, train, test, device=device, **options).test_accuracy
+            result = nc.train_networks(architecture, train, test, recipe=nc.SEPARABLE_RECIPE, device=device, **options)
+            accuracies = result.test_accuracy
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start

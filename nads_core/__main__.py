@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +15,22 @@ import torch
 
 from nads_core import distributed
 from nads_core.architectures import ARCHITECTURES, Architecture
+from nads_core.arguments import usable_device
 from nads_core.bench import METHODS, results_folder, rewrite, run_suite
 from nads_core.covariance import DEBIASINGS
 from nads_core.directions import compute_nads
-from nads_core.experiments import FIGURES, Results, merge_results, results_path, run_experiment
-from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.experiments import FIGURES, Results, experiment, merge_results, results_path, run_experiment, writing
+from nads_core.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.kernels import KERNELS
 from nads_core.presets import PRESETS
+from nads_core.provenance import canonical, fingerprint
+
+_ESTIMATORS = {  # with the options that each of them has
+    "smoothed": (SmoothedGradient, ("num_inputs", "readouts")),
+    "mixed": (MixedDerivative, ("num_inputs",)),
+    "point": (PointGradient, ()),
+    "dipole": (Dipole, ()),
+}
 
 
 def _resolve(name: str) -> Architecture | Callable:
@@ -43,18 +54,24 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("architecture", help=f"{', '.join(ARCHITECTURES)}, or module:factory")
     compute.add_argument("--out", type=Path, required=True, help="npz file to write")
     compute.add_argument("--num-networks", type=int, default=2_000)
-    compute.add_argument("--estimator", choices=("smoothed", "point", "dipole", "mixed"), default="smoothed")
-    compute.add_argument("--num-inputs", type=_count, default=16, help="a network, for smoothed and mixed; or auto")
-    compute.add_argument("--readouts", type=int, default=1, help="last layers a network, for smoothed")
+    compute.add_argument("--estimator", choices=tuple(_ESTIMATORS), default="smoothed")
+    compute.add_argument("--num-inputs", type=_count, help="a network, for smoothed and mixed: 16 by default; or auto")
+    compute.add_argument("--readouts", type=int, help="last layers a network, for smoothed: 1 by default")
     compute.add_argument("--tolerance", type=float, help="stop when 1 - overlap with the exact directions is below")
-    compute.add_argument("--num-leading", type=int, default=10, help="directions that --tolerance is about")
+    compute.add_argument(
+        "--num-leading", type=int, help="directions that --tolerance and auto are about: 10 by default"
+    )
     compute.add_argument("--dtype", choices=("float32", "bfloat16", "float64"), default="float32")
     compute.add_argument("--image-shape", type=int, nargs=3, default=(1, 32, 32), metavar=("C", "H", "W"))
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
     compute.add_argument("--seed", type=int, default=0)
     compute.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     compute.add_argument("--kernels", choices=KERNELS, default="torch", help="triton: kernels of our own, on a GPU")
-    compute.add_argument("--checkpoint", type=Path, help="where to keep the state; OUT.ckpt by default")
+    compute.add_argument(
+        "--checkpoint", type=Path,
+        help="where to keep the state: the same command goes on from it, also with more networks. By default a file "
+        "beside OUT whose name has eight digits that stand for what is computed: another seed has another file",
+    )  # fmt: skip
     compute.add_argument("--quantized", action="store_true", help="store 16-bit directions, at half the size")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
     run.add_argument("job", help="such as fig1-lenet: a figure and an architecture")
@@ -88,7 +105,10 @@ def _figures() -> str:
 
 
 def _count(text: str) -> int | str:
-    return text if text == "auto" else int(text)
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number or auto, got {text!r}") from None
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -96,10 +116,13 @@ def _shard(text: str) -> tuple[int, int]:
         part, parts = map(int, text.split("/"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected I/N such as 2/8, got {text!r}") from None
+    if not 1 <= part <= parts:
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, got {text!r}")
     return part, parts
 
 
 def _run(options: argparse.Namespace) -> int:
+    experiment(options.job, options.preset)  # refuses an unknown one, before any file is touched
     part, parts = options.shard
     out = options.out or results_path(options.job, options.preset)
     if options.out is None and parts > 1:
@@ -109,7 +132,14 @@ def _run(options: argparse.Namespace) -> int:
         mixed_precision=options.mixed_precision,
     )  # fmt: skip
     with distributed.process_group(options.device) as device:
+        device = usable_device(device)
+        if options.workers is not None and device.type != "cpu":
+            raise ValueError(
+                f"--workers {options.workers} says nothing about {device}: leave it out, or take --device cpu"
+            )
         if distributed.size() == 1:
+            with writing(out):
+                _gather(out)
             results = run(out=out, shard=options.shard, device=device)
         else:
             results = _run_together(run, out, options.shard, device)
@@ -119,20 +149,41 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_together(run: Callable, out: Path, shard: tuple[int, int], device: str | None) -> Results | None:
+def _run_together(run: Callable, out: Path, shard: tuple[int, int], device: torch.device) -> Results | None:
     """Let each process of the group run a part of the shard; process 0 joins the parts and returns them."""
     (part, parts), rank, size = shard, distributed.rank(), distributed.size()
-    files = [out.with_suffix(f".process{number}.json") for number in range(size)]
-    if out.exists() and not files[rank].exists():
-        Results.load(out).save(files[rank])  # what an earlier run has done
-    mine = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
-    mine.save(files[rank])
-    torch.distributed.barrier()
-    if rank:
+    meeting, files = distributed.meeting(), [out.with_suffix(f".process{number}.json") for number in range(size)]
+    with nullcontext() if rank else writing(out):
+        if not rank:
+            _gather(out)
+        distributed.wait_for_all(meeting)
+        if out.exists():
+            Results.load(out).save(files[rank])  # what earlier runs have done
+        mine = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
+        mine.save(files[rank])
+        distributed.wait_for_all(meeting)
+        if rank:
+            return None
+        missing = [file.name for file in files if not file.exists()]
+        if missing:
+            raise FileNotFoundError(
+                f"{', '.join(missing)} are not in {out.parent.absolute()}, but on the machines of those processes: "
+                "join all parts with the command merge"
+            )
+        return _gather(out)
+
+
+def _gather(out: Path) -> Results | None:
+    """Join into ``out`` what the processes of a run have left beside it, however many they were; None if nothing."""
+    left = sorted(out.parent.glob(f"{glob.escape(out.stem)}.process*.json"))
+    if not left:
         return None
-    results = merge_results([Results.load(file) for file in files])
+    try:
+        results = merge_results([Results.load(file) for file in (out, *left) if file.exists()])
+    except ValueError as error:
+        raise ValueError(f"{', '.join(map(str, left))} were left by an earlier run: {error}") from error
     results.save(out)
-    for file in files:
+    for file in left:
         file.unlink()
     return results
 
@@ -145,6 +196,12 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    usual = vars(_parser().parse_args(["bench"]))
+    given = {name for name, value in vars(options).items() if value != usual[name]}
+    for mode, takes in (("table", {"out"}), ("large", {"out", "device", "quick"})):
+        ignored = sorted(given - takes - {mode})
+        if mode in given and ignored:
+            raise ValueError(f"--{mode} leaves no choice of {', '.join(ignored).replace('_', ' ')}: leave that out")
     folder = options.out or results_folder()
     if options.table:
         page = folder.parent / "README.md"
@@ -153,7 +210,7 @@ def _bench(options: argparse.Namespace) -> int:
         return 0
     for path, result in run_suite(
         folder, architectures=tuple(options.architectures), methods=tuple(options.methods), scale=not options.no_scale,
-        large=options.large, device=options.device, kernels=options.kernels, quick=options.quick,
+        large=options.large, device=usable_device(options.device), kernels=options.kernels, quick=options.quick,
     ):  # fmt: skip
         cost = f"{1e3 * result['seconds_per_network']:10.2f} ms a network" if "parts" in result else ""
         over = f"{result['times_limit']:8.1f} times the limit" if "times_limit" in result else ""
@@ -161,19 +218,39 @@ def _bench(options: argparse.Namespace) -> int:
     return 0
 
 
+def _estimator(options: argparse.Namespace) -> Estimator:
+    """Build the estimator; an option that it does not have is an error, not ignored."""
+    kind, known = _ESTIMATORS[options.estimator]
+    given = {name: getattr(options, name) for name in ("num_inputs", "readouts") if getattr(options, name) is not None}
+    for name, value in given.items():
+        if name not in known:
+            users = " or ".join(other for other, (_, names) in _ESTIMATORS.items() if name in names)
+            raise ValueError(
+                f"--{name.replace('_', '-')} {value} says nothing about --estimator {options.estimator}: leave it out, "
+                f"or take {users}"
+            )
+    if options.num_leading is not None and options.tolerance is None and options.num_inputs != "auto":
+        raise ValueError(
+            f"--num-leading {options.num_leading} says nothing without --tolerance or --num-inputs auto: leave it out"
+        )
+    return kind(**given)
+
+
+def _checkpoint(options: argparse.Namespace, estimator: Estimator) -> Path:
+    """Return a file beside the result that no other computation has: a run's state outlives it, to be extended."""
+    what = [options.architecture, repr(estimator), list(options.image_shape), options.seed, options.dtype]
+    what += [options.kernels, options.tolerance is not None]
+    return options.out.with_suffix(f".{fingerprint(canonical(what))[:8]}.ckpt")
+
+
 def _compute(options: argparse.Namespace) -> int:
-    estimators = {
-        "smoothed": lambda: SmoothedGradient(options.num_inputs, readouts=options.readouts),
-        "mixed": lambda: MixedDerivative(options.num_inputs),
-        "point": PointGradient,
-        "dipole": Dipole,
-    }
+    estimator = _estimator(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.device) as device:
         nads = compute_nads(
             _resolve(options.architecture),
             options.num_networks,
-            estimator=estimators[options.estimator](),
+            estimator=estimator,
             image_shape=tuple(options.image_shape),
             debiasing=options.debiasing,
             seed=options.seed,
@@ -182,7 +259,7 @@ def _compute(options: argparse.Namespace) -> int:
             tolerance=options.tolerance,
             num_leading=options.num_leading,
             kernels=options.kernels,
-            checkpoint=options.checkpoint or options.out.with_suffix(".ckpt"),
+            checkpoint=options.checkpoint or _checkpoint(options, estimator),
         )
         if distributed.rank() == 0:
             nads.save(options.out, quantized=options.quantized)
@@ -195,7 +272,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return {"compute": _compute, "run": _run, "merge": _merge, "bench": _bench}[options.command](options)
-    except (TypeError, ValueError, FileNotFoundError, MemoryError) as error:
+    except (TypeError, ValueError, OSError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

@@ -229,7 +229,16 @@ def accumulate(
     size = ensemble.block_size
     done = state.blocks_done * size
     if done > num_networks:
-        raise ValueError(f"the checkpoint already holds {done} networks, more than num_networks = {num_networks}")
+        raise ValueError(
+            f"{state.path} already holds {done} networks, more than num_networks = {num_networks}: ask for as many at "
+            "least, or name another file"
+        )
+    least = (len(state.groups) - 1) * size + 1
+    if tolerance and num_networks < least:
+        raise ValueError(
+            f"tolerance compares {len(state.groups)} groups of networks, in blocks of {size}: ask for {least} networks "
+            f"at least, not {num_networks}"
+        )
     name, workers, lead = state.description["architecture"], distributed.size(), distributed.rank() == 0
     bar = tqdm(
         total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress or not lead,

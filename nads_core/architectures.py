@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nads_core.arguments import require_integers
+
 POOLINGS = ("max", "average", "strided", "none")
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose")
 
@@ -60,9 +62,7 @@ class Architecture:
         Raises:
             ValueError: if a size is not positive or the image is too small for the network.
         """
-        for label, value in (("in_channels", in_channels), ("image_size", image_size), ("num_classes", num_classes)):
-            if not (isinstance(value, int) and value > 0):
-                raise ValueError(f"{label} must be a positive integer, got {value!r}")
+        require_integers(in_channels=in_channels, image_size=image_size, num_classes=num_classes)
         return self.module(in_channels, image_size, num_classes, **self.options)
 
     def symmetries_at(self, image_size: int) -> tuple[str, ...]:

@@ -297,7 +297,7 @@ def leading_subspace(
         return gram_eigenpairs(*moments.vectors(), count)[1]
     seen, noise = moments.moments()
     matrix = symmetrize(seen - noise, image_shape, symmetries)
-    with seeded(0):
+    with seeded(0, matrix.device):
         return torch.svd_lowrank(matrix, q=min(count + 10, len(matrix)), niter=6)[0][:, :count].T
 
 
@@ -329,8 +329,9 @@ def symmetrize(matrix: Tensor, image_shape: tuple[int, int, int], symmetries: tu
     """
     check_symmetries(image_shape, symmetries)
     channels, height, width = image_shape
+    symmetries = set(symmetries)
     if "transpose" in symmetries and len(symmetries) == 2:  # conjugating one flip by the transpose gives the other
-        symmetries = ("flip_rows", "flip_columns", "transpose")
+        symmetries = set(SYMMETRIES)
     tensor = matrix.reshape(channels, height, width, channels, height, width)
     if "flip_rows" in symmetries:
         tensor = (tensor + tensor.flip(1, 4)) / 2

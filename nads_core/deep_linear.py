@@ -24,6 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nads_core.seeds import seeded
+
 Array = Tensor | np.ndarray
 
 
@@ -259,8 +261,7 @@ def dipole_statistics(
         num_networks: N.
         seed: fixes the weights; the global generator is left as it was.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]
     slopes, rates = zip(*pairs, strict=True)
     return torch.stack(slopes).double(), torch.stack(rates).double()

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from nads_core import distributed
 from nads_core.accumulation import Accumulation, Tolerance, accumulate, check_gradients, read_checkpoint
 from nads_core.architectures import Architecture
+from nads_core.arguments import require_integers
 from nads_core.budget import run_pilot
 from nads_core.covariance import (
     DenseMoments,
@@ -230,7 +231,7 @@ def compute_nads(
     batch_size: int | None = None,
     kernels: str = "torch",
     tolerance: float | None = None,
-    num_leading: int = 10,
+    num_leading: int | None = None,
     checkpoint: str | os.PathLike | None = None,
     progress: bool = True,
 ) -> NADs:
@@ -254,7 +255,9 @@ def compute_nads(
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
             by default those that the architecture declares, none for a factory or for more than 8,192 pixels.
         output: which output of the network is f(x).
-        seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
+        seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
+            ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
+            them other NADs: repeat such a run with the numbers that its provenance names.
         device: by default a GPU if there is one.
         dtype: of the networks; moments are summed in float64. ``torch.bfloat16`` halves the time of large networks,
             on CPUs with AVX-512 or AMX too, and draws the numbers of float32, rounded.
@@ -266,7 +269,8 @@ def compute_nads(
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
             The provenance says what was reached. Where eigenvalues ``num_leading`` and the next are nearly equal, no
             number of networks tells them apart: name a number with a gap after it.
-        num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about.
+        num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about; 10 by default, or all but
+            one where there are no more than 10.
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: show a progress bar.
@@ -288,12 +292,8 @@ def compute_nads(
         >>> compute_nads(LOGREG, 64, progress=False)
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks)
     """
-    if not (isinstance(num_networks, int) and num_networks > 0):
-        raise ValueError(f"num_networks must be a positive integer, got {num_networks!r}")
-    if num_directions is not None and not (isinstance(num_directions, int) and num_directions > 0):
-        raise ValueError(f"num_directions must be a positive integer, got {num_directions!r}")
-    if batch_size is not None and not (isinstance(batch_size, int) and batch_size > 0):
-        raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
+    counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
+    require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
     check_image_shape(image_shape)
     dimension = math.prod(image_shape)
     dense = dimension <= DENSE_LIMIT
@@ -303,8 +303,10 @@ def compute_nads(
         )
     if tolerance is not None and not 0 < tolerance <= 0.1:
         raise ValueError(f"tolerance must be in (0, 0.1], where halves of the networks can tell it, got {tolerance!r}")
-    if not (isinstance(num_leading, int) and 0 < num_leading <= dimension):
-        raise ValueError(f"num_leading must be an integer from 1 to {dimension}, got {num_leading!r}")
+    num_leading = min(10, max(1, dimension - 1)) if num_leading is None else num_leading
+    most, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
+    if num_leading > most:
+        raise ValueError(f"num_leading must be at most {most} of {dimension} directions{why}, got {num_leading}")
     check_debiasing(debiasing)
     check_symmetries(image_shape, symmetries or ())
     if symmetries and not dense:

@@ -6,13 +6,18 @@ Without torchrun there is one process, and nothing here does anything.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import torch
 from torch import distributed
 
 from nads_core.covariance import DenseMoments, GramMoments
+
+_NO_LIMIT = timedelta(days=365)  # torch has no word for it
+_POLL_SECONDS = 0.1
 
 
 def rank() -> int:
@@ -35,13 +40,19 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
 
     Yields:
         The device to use: that of the same number as the process on a machine with GPUs, else ``device`` as given.
+
+    Raises:
+        ValueError: if a machine has more processes than GPUs.
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         yield device
         return
     on_gpu = torch.cuda.is_available() and (device is None or device.startswith("cuda"))
     if on_gpu:
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        number, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        if number >= count:
+            raise ValueError(f"{number + 1} or more processes, but {count} GPUs: start one process a GPU")
+        device = f"cuda:{number}"
         torch.cuda.set_device(device)
     store, rank, size = next(distributed.rendezvous("env://"))
     if os.environ["GROUP_WORLD_SIZE"] == "1":
@@ -52,6 +63,29 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
         yield device
     finally:
         distributed.destroy_process_group()
+
+
+def meeting() -> distributed.ProcessGroup:
+    """Return a group for `wait_for_all`; all processes ask for it at the same point, and that early.
+
+    It is Gloo's, on GPUs too: its processes hold connections, which break when one dies, so it needs no time limit.
+    """
+    return distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
+
+
+def wait_for_all(group: distributed.ProcessGroup) -> None:
+    """Wait until every process has come here, however long the slowest works.
+
+    Raises:
+        ConnectionError: if a process died.
+    """
+    work = distributed.barrier(group, async_op=True)
+    while not work.is_completed():  # so that Ctrl-C is heard meanwhile
+        time.sleep(_POLL_SECONDS)
+    try:
+        work.wait()
+    except RuntimeError as error:
+        raise ConnectionError(f"a process died that the others waited for ({error})") from error
 
 
 def agreed(value: float) -> float:

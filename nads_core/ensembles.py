@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from nads_core.arguments import is_integer, require_integers, usable_device
 from nads_core.kernels import RandomParameter, check_kernels, draw_weights, faster_first_convolutions
 from nads_core.seeds import seed_sequence, seeded
 
@@ -37,7 +38,7 @@ _ELEMENTWISE = _OVERWRITING | {
 
 def check_image_shape(image_shape: tuple[int, int, int]) -> None:
     """Raise a ValueError unless ``image_shape`` is (C, H, W)."""
-    if len(image_shape) != 3 or not all(isinstance(n, int) and n > 0 for n in image_shape):
+    if len(image_shape) != 3 or not all(is_integer(n) and n > 0 for n in image_shape):
         raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
 
 
@@ -46,7 +47,7 @@ class _Readout:
     """The last linear layer of a network."""
 
     weight: str
-    bias: str
+    bias: str | None
     num_features: int
     std: float  # of one weight
 
@@ -80,9 +81,11 @@ class _Recorder(TorchDispatchMode):
         return out
 
 
-def _record(factory: Callable[[], nn.Module], seed: int) -> tuple[nn.Module, list[_Step] | None]:
+def _record(
+    factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
+) -> tuple[nn.Module, list[_Step] | None]:
     """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
-    with seeded(seed), _Recorder() as recorder:
+    with seeded(seed, device), _Recorder() as recorder:
         module = factory()
     if not isinstance(module, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(module).__name__}")
@@ -127,8 +130,8 @@ def _state(module: nn.Module) -> State:
 class Ensemble:
     """The networks that a factory returns, drawn and evaluated many at a time, in eval mode.
 
-    Network ``i`` is a function of ``seed`` and ``i`` alone: blocks of ``block_size`` networks are each drawn from a
-    generator of their own.
+    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: blocks of ``block_size`` networks are
+    each drawn from a generator of their own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
 
     Args:
         factory: returns a new network with freshly drawn weights at each call.
@@ -144,8 +147,8 @@ class Ensemble:
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
         ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or (K, outputs),
-            has the same weights at every call, or draws them from outside torch's random generator; for kernels
-            that cannot run here.
+            has the same weights at every call, or draws them from outside torch's random generator; for a device or
+            kernels that cannot run here.
     """
 
     def __init__(
@@ -166,10 +169,9 @@ class Ensemble:
                 "pass `lambda: MyNet()` rather than a network"
             )
         check_image_shape(image_shape)
-        if not (isinstance(seed, int) and seed >= 0):
-            raise ValueError(f"seed must be a non-negative integer, got {seed!r}")
+        require_integers(least=0, seed=seed, output=output)
         self.image_shape = tuple(image_shape)
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = usable_device(device)
         check_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
         self.method = method or ("vmap" if self.device.type == "cuda" else "loop")
@@ -183,8 +185,8 @@ class Ensemble:
 
     def _prepare(self) -> None:
         """Find which weights vary from call to call, and whether drawing them can be replayed for many networks."""
-        module, steps = _record(self._factory, seed=1)
-        other, other_steps = _record(self._factory, seed=2)
+        module, steps = _record(self._factory, 1, self.device)
+        other, other_steps = _record(self._factory, 2, self.device)
         again = self._call_factory(1)
         first, second, repeat = _state(module), _state(other), _state(again)
         if first.keys() != second.keys() or any(first[n].shape != second[n].shape for n in first):
@@ -236,8 +238,12 @@ class Ensemble:
         return [steps[name] for name in self._shapes] if once and single else None
 
     def _call_factory(self, seed: int) -> nn.Module:
-        with seeded(seed):
+        with seeded(seed, self.device):
             return self._factory()
+
+    def _drawn_so_far(self) -> Tensor:
+        """Return the state of the global generator that the networks could draw from."""
+        return torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else torch.get_rng_state()
 
     def _check_output(self) -> None:
         state = {name: tensor[:1] for name, tensor in self._draw_factory(0, 1).items()}
@@ -249,36 +255,44 @@ class Ensemble:
             for name, layer in linear
         ]
         try:
+            drawn = self._drawn_so_far()
             raw = functional_call(self.template, self._one(state, 0), (images,))
         except Exception as error:  # whatever the network's author chose to raise
             raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
         finally:
             for hook in hooks:
                 hook.remove()
+        if not torch.equal(drawn, self._drawn_so_far()):
+            raise ValueError(
+                "the network draws random numbers in eval mode (dropout that is always on?): f(x) must be a function "
+                "of weights and input"
+            )
         self._readout = self._find_readout([name for name, result in results if result is raw], dict(linear))
         shape = tuple(raw.shape) if isinstance(raw, Tensor) else type(raw).__name__
         if not isinstance(raw, Tensor) or raw.dim() not in (1, 2) or raw.shape[0] != 2:
             raise ValueError(
                 f"the network must map (K, C, H, W) to (K,) or (K, outputs), but for K = 2 it returned {shape}"
             )
-        if raw.dim() == 2 and not 0 <= self.output < raw.shape[1]:
-            raise ValueError(f"output {self.output} does not exist: the network has {raw.shape[1]} outputs")
+        count = raw.shape[1] if raw.dim() == 2 else 1
+        if self.output >= count:
+            raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
 
     def _find_readout(self, names: list[str], layers: dict[str, nn.Linear]) -> _Readout | None:
         """Describe the linear layer whose result is the network's, if its weights are drawn around 0 and used once."""
         if len(names) != 1 or self._steps is None:
             return None
-        weight, layer = f"{names[0]}.weight", layers[names[0]]
+        layer, weight = layers[names[0]], f"{names[0]}.weight"
+        bias = None if layer.bias is None else f"{names[0]}.bias"
         uses = [name for name, tensor in self.template.named_parameters(remove_duplicate=False)
-                if tensor is layer.weight]  # fmt: skip
+                if tensor is layer.weight or tensor is layer.bias]  # fmt: skip
         steps = [step for step in self._steps if step.name == weight]
-        if uses != [weight] or len(steps) != 1:
+        if set(uses) != {weight, bias} - {None} or len(steps) != 1:
             return None
         low, high = (*steps[0].args, *(0.0, 1.0)[len(steps[0].args) :])  # or mean and standard deviation
         if steps[0].operation is torch.ops.aten.uniform_.default and low == -high:
-            return _Readout(weight, f"{names[0]}.bias", layer.in_features, high / 3**0.5)
+            return _Readout(weight, bias, layer.in_features, high / 3**0.5)
         if steps[0].operation is torch.ops.aten.normal_.default and low == 0:
-            return _Readout(weight, f"{names[0]}.bias", layer.in_features, high)
+            return _Readout(weight, bias, layer.in_features, high)
         return None
 
     @property
@@ -336,7 +350,7 @@ class Ensemble:
         return tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
 
     def _draw_factory(self, block: int, count: int) -> State:
-        with seeded(seed_sequence(self.seed, block, 0)):
+        with seeded(seed_sequence(self.seed, block, 0), self.device):
             networks = [_state(self._factory()) for _ in range(count)]
         return {
             name: self._converted(torch.stack([network[name].detach() for network in networks]))
@@ -386,7 +400,7 @@ class Ensemble:
         return {name: (drawn | fixed)[name] for name in _state(self.template)}
 
     def _one(self, state: State, index: int) -> State:
-        return {name: tensor[index] for name, tensor in state.items()} | self._fixed
+        return self._fixed | {name: tensor[index] for name, tensor in state.items()}
 
     def _scalar(self, state: State, images: Tensor) -> Tensor:
         """f(x) of one network: (K, C, H, W) -> (K,)."""
@@ -398,7 +412,7 @@ class Ensemble:
         with torch.no_grad():
             if self.method == "loop":
                 return torch.stack([self._scalar(self._one(state, b), x) for b, x in enumerate(images)])
-            return vmap(lambda weights, x: self._scalar(weights | self._fixed, x))(state, images)
+            return vmap(lambda weights, x: self._scalar(self._fixed | weights, x))(state, images)
 
     def input_gradients(self, state: State, images: Tensor, readouts: Tensor | None = None) -> Tensor:
         """Return the gradient of f with respect to its input, for B networks at K inputs each.
@@ -416,16 +430,17 @@ class Ensemble:
             ValueError: if the output does not depend on the input.
         """
         if readouts is not None:
-            zeros = {self._readout.bias: readouts.new_zeros(readouts.shape[:2])}
-            state = state | {self._readout.weight: readouts} | {n: z for n, z in zeros.items() if n in self._shapes}
+            state = state | {self._readout.weight: readouts}
+            if self._readout.bias:  # which moves no gradient, but has another length than there are readouts
+                state[self._readout.bias] = readouts.new_zeros(readouts.shape[:2])
         if self.method == "loop":
             gradients = [
                 self._input_gradients(self._one(state, b), x, readouts is not None) for b, x in enumerate(images)
             ]
             return torch.cat(gradients)
         if readouts is None:
-            return vmap(grad(lambda x, weights: self._scalar(weights | self._fixed, x).sum()))(images, state)
-        every = jacrev(lambda x, weights: functional_call(self.template, weights | self._fixed, (x,)).sum(0))
+            return vmap(grad(lambda x, weights: self._scalar(self._fixed | weights, x).sum()))(images, state)
+        every = jacrev(lambda x, weights: functional_call(self.template, self._fixed | weights, (x,)).sum(0))
         return vmap(every)(images, state).flatten(0, 1)
 
     def _input_gradients(self, state: State, images: Tensor, every_output: bool) -> Tensor:

@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -444,6 +444,11 @@ def load_results(name: str, preset: str = "paper") -> Results | None:
     return results
 
 
+def writing(path: Path) -> AbstractContextManager:
+    """Keep other processes from writing a results file."""
+    return locked(path, "split the job with --shard instead")
+
+
 def run_experiment(
     name: str,
     preset: str = "demo",
@@ -479,7 +484,7 @@ def run_experiment(
     part, parts = shard
     if not 1 <= part <= parts:
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
-    with locked(out, "split the job with --shard instead") if out else nullcontext():
+    with writing(out) if out else nullcontext():
         photos = _photos(job, False, root).source if job.on_photos else None
         results = Results(name, preset, job.settings(photos), len(job.units), [], [])
         if out and out.exists():

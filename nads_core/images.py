@@ -6,10 +6,16 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from nads_core.arguments import require_integers
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 DATASETS = ("auto", "cifar10", "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
@@ -78,25 +84,25 @@ def load_images(
         The images, in an order shuffled by ``seed``.
 
     Raises:
-        ValueError: for an unknown dataset or a number of images that is not positive.
+        ValueError: for an unknown dataset, or a number of images, size or seed that is none.
         DatasetNotFoundError: for "cifar10" with neither files nor network.
     """
     if dataset not in DATASETS:
         raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
-    if num_images is not None and not num_images > 0:
-        raise ValueError(f"num_images must be positive, got {num_images}")
+    require_integers(size=size, num_images=1 if num_images is None else num_images)
+    require_integers(least=0, seed=seed)
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
     folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     try:
         if (folder / "cifar-10-batches-py").is_dir():
-            return _official(folder, train, num_images, seed, download=False)
+            return _official(folder, train, num_images, size, seed, download=False)
         if (folder / "train").is_dir() and (folder / "test").is_dir():
             return _from_folder(folder, train, num_images, size, seed, progress)
         if not download:
             raise DatasetNotFoundError(f"no photos in {folder}")
-        return _official(folder, train, num_images, seed, download=True)
+        return _official(folder, train, num_images, size, seed, download=True)
     except (DatasetNotFoundError, ImportError) as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
@@ -118,7 +124,14 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _official(folder: Path, train: bool, num_images: int | None, seed: int, download: bool) -> ImageSet:
+def _pixels(photo: Image.Image, size: int) -> Tensor:
+    """Scale a photo to (3, size, size) in [0, 1]."""
+    photo = photo if photo.size == (size, size) else photo.resize((size, size))
+    return torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+
+
+def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int, download: bool) -> ImageSet:
+    from PIL import Image
     from torchvision.datasets import CIFAR10
 
     try:
@@ -127,7 +140,9 @@ def _official(folder: Path, train: bool, num_images: int | None, seed: int, down
         raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be fetched ({error})") from error
     labels = np.asarray(data.targets)
     chosen = _draw_evenly(labels, num_images, seed)
-    images = torch.from_numpy(data.data[chosen]).permute(0, 3, 1, 2).float() / 255
+    images = torch.empty(len(chosen), 3, size, size)
+    for row, index in enumerate(chosen):
+        images[row] = _pixels(Image.fromarray(data.data[index]), size)
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(data.classes), "CIFAR-10")
 
 
@@ -144,9 +159,7 @@ def _from_folder(folder: Path, train: bool, num_images: int | None, size: int, s
     chosen = _draw_evenly(labels, num_images, seed)
     images = torch.empty(len(chosen), 3, size, size)
     for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        photo = data.loader(data.samples[index][0])
-        photo = photo if photo.size == (size, size) else photo.resize((size, size))
-        images[row] = torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+        images[row] = _pixels(data.loader(data.samples[index][0]), size)
     names = tuple(data.classes)
     source = f"images in {folder.name}"
     if set(names) == _CIFAR10_CLASSES:

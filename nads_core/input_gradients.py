@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from nads_core.arguments import require_integers
 from nads_core.ensembles import Ensemble, State
 
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams of a block; stream 0 draws its weights
@@ -130,13 +131,14 @@ class SmoothedGradient:
     readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
 
     def __post_init__(self):
-        _require_positive(input_std=self.input_std, readouts=self.readouts)
+        _require_positive(input_std=self.input_std)
+        require_integers(readouts=self.readouts)
         if self.num_inputs == "auto":
             return
         if isinstance(self.num_inputs, str):
             raise ValueError(f"num_inputs must be a number or 'auto', got {self.num_inputs!r}")
-        _require_positive(num_inputs=self.num_inputs)
-        if self.num_inputs != int(self.num_inputs) or (self.antithetic and self.num_inputs % 2):
+        require_integers(num_inputs=self.num_inputs)
+        if self.antithetic and self.num_inputs % 2:
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:

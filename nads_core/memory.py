@@ -18,12 +18,34 @@ def available_memory(device: torch.device | str) -> int | None:
     """Return the bytes that are free on a device, or None where the system doesn't say."""
     device = torch.device(device)
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    free = _status("/proc/meminfo", "MemAvailable")
-    with contextlib.suppress(OSError, ValueError):  # a container may have less than its machine ("max": no limit)
-        limit, used = (int((_CONTAINER / name).read_text()) for name in ("memory.max", "memory.current"))
-        free = limit - used if free is None else min(free, limit - used)
-    return free
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for its own use
+        return torch.cuda.mem_get_info(device)[0] + cached
+    limits = (_status("/proc/meminfo", "MemAvailable"), _free_in_container())
+    return min((free for free in limits if free is not None), default=None)
+
+
+def _free_in_container() -> int | None:
+    """Return what a control group may still take, None outside of one, or without a limit.
+
+    The pages of files that it keeps cached count as used there, but make room for whoever needs it.
+    """
+    for folder, limit, used, cached in (
+        (_CONTAINER, "memory.max", "memory.current", ("inactive_file", "active_file")),
+        (_CONTAINER / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+         ("total_inactive_file", "total_active_file")),  # version 1
+    ):  # fmt: skip
+        with contextlib.suppress(OSError, ValueError):  # "max": no limit
+            taken = int((folder / used).read_text())
+            reclaimable = _fields(folder / "memory.stat")
+            return int((folder / limit).read_text()) - taken + sum(reclaimable.get(name, 0) for name in cached)
+    return None
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """Read a file with a name and a number on each line; empty where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return {name: int(number) for name, number in map(str.split, path.read_text().splitlines())}
+    return {}
 
 
 def require_memory(needed: float, device: torch.device | str, what: str, advice: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import torch
@@ -45,7 +44,13 @@ class Family:
 
     @classmethod
     def of(cls, results: Results) -> Family:
-        """Collect the rows of one sweep over directions, averaged over seeds."""
+        """Collect the rows of one sweep over directions, averaged over seeds.
+
+        Raises:
+            ValueError: if there are no rows yet.
+        """
+        if not results.rows:
+            raise ValueError(f"{results.job} has no results yet: run it first")
         job, found = results.experiment(), {}
         for row in results.rows:
             name = "index" if "index" in row else "frequency"
@@ -116,8 +121,8 @@ def signal_to_noise(
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:
-    """Return Phi of signal-to-noise ratios: accuracies in [0, 1]."""
-    return np.vectorize(NormalDist().cdf)(ratios)
+    """Return Phi of signal-to-noise ratios, of any number of them: accuracies in [0, 1]."""
+    return torch.special.ndtr(torch.as_tensor(np.asarray(ratios, dtype=float))).numpy()
 
 
 def falling_fit(values: Sequence[float]) -> np.ndarray:
@@ -128,7 +133,7 @@ def falling_fit(values: Sequence[float]) -> np.ndarray:
         while len(pools) > 1 and pools[-2][0] < pools[-1][0]:
             (a, m), (b, n) = pools[-2:]
             pools[-2:] = [((m * a + n * b) / (m + n), m + n)]
-    return np.repeat([value for value, _ in pools], [count for _, count in pools])
+    return np.array([value for value, count in pools for _ in range(count)], dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +163,12 @@ def order_test(
         num_test: test samples behind each.
         num_redrawn: how often test sets are drawn again from the fit, to see what luck makes of it.
         seed: of these.
+
+    Raises:
+        ValueError: if there are no accuracies.
     """
+    if not len(accuracies):
+        raise ValueError("there are no accuracies whose order could be tested")
     fit = falling_fit(accuracies)
 
     def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

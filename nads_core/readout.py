@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nads_core.seeds import seeded
+
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:
     """Return a strided circular convolution without bias as one matrix.
@@ -165,8 +167,7 @@ def train_classifiers(
     Returns:
         A function from (F, N', M) to logits (F, N').
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         models = [build() for _ in inputs]
     parameters, buffers = torch.func.stack_module_state(models)
     scale = inputs.std(dim=(1, 2), keepdim=True)

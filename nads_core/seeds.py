@@ -15,9 +15,27 @@ def seed_sequence(seed: int, *path: int) -> int:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Draw from torch's global generators as if freshly seeded, and put them back as they were."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
+def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Draw from torch's global generators as if freshly seeded, and put them back as they were.
+
+    These are the CPU's, those of the GPUs that this process has used before, and that of ``device``. A GPU that waits
+    for its first use stays as it is: ``torch.manual_seed`` would leave it a seed for then.
+
+    Args:
+        seed: of every generator.
+        device: where else numbers are drawn.
+    """
+    kind, cpu = torch.device(device).type, torch.default_generator
+    before = [(cpu.set_state, cpu.get_state())]
+    cpu.manual_seed(seed)
+    if kind == "cuda" or torch.cuda.is_initialized():
+        before.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+        torch.cuda.manual_seed_all(seed)
+    if kind == "mps":
+        before.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
+        torch.mps.manual_seed(seed)
+    try:
         yield
+    finally:
+        for restore, state in before:
+            restore(state)

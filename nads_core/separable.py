@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.arguments import require_integers
 from nads_core.seeds import seed_sequence
 
 
@@ -97,8 +98,8 @@ class SeparableDatasets(Sequence):
         if directions.dim() != 4 or not len(directions):
             raise ValueError(f"expected directions of shape (B, C, H, W), got {tuple(directions.shape)}")
         object.__setattr__(self, "directions", torch.stack([unit_direction(v) for v in directions]))
-        if not self.num_samples > 0:
-            raise ValueError(f"num_samples must be positive, got {self.num_samples}")
+        require_integers(num_samples=self.num_samples)
+        require_integers(least=0, seed=self.seed)
         if not (self.margin > 0 and self.noise_std >= 0):
             raise ValueError(
                 f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
@@ -111,8 +112,8 @@ class SeparableDatasets(Sequence):
 
     @property
     def labels(self) -> Tensor:
-        """(N,) int64 in {0, 1}, the same for every direction."""
-        return _noise_and_labels(self.image_shape, self.num_samples, self.seed)[1]
+        """(N,) int64 in {0, 1}, the same for every direction: a copy of what all datasets share."""
+        return _noise_and_labels(self.image_shape, self.num_samples, self.seed)[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -120,7 +121,7 @@ class SeparableDatasets(Sequence):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
-        return self.batch([index])[0], self.labels.clone()
+        return self.batch([index])[0], self.labels
 
     def batch(
         self,

@@ -87,6 +87,44 @@ def test_readouts_leave_the_second_moment_unbiased(readouts):
         assert abs(float(first.mean() - second.mean())) < 4 * spread
 
 
+class ConstantBias(nn.Sequential):
+    """Ends in a linear layer with several outputs, whose bias is the same in every network."""
+
+    def __init__(self, bias: float = 0.7):
+        last = nn.Linear(27, 5)
+        nn.init.constant_(last.bias, bias)
+        super().__init__(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), last)
+
+
+@pytest.mark.parametrize("method", ["loop", "vmap"])
+def test_a_constant_bias_of_several_outputs_moves_no_readout(method):
+    gradients = []
+    for bias in (0.7, -3.0):
+        ensemble = Ensemble(lambda b=bias: ConstantBias(b), SHAPE, device="cpu", dtype=torch.float64, method=method)
+        draw = nc.SmoothedGradient(4, readouts=3).draw(ensemble, 0)[:5]
+        assert "3.bias" not in draw.state
+        gradients.append(ensemble.input_gradients(draw.state, draw.inputs, draw.readouts))
+    assert gradients[0].shape == (15, 4, *SHAPE) and gradients[0].any()
+    torch.testing.assert_close(*gradients)
+    first = ensemble._one(draw.state | {"3.weight": draw.readouts[:, :1].expand(-1, 5, -1)}, 0)
+    images = draw.inputs[0].requires_grad_()
+    (alone,) = torch.autograd.grad(torch.func.functional_call(ensemble.template, first, (images,))[:, 0].sum(), images)
+    torch.testing.assert_close(gradients[1][0], alone)
+
+
+def shared_bias() -> nn.Module:
+    """Use one bias in two layers."""
+    network = nn.Sequential(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(27, 3))
+    network[3].bias = network[0].bias
+    return network
+
+
+def test_a_bias_that_serves_elsewhere_too_is_not_replaced():
+    assert Ensemble(ConstantBias, SHAPE, device="cpu").num_features == 27
+    shared = Ensemble(shared_bias, SHAPE, device="cpu")
+    assert shared.replays and shared.num_features is None
+
+
 def test_readouts_need_a_last_linear_layer():
     squashed = lambda: nn.Sequential(convnet(), nn.Tanh())  # noqa: E731
     with pytest.raises(ValueError, match="ends in a linear layer.*use readouts=1"):
@@ -227,11 +265,28 @@ def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path)
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"tolerance": 0.5}, "tolerance must be in"), ({"tolerance": 0.01, "num_leading": 65}, "num_leading must be")],
+    [
+        ({"tolerance": 0.5}, "tolerance must be in"),
+        ({"tolerance": 0.01, "num_leading": 65}, "num_leading must be at most 63 .*, got 65"),
+        ({"tolerance": 0.01, "num_leading": 64}, "num_leading must be at most 63 of 64 directions, for all .*, got 64"),
+        ({"num_leading": 65}, "num_leading must be at most 64 of 64 directions, got 65"),
+        ({"tolerance": 0.01, "num_networks": 192}, "ask for 193 networks at least, not 192"),
+    ],
 )
 def test_bad_tolerances_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        compute(10, nc.SmoothedGradient(4), **options)
+        compute(**{"num_networks": 10, "estimator": nc.SmoothedGradient(4), **options})
+
+
+@pytest.mark.parametrize("options", [{}, {"tolerance": 0.1}], ids=str)
+@pytest.mark.parametrize(("shape", "leading"), [((1, 2, 2), 3), ((1, 1, 10), 9), ((1, 3, 4), 10)])
+def test_fewer_than_ten_pixels_have_fewer_leading_directions(shape, leading, options):
+    factory = lambda: nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1))  # noqa: E731
+    nads = nc.compute_nads(
+        factory, 256, image_shape=shape, estimator=nc.SmoothedGradient("auto"), progress=False, device="cpu", **options
+    )
+    assert len(nads) == math.prod(shape)
+    assert nads.provenance.get("num_leading") == (leading if options else None)
 
 
 # --- precision

@@ -340,6 +340,12 @@ def test_symmetrized_moments_commute_and_keep_their_trace(seed, subset, order):
         assert torch.equal(average, matrix)
 
 
+@pytest.mark.parametrize("subset", [s for s in SUBSETS if s], ids=str)
+def test_a_symmetry_named_twice_counts_once(subset):
+    matrix = definite(32, 2)
+    assert torch.equal(symmetrize(matrix, SHAPE, subset + subset[-1:]), symmetrize(matrix, SHAPE, subset))
+
+
 @pytest.mark.parametrize("subset", [("flip_rows",), ("flip_columns",), ("flip_rows", "flip_columns")], ids=str)
 def test_flips_of_images_that_are_not_square(subset):
     shape = (1, 2, 5)

@@ -434,7 +434,7 @@ def test_a_checkpoint_with_more_networks_than_asked_for(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(num_networks=192, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="already holds 192 networks, more than num_networks = 100"):
+    with pytest.raises(ValueError, match="state.ckpt already holds 192 networks, more than num_networks = 100"):
         compute(num_networks=100, checkpoint=path)
     assert path.read_bytes() == before
 

@@ -84,6 +84,12 @@ def test_official_files_are_read_without_a_download(official, monkeypatch):
     data = nc.load_images("cifar10", root=official, num_images=30)
     assert data.source == "CIFAR-10" and data.images.shape == (30, 3, 32, 32)
     assert data.labels.bincount().tolist() == [3] * 10
+    scaled = nc.load_images("cifar10", root=official, num_images=30, size=20)
+    assert scaled.images.shape == (30, 3, 20, 20) and torch.equal(scaled.labels, data.labels)
+    for exact, small in zip(data.images[:3], scaled.images[:3], strict=True):
+        pixels = (255 * exact).round().byte().permute(1, 2, 0).numpy()
+        expected = np.asarray(Image.fromarray(pixels).resize((20, 20)))
+        assert np.array_equal((255 * small).round().byte().permute(1, 2, 0).numpy(), expected)
 
 
 def test_the_environment_names_the_folder(folder, monkeypatch):

@@ -296,11 +296,11 @@ def test_noise_of_the_smoothed_gradient_falls_with_the_number_of_inputs(antithet
     [
         (nc.PointGradient, {"input_std": 0.0}, "input_std must be positive, got 0.0"),
         (nc.PointGradient, {"input_std": float("nan")}, "input_std must be positive, got nan"),
-        (nc.SmoothedGradient, {"num_inputs": 0}, "num_inputs must be positive, got 0"),
+        (nc.SmoothedGradient, {"num_inputs": 0}, "num_inputs must be a positive integer, got 0"),
         (nc.SmoothedGradient, {"num_inputs": 3}, "num_inputs must be an even integer when antithetic, got 3"),
         (nc.SmoothedGradient, {"num_inputs": 2.5, "antithetic": False}, "num_inputs must be an? .*integer.*, got 2.5"),
         (nc.SmoothedGradient, {"input_std": -1.0}, "input_std must be positive, got -1.0"),
-        (nc.MixedDerivative, {"num_inputs": -2}, "num_inputs must be positive, got -2"),
+        (nc.MixedDerivative, {"num_inputs": -2}, "num_inputs must be a positive integer, got -2"),
         (nc.MixedDerivative, {"num_inputs": 5}, "num_inputs must be an even integer when antithetic, got 5"),
         (nc.Dipole, {"step": 0.0}, "step must be positive, got 0.0"),
         (nc.Dipole, {"input_std": -1.0}, "input_std must be positive, got -1.0"),

@@ -35,6 +35,37 @@ def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys
     assert "GB are free on this machine" in capsys.readouterr().err
 
 
+GIB = 2**30
+VERSION_1 = {"memory.limit_in_bytes": 4 * GIB, "memory.usage_in_bytes": 3 * GIB}
+
+
+@pytest.mark.parametrize(
+    ("folder", "files", "cached", "free"),
+    [
+        ("", {"memory.max": 4 * GIB, "memory.current": 3 * GIB}, "", 1),
+        ("", {"memory.max": 4 * GIB, "memory.current": 3 * GIB}, "inactive_file {0}\nactive_file {0}\nshmem {0}", 3),
+        ("", {"memory.max": "max", "memory.current": 3 * GIB}, "inactive_file {0}", None),
+        ("memory", VERSION_1, "inactive_file 5\ntotal_inactive_file {0}\ntotal_active_file 0", 2),
+        ("memory", VERSION_1 | {"memory.limit_in_bytes": 2**63 - 4096}, "total_inactive_file {0}", None),
+    ],
+)
+def test_what_a_container_keeps_of_files_is_free(monkeypatch, tmp_path, folder, files, cached, free):
+    monkeypatch.setattr(memory, "_status", lambda path, field: 1000 * GIB)
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
+    assert available_memory("cpu") == 1000 * GIB
+    (tmp_path / folder).mkdir(exist_ok=True)
+    for name, content in (files | ({"memory.stat": cached.format(GIB)} if cached else {})).items():
+        (tmp_path / folder / name).write_text(f"{content}\n")
+    assert available_memory("cpu") == (1000 if free is None else free) * GIB
+
+
+def test_what_torch_keeps_of_a_gpu_is_free(monkeypatch):
+    numbers = {"mem_get_info": (1_000, 9_000), "memory_reserved": 5_000, "memory_allocated": 2_000}
+    for name, number in numbers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, number=number: number)
+    assert available_memory("cuda") == 4_000
+
+
 @NEEDS_PROC
 def test_peak_memory_sees_what_was_freed_again():
     size = 200_000_000

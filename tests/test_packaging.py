@@ -15,10 +15,11 @@ PACKAGE = ROOT / "nads_core"
 HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 
 # From the ground up: a module imports only from those before it.
-FLOORS = """numbers seeds interrupts files provenance memory kernels architectures fourier separable images ensembles
-            input_gradients crew roofline covariance budget fused_moments distributed accumulation
-            directions bench training poisoning presets experiments prediction frequency_maps pooling
-            deep_linear readout checks errata published figures explorer __init__ __main__""".split()
+FLOORS = """numbers arguments seeds interrupts files provenance memory kernels architectures fourier separable images
+            ensembles input_gradients crew roofline covariance budget fused_moments distributed
+            accumulation directions bench training poisoning presets experiments prediction
+            frequency_maps pooling deep_linear readout checks errata published figures explorer __init__
+            __main__""".split()
 
 
 def imported(node):

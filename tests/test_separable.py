@@ -77,6 +77,19 @@ def test_many_datasets_share_their_noise():
     assert data.batch().untyped_storage().data_ptr() != data.batch().untyped_storage().data_ptr()
 
 
+def test_what_is_handed_out_can_be_written_to():
+    data = nc.SeparableDatasets(torch.stack([unit(seed) for seed in range(3)]), 40, seed=11)
+    expected = data[1]
+    for give in (
+        lambda: (data.batch(), data.labels),
+        lambda: data[1],
+        lambda: nc.separable_dataset(unit(0), 40, seed=11),
+    ):
+        for tensor in give():
+            tensor.fill_(7)
+        assert all(torch.equal(now, before) for now, before in zip(data[1], expected, strict=True))
+
+
 def test_bad_directions_of_many_datasets_are_refused():
     with pytest.raises(ValueError, match=r"shape \(B, C, H, W\), got \(1, 6, 6\)"):
         nc.SeparableDatasets(unit(0), 5)

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import sys
 import time
@@ -99,6 +100,44 @@ def test_a_network_does_not_depend_on_what_is_trained_beside_it():
     alone = train([datasets[2]], numbers=[2], method="loop").losses
     torch.testing.assert_close(together[2], alone[0])
     assert not torch.equal(train([datasets[2]], numbers=[3]).losses, alone)
+
+
+def with_functional_dropout() -> nn.Module:
+    class Network(nn.Sequential):
+        def forward(self, x):
+            return super().forward(F.dropout(x, training=self.training))
+
+    return Network(nn.Flatten(), nn.Linear(64, 2))
+
+
+@pytest.mark.parametrize("factory", [with_dropout, with_functional_dropout])
+def test_dropout_does_not_depend_on_the_group_on_any_path(monkeypatch, factory):
+    datasets, _ = datasets_and_directions()
+    train = lambda numbers, **options: nc.train_networks(  # noqa: E731
+        factory, [datasets[n] for n in numbers], numbers=numbers, recipe=RECIPE, seed=1, device="cpu", progress=False,
+        **options,
+    ).losses  # fmt: skip
+    try:
+        together, alone = train([0, 1, 2], method="vmap"), train([2], method="vmap")
+    except ValueError as error:
+        assert "draws random numbers in training" in str(error)
+    else:
+        torch.testing.assert_close(together[2], alone[0])
+    torch.testing.assert_close(train([0, 1, 2])[2], train([2])[0])
+    job = many._Job(factory, RECIPE, 1, torch.device("cuda"), torch.float32, False, False, None, None)
+    assert many._fastest(job, datasets, 3, SHAPE) == "graph"  # what a GPU would take
+    assert many._fastest(dataclasses.replace(job, factory=small_network), datasets, 3, SHAPE) == "vmap"
+
+
+def test_one_vectorised_step_cannot_stop_a_single_network():
+    with pytest.raises(ValueError, match="stop_loss ends one network before the others"):
+        nc.train_networks(small_network, [small_data(0)], recipe=RECIPE, method="vmap", stop_loss=0.1, device="cpu")
+
+
+@pytest.mark.parametrize("train", [nc.train_network, nc.train_networks])
+def test_a_recipe_is_the_users_choice(train):
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'recipe'"):
+        train(small_network(), small_data(0), progress=False)
 
 
 def test_results_are_handed_over_as_they_come_and_networks_can_be_measured():
@@ -244,22 +283,23 @@ def test_the_interval_of_a_difference_covers_as_often_as_it_says():
 def test_bad_input_is_refused():
     images, labels = small_data(0)
     with pytest.raises(ValueError, match="integer labels"):
-        nc.train_network(small_network(), (images, labels.double()), progress=False)
+        nc.train_network(small_network(), (images, labels.double()), recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="differ in shape"):
-        nc.train_networks(small_network, [(images, labels), (images[:9], labels[:9])], progress=False)
+        nc.train_networks(small_network, [(images, labels), (images[:9], labels[:9])], recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="one of each"):
-        nc.train_networks(small_network, [(images, labels)], [], progress=False)
+        nc.train_networks(small_network, [(images, labels)], [], recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="one a network"):
-        nc.train_networks(small_network, [(images, labels)], numbers=[1, 2], progress=False)
+        nc.train_networks(small_network, [(images, labels)], numbers=[1, 2], recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="unknown method 'fast'"):
-        nc.train_networks(small_network, [(images, labels)], method="fast", progress=False)
+        nc.train_networks(small_network, [(images, labels)], method="fast", recipe=RECIPE, progress=False)
     with pytest.raises(TypeError, match="must return a torch.nn.Module"):
-        nc.train_networks(lambda: 3, [(images, labels)], device="cpu", progress=False)
+        nc.train_networks(lambda: 3, [(images, labels)], recipe=RECIPE, device="cpu", progress=False)
     with pytest.raises(ValueError, match="NaN or infinite"):
         nc.train_networks(
-            small_network, [(images * float("nan"), labels)] * 2, device="cpu", method="processes", progress=False
-        )
-    with pytest.raises(ValueError, match="must be positive"):
+            small_network, [(images * float("nan"), labels)] * 2, recipe=nc.SEPARABLE_RECIPE, device="cpu",
+            method="processes", progress=False,
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="epochs must be a positive integer, got 0"):
         nc.Recipe(epochs=0)
     with pytest.raises(ValueError, match="NaN or infinite at step"):
         nc.train_network(small_network(), (images * float("nan"), labels), recipe=RECIPE, device="cpu", progress=False)

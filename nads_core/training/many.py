@@ -1,8 +1,9 @@
 """Training many networks of one architecture, each on a dataset of its own, by the fastest path of the device.
 
 On a CPU every core trains one network on one thread; on a GPU small networks share one vectorised step, and the step
-of a large one is captured as a CUDA graph. Every path does the same arithmetic, and network b starts from the same
-weights on all of them.
+of a large one is captured as a CUDA graph. Every path does the same arithmetic, up to rounding, and network b starts
+from the same weights on all of them. Only what is drawn during training, such as dropout, comes from the generator of
+the device, and from another place of it where the step is captured.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.architectures import Architecture
+from nads_core.arguments import usable_device
 from nads_core.interrupts import DeferredInterrupt
 from nads_core.kernels import faster_max_pooling
 from nads_core.seeds import seed_sequence, seeded
 from nads_core.separable import SeparableDatasets
 from nads_core.training.single import (
-    SEPARABLE_RECIPE,
     Dataset,
     Recipe,
     TrainingResult,
@@ -38,7 +39,6 @@ from nads_core.training.single import (
     accuracy,
     batches,
     check_dataset,
-    default_device,
     descend,
     fit,
     progress_bar,
@@ -68,7 +68,7 @@ class _Job:
 
     def network(self, number: int) -> nn.Module:
         """Return the network with a given number: its first weights follow from the seed and the number alone."""
-        with seeded(seed_sequence(self.seed, 2, number)):
+        with seeded(seed_sequence(self.seed, 2, number), self.device):
             network = self.factory()
         if not isinstance(network, nn.Module):
             raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
@@ -80,12 +80,20 @@ class _Job:
         if self.device.type == "cpu" and not self.mixed_precision:
             network = faster_max_pooling(network)
         train, test = self.cast(train), self.cast(test)
-        with seeded(seed_sequence(self.seed, 3, number)):
+        with seeded(seed_sequence(self.seed, 3, number), self.device):
             result = fit(
                 network, train, test, self.recipe, self.seed, self.device, mixed_precision=self.mixed_precision,
                 captured=self.captured, stop_loss=self.stop_loss, **options,
             )  # fmt: skip
         return result if self.measure is None else replace(result, measured=self.measure(network))
+
+    def draws(self, image_shape: tuple[int, ...]) -> bool:
+        """Whether a step of training draws random numbers, as dropout does."""
+        with seeded(0), torch.no_grad():
+            network = self.network(0).cpu().train()
+            before = torch.get_rng_state()
+            network(torch.zeros(2, *image_shape, dtype=self.dtype))
+            return not torch.equal(before, torch.get_rng_state())
 
     def cast(self, data: Dataset | None) -> Dataset | None:
         """Give images the type of the weights."""
@@ -97,7 +105,7 @@ def train_networks(
     datasets: Sequence[Dataset],
     test_datasets: Sequence[Dataset] | None = None,
     *,
-    recipe: Recipe = SEPARABLE_RECIPE,
+    recipe: Recipe,
     num_classes: int = 2,
     seed: int = 0,
     numbers: Sequence[int] | None = None,
@@ -114,15 +122,15 @@ def train_networks(
 ) -> TrainingResult:
     """Train one network on each of B datasets, as many at a time as the device is fastest with.
 
-    Network b is a function of ``seed`` and its number alone, whatever is trained beside it; all see their samples
-    in one order.
+    Network b is a function of ``seed``, its number and its dataset alone, whatever is trained beside it: up to rounding
+    on any device, with dropout on one device and by one method. All see their samples in one order.
 
     Args:
         architecture: one of ours, or a function that returns a new network with ``num_classes`` outputs.
         datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). An
             item is asked for only when its network is due; of a sequence that is not a list, in a worker.
         test_datasets: B test sets.
-        recipe: the paper's for D(v) by default.
+        recipe: `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
         num_classes: of the networks that ``architecture`` builds.
         seed: fixes initial weights and the order of the samples.
         numbers: of the networks, in place of 0 to B - 1: to train some of a larger family.
@@ -132,8 +140,9 @@ def train_networks(
         method: "processes" trains one network a core, each on one thread; "vmap" all in one vectorised step; "graph"
             one after another, its step captured as a CUDA graph; "loop" one after another. "auto" takes processes
             on a CPU (one after another without the package loky), vmap for small and graph for large networks on CUDA.
+            Networks with dropout don't go by "vmap": one generator would draw for all, by who is beside whom.
         workers: of method "processes"; by default the number of cores that this process may use.
-        stop_loss: stop a network when the mean of its last 20 losses is at most this (never with "vmap").
+        stop_loss: stop a network when the mean of its last 20 losses is at most this (not with "vmap").
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
         measure: called with each network after its training (in its worker); what it returns becomes ``measured``.
         on_result: called with b and its result as soon as network b is ready.
@@ -143,7 +152,8 @@ def train_networks(
         Fields of shape (B, ...).
 
     Raises:
-        ValueError: if there is no dataset, if data don't fit the network, or a loss became NaN.
+        ValueError: if there is no dataset, if data don't fit the network, for a device that is not there, for "vmap"
+            with ``stop_loss`` or with a network that draws random numbers in training, or if a loss became NaN.
         TrainingTimeout: after ``timeout`` seconds.
     """
     count = len(datasets)
@@ -154,7 +164,7 @@ def train_networks(
         raise ValueError(f"got {count} datasets and {len(numbers)} numbers: give one a network")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
-    device = default_device(device)
+    device = usable_device(device)
     if mixed_precision is None:
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         mixed_precision = has_bfloat16 and dtype == torch.float32
@@ -168,7 +178,15 @@ def train_networks(
     if isinstance(architecture, Architecture):
         factory = partial(architecture.build, shape[0], shape[1], num_classes)
     job = _Job(factory, recipe, seed, device, dtype, mixed_precision, False, stop_loss, measure)
-    method = _fastest(job, datasets, count) if method == "auto" else method
+    if method == "auto":
+        method = _fastest(job, datasets, count, shape)
+    elif method == "vmap" and stop_loss is not None:
+        raise ValueError("stop_loss ends one network before the others, which one vectorised step cannot: take 'auto'")
+    elif method == "vmap" and job.draws(shape):
+        raise ValueError(
+            "the network draws random numbers in training (dropout?), which would depend on the networks beside it in "
+            "one vectorised step: take method='auto', or another one"
+        )
     results: dict[int, TrainingResult] = {}
     label = f"training {count} networks" if count > 1 else "training"
 
@@ -189,10 +207,10 @@ def train_networks(
     return _stacked([results[b] for b in range(count)])
 
 
-def _fastest(job: _Job, datasets: Sequence[Dataset], count: int) -> str:
+def _fastest(job: _Job, datasets: Sequence[Dataset], count: int, image_shape: tuple[int, ...]) -> str:
     if job.device.type == "cuda":
-        size = sum(p.numel() for p in job.network(0).parameters())
-        return "vmap" if size <= _VMAP_PARAMETERS and job.stop_loss is None else "graph"
+        small = sum(p.numel() for p in job.network(0).parameters()) <= _VMAP_PARAMETERS
+        return "vmap" if small and job.stop_loss is None and not job.draws(image_shape) else "graph"
     samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
     steps = count * job.recipe.num_steps(samples)
     worth = job.device.type == "cpu" and count > 1 and steps >= _WORTH_PROCESSES
@@ -353,15 +371,10 @@ def _train_group(job, group, numbers, datasets, tests, deadline, label, progress
             logits = functional_call(network, weights | buffers, (x,))
         return F.cross_entropy(logits.to(x.dtype), y)
 
-    step = vmap(grad_and_value(loss), randomness="different")
+    step = vmap(grad_and_value(loss))
     count = datasets.num_samples if isinstance(datasets, SeparableDatasets) else images.shape[1]
     total, losses = recipe.num_steps(count), []
-    dropout = seed_sequence(job.seed, 3, numbers[0])
-    with (
-        seeded(dropout),
-        torch.no_grad(),
-        progress_bar(total, label, "step", progress) as shown,
-    ):
+    with torch.no_grad(), progress_bar(total, label, "step", progress) as shown:
         for index, samples in enumerate(batches(count, recipe, job.seed)):
             gradients, value = step(parts, buffers, *batch_of(samples.to(device)))
             losses.append(value)

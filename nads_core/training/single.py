@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nads_core.arguments import require_integers, usable_device
 from nads_core.seeds import seed_sequence, seeded
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
@@ -30,8 +31,9 @@ class Recipe:
     clip_norm: float = 0.5  # the gradient of all weights together is scaled down to this norm
 
     def __post_init__(self):
-        if not (self.epochs > 0 and self.batch_size > 0 and self.learning_rate > 0 and self.clip_norm > 0):
-            raise ValueError(f"epochs, batch_size, learning_rate and clip_norm must be positive, got {self}")
+        require_integers(epochs=self.epochs, batch_size=self.batch_size)
+        if not (self.learning_rate > 0 and self.clip_norm > 0):
+            raise ValueError(f"learning_rate and clip_norm must be positive, got {self}")
 
     def num_steps(self, num_samples: int) -> int:
         """Return the number of steps for a training set of ``num_samples``."""
@@ -128,11 +130,6 @@ def progress_bar(total: int, label: str, unit: str, show: bool):
     return tqdm(total=total, desc=label, unit=unit, disable=not show, mininterval=0.5, leave=False)
 
 
-def default_device(device: torch.device | str | None) -> torch.device:
-    """Return the device that was asked for, or else a GPU if there is one."""
-    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
 def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
     """Return the share of samples that a network classifies correctly, in eval mode."""
     device = next(network.parameters()).device
@@ -204,7 +201,7 @@ def train_network(
     train: Dataset,
     test: Dataset | None = None,
     *,
-    recipe: Recipe = CIFAR10_RECIPE,
+    recipe: Recipe,
     seed: int = 0,
     device: torch.device | str | None = None,
     mixed_precision: bool = False,
@@ -220,7 +217,7 @@ def train_network(
         network: maps (N, C, H, W) to logits (N, classes).
         train: images and labels.
         test: images and labels to measure the accuracy on, after training.
-        recipe: the paper's for CIFAR-10 by default.
+        recipe: `CIFAR10_RECIPE` and `SEPARABLE_RECIPE` are the paper's, for photos and for D(v).
         seed: fixes the order of the samples (and dropout, through torch's own generators, which are restored).
         device: by default a GPU if there is one.
         mixed_precision: run the layers in bfloat16 and channels last; weights and their updates stay as they are.
@@ -231,12 +228,13 @@ def train_network(
         progress: show it.
 
     Raises:
-        ValueError: for data of the wrong shape, or a loss that became NaN.
+        ValueError: for data of the wrong shape, a device that is not there, or a loss that became NaN.
         TrainingTimeout: after ``timeout`` seconds.
     """
-    with seeded(seed_sequence(seed, 1)):
+    device = usable_device(device)
+    with seeded(seed_sequence(seed, 1), device):
         return fit(
-            network, train, test, recipe, seed, default_device(device), mixed_precision=mixed_precision,
+            network, train, test, recipe, seed, device, mixed_precision=mixed_precision,
             captured=captured, stop_loss=stop_loss, timeout=timeout, label=label, progress=progress,
         )  # fmt: skip
 

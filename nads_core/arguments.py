@@ -1,0 +1,36 @@
+"""What callers give, checked before any work is done with it."""
+
+from __future__ import annotations
+
+import torch
+
+
+def is_integer(value: object) -> bool:
+    """Whether a value is an int; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def require_integers(least: int = 1, **values: object) -> None:
+    """Raise a ValueError unless all values are integers from ``least`` on."""
+    kind = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer from {least} on")
+    for name, value in values.items():
+        if not (is_integer(value) and value >= least):
+            raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def usable_device(device: torch.device | str | None = None) -> torch.device:
+    """Return a device that works here, by default a GPU if there is one.
+
+    Raises:
+        ValueError: if there is no such device, or PyTorch cannot use it.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, ImportError) as error:  # each kind of device has its own way to fail
+        reason = str(error).splitlines()[0].split(". ")[0]
+        raise ValueError(
+            f"device {str(device)!r} cannot be used here ({reason}): leave it out, or take 'cpu'"
+        ) from error
+    return torch.device(device)

@@ -1,0 +1,97 @@
+"""Counts are integers, and devices are there, or the error says what was given."""
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core import prediction
+from nads_core.arguments import usable_device
+from nads_core.ensembles import Ensemble
+
+WAVE = nc.fourier_direction((1, 0), 4)
+DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
+
+
+def compute(**options) -> nc.NADs:
+    return nc.compute_nads(nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options})
+
+
+@pytest.mark.parametrize("value", [True, 1.5, 2.0, "2", 0, -1, np.float64(2), None], ids=repr)
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("readouts", lambda n: nc.SmoothedGradient(readouts=n)),
+        ("num_inputs", lambda n: nc.SmoothedGradient(n, antithetic=False)),
+        ("num_inputs", lambda n: nc.MixedDerivative(n, antithetic=False)),
+        ("num_networks", lambda n: compute(num_networks=n)),
+        ("num_samples", lambda n: nc.separable_dataset(WAVE, n)),
+        ("size", lambda n: nc.load_images("generated", num_images=4, size=n)),
+        ("epochs", lambda n: nc.Recipe(epochs=n)),
+        ("batch_size", lambda n: nc.Recipe(batch_size=n)),
+        ("num_classes", lambda n: nc.LOGREG.build(1, 8, n)),
+    ],
+)
+def test_counts_are_positive_integers(name, use, value):
+    with pytest.raises(ValueError, match=f"{name} must be a (positive integer|number or 'auto')"):
+        use(value)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, -1, "0"], ids=repr)
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("seed", lambda n: compute(seed=n)),
+        ("output", lambda n: compute(output=n)),
+        ("seed", lambda n: nc.separable_dataset(WAVE, 5, seed=n)),
+        ("seed", lambda n: nc.load_images("generated", num_images=5, seed=n)),
+    ],
+)
+def test_seeds_and_outputs_are_integers_from_0_on(name, use, value):
+    with pytest.raises(ValueError, match=f"{name} must be a non-negative integer, got "):
+        use(value)
+
+
+@pytest.mark.parametrize("name", ["num_directions", "batch_size", "num_leading"])
+def test_what_may_be_left_open_is_an_integer_if_it_is_not(name):
+    with pytest.raises(ValueError, match=f"{name} must be a positive integer, got True"):
+        compute(**{name: True})
+    with pytest.raises(ValueError, match="num_images must be a positive integer, got 2.5"):
+        nc.load_images("generated", num_images=2.5)
+
+
+def test_shapes_are_integers():
+    with pytest.raises(ValueError, match="three positive integers"):
+        compute(image_shape=(True, 8, 8))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["cuda", "cuda:3", "gpu", "xpu"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        usable_device,
+        lambda device: compute(device=device),
+        lambda device: Ensemble(nc.LENET.build, (1, 32, 32), device=device),
+        lambda device: nc.train_network(torch.nn.Linear(1, 1), DATA, recipe=nc.Recipe(), device=device),
+        lambda device: nc.train_networks(nc.LOGREG, [DATA], recipe=nc.Recipe(), device=device),
+    ],
+)
+def test_a_device_that_is_not_there_is_named(device, use):
+    with pytest.raises(ValueError, match=f"device '{device}' cannot be used here .*leave it out, or take 'cpu'"):
+        use(device)
+
+
+def test_devices_that_are_there():
+    assert usable_device("cpu") == usable_device(torch.device("cpu")) == torch.device("cpu")
+    assert usable_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_nothing_to_predict():
+    assert prediction.predicted_accuracy([]).shape == (0,) and prediction.falling_fit([]).shape == (0,)
+    assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy([[0], [1]]).shape == (2, 1)
+    assert prediction.crossing(np.array([]), np.array([]), 0.75) is None
+    with pytest.raises(ValueError, match="no accuracies"):
+        prediction.order_test([], 100)
+    with pytest.raises(ValueError, match="fig6-lenet has no results yet"):
+        prediction.Family.of(nc.Results("fig6-lenet", "paper", {}, 4, [], []))

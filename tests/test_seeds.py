@@ -1,0 +1,88 @@
+"""Seeding leaves no trace: neither in the generators that were seeded, nor in those of a GPU that waits for its use."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core import readout
+from nads_core.seeds import seeded
+
+LIBRARY = Path(nc.__file__).parent
+
+
+class Gpu:
+    """Stands in for the generators of a GPU, where there is none."""
+
+    def __init__(self, monkeypatch, used: bool):
+        self.seed = "its own"
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)
+        monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: setattr(self, "seed", seed))
+        monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: self.seed)
+        monkeypatch.setattr(torch.cuda, "set_rng_state_all", lambda state: setattr(self, "seed", state))
+
+
+def small() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+
+
+def compute() -> None:
+    nc.compute_nads(small, 256, image_shape=(1, 8, 8), tolerance=0.1, num_leading=3, device="cpu", progress=False)
+
+
+def train() -> None:
+    data = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
+    options = {"recipe": nc.Recipe(epochs=1), "device": "cpu", "progress": False}
+    nc.train_networks(small, [data], **options)
+    nc.train_network(small(), data, **options)
+
+
+def classify() -> None:
+    inputs, labels = torch.randn(1, 8, 4), torch.zeros(1, 8)
+    readout.train_classifiers(
+        lambda: readout.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
+    )
+
+
+def dipoles() -> None:
+    nc.deep_linear.dipole_statistics(
+        lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)), torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 2, seed=3
+    )
+
+
+@pytest.mark.parametrize("work", [compute, train, classify, dipoles])
+def test_a_gpu_that_waits_for_its_first_use_keeps_its_seed(monkeypatch, work):
+    gpu = Gpu(monkeypatch, used=False)
+    work()
+    assert gpu.seed == "its own"
+
+
+@pytest.mark.parametrize(("used", "device"), [(True, "cpu"), (False, "cuda"), (True, "cuda:1")])
+def test_a_gpu_in_use_is_seeded_and_put_back(monkeypatch, used, device):
+    gpu, before = Gpu(monkeypatch, used), torch.get_rng_state()
+    with pytest.raises(ZeroDivisionError), seeded(5, device):
+        assert gpu.seed == 5
+        drawn = torch.randn(3)
+        1 / 0  # noqa: B018
+    assert gpu.seed == "its own" and torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(drawn, torch.randn(3, generator=torch.Generator().manual_seed(5)))
+
+
+def test_nothing_seeds_torch_past_seeded():
+    for path in LIBRARY.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("manual_seed", "fork_rng", "seed"):
+                assert ast.unparse(node) not in ("torch.manual_seed", "torch.seed", "torch.random.fork_rng"), path
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_generators_of_a_gpu_are_put_back():
+    before = torch.cuda.get_rng_state_all()
+    with seeded(5, "cuda"):
+        first = torch.randn(3, device="cuda")
+    with seeded(5, "cuda"):
+        assert torch.equal(first, torch.randn(3, device="cuda"))
+    assert all(torch.equal(a, b) for a, b in zip(before, torch.cuda.get_rng_state_all(), strict=True))
