@@ -410,6 +410,24 @@ def test_curves_and_their_cursor(reader, tables):
     assert f"accuracy at NAD {nearest}: {100 * found:.1f} %" in reader.part("direction").inner_text().replace("\n", " ")
 
 
+def number(text):
+    """Read a number that is written for people."""
+    digits, _, exponent = text.partition(" × 10")
+    return float(digits) * 10 ** int(exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+
+
+def test_small_numbers_are_written_for_people(reader):
+    nads = NADS["lenet"]
+    present = (PHOTOS.images[0, 0] * nads.directions[:, 0]).sum((1, 2))
+    index = int(((present > -0.004) & (present < -0.001)).nonzero()[0])  # of class 0, so in the red channel
+    reader.open(f"all.html#explorer.index={index}")
+    assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
+    reader.slide("NAD", 1023)
+    found = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
+    share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
+    assert share < 1e-3 and " × 10⁻" in found and number(found) == pytest.approx(share, rel=0.05)
+
+
 def wrapped(frequency):
     return tuple((k + 16) % 32 - 16 for k in frequency)
 
@@ -452,7 +470,7 @@ def test_fourier_map_by_pointer_and_by_keyboard(reader, tables):
     energy = NADS["lenet"].energy(nc.fourier_direction((-2, 2))[None])
     grid = [nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)]
     share = float(energy / NADS["lenet"].energy(torch.stack(grid)).max())
-    assert float(re.search(r"energy ([\d.e-]+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.02)
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.02)
 
 
 def test_a_click_holds_a_frequency(reader):
@@ -503,7 +521,7 @@ def test_odd_frequencies_are_not_their_neighbours(reader, tables, frequency):
     assert "LeNet: accuracy not measured at odd frequencies" in part.inner_text()
     grid = torch.stack([nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)])
     share = float(NADS["lenet"].energy(wave) / NADS["lenet"].energy(grid).max())
-    assert float(re.search(r"energy ([\d.e-]+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.03)
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.03)
     part.get_by_role("application").first.focus()
     reader.page.keyboard.press("ArrowUp")
     reader.settle()
@@ -618,8 +636,10 @@ def test_poison_is_that_of_the_library(reader, tables, photo):
     change = expected - image[0]
     assert_signed(reader.see("What the poison changes", where), change[channel], tables)
     present = float((image[0, channel] * NADS["lenet"].directions[nad, 0]).sum())
-    found = re.search(r"([-\d.]+) becomes ([+−]0\.80)", part.inner_text())
-    assert float(found[1]) == pytest.approx(present, abs=0.02) and found[2][0] == ("+" if sign > 0 else "−")
+    found = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
+    assert float(found[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and found[2][0] == (
+        "+" if sign > 0 else "−"
+    )
 
 
 def test_python_makes_what_is_seen(reader, tables):
@@ -824,8 +844,9 @@ def test_a_label_runs_no_code(reader, folder, tmp_path, without_anywidget):
     nads = own_nads()
     nc.NADs(nads.directions, nads.eigenvalues, {"architecture": HOSTILE}).save(tmp_path / "poisoned.npz")
     write_page(folder, "poisoned.html", nc.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2))
-    reader.open("poisoned.html")
+    reader.open("poisoned.html", wait=False)
     assert reader.page.evaluate("window.pwned") is None
+    reader.settle()
     assert "</script><script>window.pwned = 1</script>" in reader.part("curves").inner_text()
     reader.page.get_by_role("button", name="Show the Python").click()
     code = reader.page.locator(".python code").inner_text()
@@ -858,6 +879,17 @@ def test_few_nads_of_your_own(reader, folder, without_anywidget, tables, count):
     last.click()
     reader.settle()
     assert ("would need a later NAD" in reader.part("poison").inner_text()) == (count == 1)
+
+
+def test_the_python_of_images_given_to_show(reader, folder, without_anywidget):
+    images = nc.load_images("generated", train=False, num_images=10, size=8)
+    write_page(folder, "images.html", nc.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4))
+    reader.open("images.html")
+    reader.page.get_by_role("button", name="Show the Python").click()
+    code = reader.page.locator(".python code").inner_text()
+    assert "load_pictures" not in code and "# photos: your own images" in code
+    exec(code, made := {"photos": images, "nads": own_nads()})  # noqa: S102
+    assert_photo(reader.see("The image from the first 20"), made["rebuilt"])
 
 
 def test_every_output_of_a_notebook_stands_alone(reader, folder, without_anywidget, tables):

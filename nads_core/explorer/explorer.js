@@ -200,7 +200,15 @@ const interval = ([, accuracy, low, high]) => {
   const digits = high - low < 0.002 ? 2 : 1;
   return `${percent(accuracy, digits)} (${(100 * low).toFixed(digits)} to ${(100 * high).toFixed(digits)})`;
 };
-const short = (x) => (x >= 0.0995 ? x.toFixed(2) : x >= 0.00095 ? x.toPrecision(2) : x.toExponential(1));
+
+/** Numbers for people: 0.12, 0.0034, 5.6 × 10⁻⁷, 0. */
+function short(x) {
+  if (x >= 0.00095 || x === 0) return x >= 0.0995 ? x.toFixed(2) : `${+x.toPrecision(2)}`;
+  const [digits, exponent] = x.toExponential(1).split("e-");
+  return `${digits} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+}
+
+const signed = (x) => `${x <= -0.005 ? "−" : ""}${Math.abs(x).toFixed(2)}`;
 
 /** A small chart over an integer axis, with a cursor that the reader can drag. */
 class Chart {
@@ -440,7 +448,7 @@ function curvesPart(app) {
 const UNMEASURED = [[128, 128, 128, 90], [128, 128, 128, 150]]; // two greys, in stripes
 
 function fourierPart(app) {
-  const wave = picture("the direction under the cursor");
+  const wave = picture("the wave");
   const readout = h("p", { class: "note", "aria-live": "polite" });
   const describe = "Arrow keys move through the frequencies, Home goes to zero. A click holds one; another on it, or Escape, lets go.";
   let live = null; // the grid: number of cells a side, size of the images
@@ -772,7 +780,7 @@ function poisonPart(app) {
         const change = largest(made.difference);
         paintSigned(difference.canvas, made.difference, architecture.size, `What the poison changes in the ${CHANNELS[made.channel]} channel`);
         difference.text.textContent = `what changes in ${CHANNELS[made.channel]}, × ${(1 / (change || 1)).toPrecision(2)}`;
-        note.replaceChildren(title, h("br"), `NAD ${made.nad}, ${CHANNELS[made.channel]} channel: ${made.present.toFixed(2)} becomes `,
+        note.replaceChildren(title, h("br"), `NAD ${made.nad}, ${CHANNELS[made.channel]} channel: ${signed(made.present)} becomes `,
           `${made.sign > 0 ? "+" : "−"}${view.strength.toFixed(2)}`, h("br"), `largest change of a pixel: ${percent(change)}`);
       });
     },
