@@ -83,7 +83,7 @@ def browser():
     if chromium is None:
         pytest.skip("no Chromium on this machine: the tests of the pages need one")
     with sync_api.sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-gpu"]
+        options = ["--no-sandbox", "--disable-gpu", "--disable-ipc-flooding-protection"]  # many addresses in a row
         chrome = playwright.chromium.launch(executable_path=chromium, args=options)
         yield chrome
         chrome.close()

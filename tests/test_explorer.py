@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from conftest import BOOK
 
 import nads_core as nc
-from nads_core.explorer import data, views
+from nads_core.explorer import data, program, views
 
 SCREENSHOTS = BOOK.parent / "screenshots"
 NADS = {name: nc.load_nads(name) for name in ("lenet", "vgg11", "resnet18")}
@@ -47,6 +48,17 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
     vgg11, _ = data.pack_nads(NADS["vgg11"], "VGG-11", "vgg11")
     assert (vgg11["fourier"] is None) == (nc.load_results("fig1-vgg11") is None)
     assert "fourier" not in data.pack_nads(own_nads(), "small")[0]
+
+
+HOSTILE = "</script><script>window.pwned = 1</script><!--\u2028\nimport os"
+
+
+def test_scripts_hold_no_markup():
+    packet = data.pack_nads(own_nads(), HOSTILE)
+    script = data.as_script(HOSTILE, packet)
+    assert not re.search("[<>&\u2028\u2029]", script) and script.count("\n") == 1
+    key, header = re.fullmatch(r".*?\[(\".*?\")\] = (\{.*\});\n", script).groups()
+    assert json.loads(key) == json.loads(header)["label"] == HOSTILE
 
 
 def test_scripts_are_small_and_their_numbers_are_json():
@@ -115,6 +127,33 @@ def test_widget_follows_and_sends_what_is_asked_for():
         explorer.architecture = "alexnet"
 
 
+def test_widget_refuses_what_it_cannot_show():
+    traitlets = pytest.importorskip("traitlets")
+    pytest.importorskip("anywidget")
+    nads = {"many": own_nads(), "few": own_nads(count=5)}
+    explorer = nc.explorer.show(nads=nads, index=19)
+    impossible = {
+        "index": 20,
+        "kept": 21,
+        "photo": 99,
+        "strength": float("nan"),
+        "mix": [0.5],
+        "frequency": [1, 2, 3],
+        "parts": ["direction"],
+        "second": "toString",
+    }
+    for key, value in impossible.items():
+        before = getattr(explorer, key)
+        with pytest.raises(traitlets.TraitError):
+            setattr(explorer, key, value)
+        assert getattr(explorer, key) == before
+    explorer.photo = -1  # as the browser does
+    explorer.architecture = "few"
+    assert (explorer.index, explorer.kept) == (4, 5)
+    explorer.second = "many"
+    explorer.index = 19
+
+
 def test_widget_of_own_nads_and_a_linked_slider():
     widgets = pytest.importorskip("ipywidgets")
     pytest.importorskip("anywidget")
@@ -126,39 +165,83 @@ def test_widget_of_own_nads_and_a_linked_slider():
     assert explorer.index == 5
 
 
-def test_without_anywidget_the_html_carries_its_arrays(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "nads_core.explorer.widget", None)
+def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anywidget):
     page = nc.explorer.show("direction", second="vgg11")._repr_html_()
-    assert '["lenet"]' in page and '["vgg11"]' in page and '["resnet18"]' not in page and '["photos"]' not in page
+    assert '["lenet-' in page and '["vgg11-' in page and '["resnet18' not in page and '["photos' not in page
     monkeypatch.setenv("NADS_BOOK", "1")
-    assert len(nc.explorer.show()._repr_html_()) < 1e5  # the pages of a book share the arrays
+    assert len(nc.explorer.show()._repr_html_()) < 2e3  # the pages of a book share the arrays and the program
+
+
+def test_a_notebook_carries_the_program_packed(without_anywidget):
+    """Bytes of the program in an output, beside the 62,000 that it has."""
+    arrays = data.as_script("small", data.pack_nads(own_nads(), "small"))
+    page = nc.explorer.show("direction", nads=own_nads())._repr_html_()
+    assert 0 < len(page) - len(arrays) < 0.5 * len(program.script())
+    widget = pytest.importorskip("anywidget") and program.packed_module()
+    assert len(widget) < 0.5 * len(program.module())
+
+
+def test_what_the_source_does_not_have_is_refused(without_anywidget):
+    def refuses(match, *parts, **arguments):
+        with pytest.raises(ValueError, match=match):
+            nc.explorer.show(*parts, **arguments)
+
+    refuses("index is 1024, expected 0 to 1023", index=1024)
+    refuses("index is 20, expected 0 to 19", nads=own_nads(), index=20)
+    refuses("index is 2.5, expected a whole number", index=2.5)
+    refuses("kept is -1", kept=-1)
+    refuses("photo is 99, expected 0 to", photo=99)
+    refuses("strength is nan", strength=float("nan"))
+    refuses("strength is 3", strength=3)
+    refuses("mix is 2.0, expected -1 to 1", mix=(2, *[0] * 11))
+    refuses("frequency is 0.5, expected a whole number", frequency=(0.5, 2))
+    refuses("frequency is .*ky, kx", frequency=(1, 2, 3))
+    refuses("one image size", nads={"a": own_nads(), "b": own_nads(12)})
+    refuses("not empty", nads={"": own_nads()})
+    refuses("photos must be", nads=own_nads(), images=PHOTOS)
+    refuses("single-channel", nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2)))
+    page = nc.explorer.show(nads=own_nads(count=5), index=np.int64(3))  # 32 NADs are kept where there are as many
+    assert page.view.kept == 5 and json.dumps(vars(page.view))
+    assert {nc.load_nads(name).directions.shape for name in data.LABELS} == {(views.Source().count(""), 1, 32, 32)}
 
 
 # A browser. `site` holds pages as the book has them, without the book around.
 
 
+def write_page(folder, name, *explorers):
+    """Write a page with these explorers, between a link to a section and that section."""
+    body = "".join(explorer._repr_html_() for explorer in explorers)
+    theme = "<style>html[data-theme=dark] body { background: #121212; color: #ced6dd }</style>"
+    (folder / name).write_text(
+        f'<!doctype html><html lang="en" data-content_root=""><head><meta charset="utf-8"><title>Explorer</title>'
+        f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{theme}</head>'
+        f'<body><main><h1>Explorer</h1><a href="#end">The end</a>{body}<h2 id="end">End</h2></main></body></html>',
+        "utf8",
+    )
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, serve):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     views.write_pages_data(folder / "_static" / "explorer")
-    (folder / "module.mjs").write_text(views.module(), "utf8")
-    own = views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()}))
-    bodies = {
-        "all": [views.Page(views.View(), views.Source(), shared=True)],
-        "two": [views.Page(views.View(parts), views.Source(), shared=True) for parts in (("direction",), ("mixer",))],
-        "own": [own],
-        "empty": [],
-    }
-    for name, explorers in bodies.items():
-        body = "".join(explorer._repr_html_() for explorer in explorers)
-        theme = "<style>html[data-theme=dark] body { background: #121212; color: #ced6dd }</style>"
-        (folder / f"{name}.html").write_text(
-            f'<!doctype html><html lang="en" data-content_root=""><head><meta charset="utf-8"><title>Explorer</title>'
-            f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{theme}</head>'
-            f"<body><main><h1>Explorer</h1>{body}</main></body></html>",
-            "utf8",
-        )
+    (folder / "module.mjs").write_text(program.module(), "utf8")
+    write_page(folder, "all.html", views.Page(views.View(), views.Source(), book=True))
+    two = [views.Page(views.View(parts), views.Source(), book=True) for parts in (("direction",), ("mixer",))]
+    write_page(folder, "two.html", *two)
+    write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
+    write_page(folder, "empty.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder, serve):
     return serve(folder)
+
+
+@pytest.fixture
+def without_anywidget(monkeypatch):
+    """As where anywidget is not installed: `show` gives a page."""
+    monkeypatch.setitem(__import__("sys").modules, "nads_core.explorer.widget", None)
 
 
 class Reader:
@@ -196,6 +279,19 @@ class Reader:
             "(c) => [[...c.getContext('2d').getImageData(0, 0, c.width, c.height).data], c.width]"
         )
         return np.array(flat).reshape(-1, width, 4)
+
+    def get(self, key):
+        """What the first explorer's model says."""
+        return self.page.evaluate("(key) => document.querySelector('nad-explorer').model.get(key)", key)
+
+    def go(self, hash):
+        """Follow a link to a view."""
+        self.page.evaluate("(hash) => (location.hash = hash)", hash)
+        self.settle()
+
+    def top(self, name):
+        """Where a part begins, in pixels below the top of the window."""
+        return self.part(name).evaluate("(e) => e.getBoundingClientRect().top")
 
     def part(self, name):
         return self.page.locator(f"section[data-part={name}]")
@@ -314,6 +410,24 @@ def test_curves_and_their_cursor(reader, tables):
     assert f"accuracy at NAD {nearest}: {100 * found:.1f} %" in reader.part("direction").inner_text().replace("\n", " ")
 
 
+def number(text):
+    """Read a number that is written for people."""
+    digits, _, exponent = text.partition(" × 10")
+    return float(digits) * 10 ** int(exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+
+
+def test_small_numbers_are_written_for_people(reader):
+    nads = NADS["lenet"]
+    present = (PHOTOS.images[0, 0] * nads.directions[:, 0]).sum((1, 2))
+    index = int(((present > -0.004) & (present < -0.001)).nonzero()[0])  # of class 0, so in the red channel
+    reader.open(f"all.html#explorer.index={index}")
+    assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
+    reader.slide("NAD", 1023)
+    found = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
+    share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
+    assert share < 1e-3 and " × 10⁻" in found and number(found) == pytest.approx(share, rel=0.05)
+
+
 def wrapped(frequency):
     return tuple((k + 16) % 32 - 16 for k in frequency)
 
@@ -356,7 +470,62 @@ def test_fourier_map_by_pointer_and_by_keyboard(reader, tables):
     energy = NADS["lenet"].energy(nc.fourier_direction((-2, 2))[None])
     grid = [nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)]
     share = float(energy / NADS["lenet"].energy(torch.stack(grid)).max())
-    assert float(re.search(r"energy ([\d.e-]+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.02)
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.02)
+
+
+def test_a_click_holds_a_frequency(reader):
+    reader.open("all.html")
+    part = reader.part("fourier")
+    canvas = part.get_by_role("application").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+
+    def at(ky, kx):
+        return [
+            box[side] + (k + 17) / 32 * box[length] for k, side, length in ((kx, "x", "width"), (ky, "y", "height"))
+        ]
+
+    def shown():
+        reader.settle()
+        return tuple(map(int, re.search(r"(-?\d+) cycles down, (-?\d+) across", part.inner_text()).groups()))
+
+    mouse = reader.page.mouse
+    mouse.move(*at(-8, 6))
+    assert shown() == (-8, 6) and reader.get("frequency") == [4, 2]
+    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: what was chosen comes back
+    assert shown() == (4, 2)
+    mouse.click(*at(-8, 6))
+    mouse.move(*at(2, 2), steps=3)
+    assert shown() == (-8, 6) and "Held" in part.inner_text()
+    mouse.click(*at(0, 4))  # another one
+    mouse.move(*at(2, 2), steps=3)
+    assert shown() == (0, 4)
+    mouse.click(*at(0, 4))  # the same: lets go
+    mouse.move(*at(2, 2), steps=3)
+    assert shown() == (2, 2) and "Held" not in part.inner_text() and reader.get("frequency") == [0, 4]
+    mouse.click(*at(2, 2))
+    reader.page.keyboard.press("Escape")
+    mouse.move(*at(6, 6), steps=3)
+    assert shown() == (6, 6)
+    reader.page.keyboard.press("ArrowLeft")  # from the chosen one, and holds
+    mouse.move(*at(8, 8), steps=3)
+    assert shown() == (2, 0) == tuple(reader.get("frequency"))
+
+
+@pytest.mark.parametrize("frequency", [(3, 2), (-5, 15), (4, 1)])
+def test_odd_frequencies_are_not_their_neighbours(reader, tables, frequency):
+    reader.open(f"all.html#explorer.frequency=[{frequency[0]},{frequency[1]}]")
+    part = reader.part("fourier")
+    wave = nc.fourier_direction(frequency)
+    assert_signed(reader.see("Wave of"), wave[0], tables)
+    assert "LeNet: accuracy not measured at odd frequencies" in part.inner_text()
+    grid = torch.stack([nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)])
+    share = float(NADS["lenet"].energy(wave) / NADS["lenet"].energy(grid).max())
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.03)
+    part.get_by_role("application").first.focus()
+    reader.page.keyboard.press("ArrowUp")
+    reader.settle()
+    assert reader.get("frequency")[0] == 2 * ((frequency[0] - 1) // 2)
 
 
 def test_mixer(reader, tables):
@@ -404,6 +573,48 @@ def test_an_image_of_your_own_stays_in_the_browser(reader, tmp_path):
     assert not [url for url in requests if not url.startswith("blob:")]
 
 
+def test_after_a_reload_an_image_of_your_own_is_gone(reader, tmp_path):
+    from PIL import Image
+
+    Image.fromarray(np.full((40, 40, 3), 200, np.uint8)).save(tmp_path / 'my "best".png')
+    reader.open("all.html#explorer.photo=3")
+    reader.page.get_by_role("button", name="Show the Python").click()
+    reader.part("photo").locator("input[type=file]").set_input_files(tmp_path / 'my "best".png')
+    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('photo') === -1")
+    reader.settle()
+    code = reader.page.locator(".python code").inner_text()
+    assert repr('my "best".png') in code.replace('"my \\"best\\".png"', repr('my "best".png'))
+    exec(code.replace('"my \\"', f'"{tmp_path}/my \\"'), made := {})  # noqa: S102
+    assert made["photo"].shape == (3, 32, 32) and (made["photo"] * 255 - 200).abs().max() < 1
+    reader.slide("NADs kept", 50)
+    reader.page.wait_for_function("location.hash.includes('kept=50')")
+    assert "photo" not in reader.page.url.split("#")[1].replace("part=photo", "")
+    reader.page.reload()
+    reader.settle()
+    name = PHOTOS.class_names[PHOTOS.labels[0]]
+    assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[0], slack=2)
+    assert reader.part("photo").get_by_role("button", name=name).get_attribute("aria-pressed") == "true"
+
+
+def test_a_file_that_is_no_image_changes_nothing(reader, tmp_path):
+    from PIL import Image
+
+    (tmp_path / "notes.png").write_text("no image")
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "black.png")
+    reader.open("all.html#explorer.photo=2")
+    part = reader.part("photo")
+    part.locator("input[type=file]").set_input_files(tmp_path / "notes.png")
+    alert = part.get_by_role("alert")
+    alert.filter(has_text="notes.png is no image").wait_for()
+    reader.settle()
+    assert reader.get("photo") == 2
+    name = PHOTOS.class_names[PHOTOS.labels[2]]
+    assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[2], slack=2)
+    part.locator("input[type=file]").set_input_files(tmp_path / "black.png")
+    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('photo') === -1")
+    assert not alert.is_visible()
+
+
 @pytest.mark.parametrize("photo", [0, 3, len(PHOTOS) - 1])
 def test_poison_is_that_of_the_library(reader, tables, photo):
     reader.open("all.html")
@@ -425,8 +636,10 @@ def test_poison_is_that_of_the_library(reader, tables, photo):
     change = expected - image[0]
     assert_signed(reader.see("What the poison changes", where), change[channel], tables)
     present = float((image[0, channel] * NADS["lenet"].directions[nad, 0]).sum())
-    found = re.search(r"([-\d.]+) becomes ([+−]0\.80)", part.inner_text())
-    assert float(found[1]) == pytest.approx(present, abs=0.02) and found[2][0] == ("+" if sign > 0 else "−")
+    found = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
+    assert float(found[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and found[2][0] == (
+        "+" if sign > 0 else "−"
+    )
 
 
 def test_python_makes_what_is_seen(reader, tables):
@@ -483,10 +696,241 @@ def test_an_address_that_makes_no_sense_is_left_out(reader, tables):
     assert_signed(reader.see("NAD 1023 of LeNet, in pixels"), NADS["lenet"].directions[1023, 0], tables)
 
 
+def random_addresses(count, seed=0):
+    """Addresses that mean something, nothing, or harm."""
+    rng = random.Random(seed)
+    keys = [*views.View.__dataclass_fields__, "part", "toString", "__proto__", "constructor", ""]
+    names = [*data.LABELS, "toString", "__proto__", "constructor", "hasOwnProperty", "", "alexnet", "null"]
+    numbers = "0 -0 -1 2.5 1e3 1023 1024 99999 1e21 1e308 1e999 -1e308 5e-324".split()
+    others = ["NaN", "Infinity", "0x10", "007", "", "+", "true", "null", '"3"', "{}", "[]", "%", "%00", "é", "9" * 400]
+    whole = lambda: str(rng.randint(-40, 1100))  # noqa: E731
+    listed = lambda count: f"[{','.join(rng.choice(numbers) for _ in range(count))}]"  # noqa: E731
+    pairs = lambda: f"[{rng.uniform(-40, 40)},{rng.randint(-40, 40)}]"  # noqa: E731
+    fitting = {
+        "architecture": lambda: rng.choice(names),
+        "second": lambda: rng.choice(names),
+        "frequency": lambda: rng.choice((pairs(), listed(2))),
+        "mix": lambda: listed(12),
+        "strength": lambda: str(rng.uniform(-1, 3)),
+        "poisoned": lambda: rng.choice(("true", "false")),
+        "part": lambda: rng.choice(views.PARTS),
+    }
+    anything = [*fitting.values(), whole, lambda: listed(rng.randint(1, 3)), lambda: rng.choice(numbers + others)]
+
+    def pair():
+        key = rng.choice(keys)
+        value = rng.choice((fitting.get(key, whole), fitting.get(key, whole), rng.choice(anything)))()
+        return f"explorer{rng.choice(('', '', '', '-2', '-0'))}.{key}={value}"
+
+    return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
+
+
+DEAD = """() => {
+  const root = document.querySelector('nad-explorer').shadowRoot.querySelector('.explorer'), trouble = [];
+  const visible = (selector) => [...root.querySelectorAll(selector)].filter((e) => e.checkVisibility());
+  if (root.getAttribute('aria-busy') !== 'false') trouble.push('busy');
+  trouble.push(...visible('[role=alert]').map((e) => e.textContent).filter(Boolean));
+  for (const canvas of visible('canvas')) {
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    if (canvas.width < 2 || data.some((x, i) => i % 4 === 3 && x === 0))
+      trouble.push(`not painted: ${canvas.getAttribute('aria-label')}`);
+  }
+  trouble.push(...(root.textContent.match(/.{0,20}(NaN|undefined|Infinity|null).{0,20}/) ?? []));
+  const drawn = visible('svg *').flatMap((e) => [...e.attributes]).map((a) => a.value);
+  trouble.push(...drawn.filter((value) => /NaN|undefined/.test(value)));
+  return trouble;
+}"""
+
+
+def test_a_thousand_random_addresses_leave_every_panel_alive(reader):
+    """One page lives through all of them; fresh pages open at some of them."""
+    addresses = random_addresses(1_000)
+    reader.open("all.html")
+    shown = reader.page.evaluate(
+        f"""async (addresses) => {{
+          const dead = {DEAD}, found = [], seen = new Set();
+          const busy = () => document.querySelector('nad-explorer').shadowRoot.querySelector('[aria-busy=true]');
+          for (const address of addresses) {{
+            location.hash = address;
+            await new Promise((done) => addEventListener('hashchange', done, {{ once: true }}));
+            do await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); while (busy());
+            const trouble = dead();
+            if (trouble.length) found.push([address, trouble]);
+            seen.add(document.querySelector('nad-explorer').shadowRoot.textContent);
+          }}
+          return {{ found, seen: seen.size }};
+        }}""",
+        addresses,
+    )
+    assert not shown["found"], shown["found"][:5]
+    assert shown["seen"] > 300  # they do lead to different views
+    for address in random_addresses(25, seed=1):
+        reader.open("empty.html", wait=False)
+        reader.open(f"all.html#{address}")
+        assert not reader.page.evaluate(DEAD), address
+
+
+def test_a_link_to_a_section_moves_no_explorer(reader):
+    reader.open("two.html#explorer.index=9&explorer-2.mix=[0,1,0,0,0,0,0,0,0,0,0,0]")
+    before = reader.page.locator("nad-explorer").all_inner_texts()
+    reader.page.get_by_role("link", name="The end").click()
+    reader.settle()
+    assert reader.page.url.endswith("#end") and reader.get("index") == 9
+    assert reader.page.locator("nad-explorer").all_inner_texts() == before
+    reader.go("explorer-2.second=vgg11")  # a link to one of them
+    assert reader.get("index") == 9
+    reader.slide("Weight of NAD 5", 0.7)
+    reader.page.wait_for_function("location.hash.includes('0.7')")
+    assert "explorer.index=9" in reader.page.url  # and the address goes on saying what both show
+
+
+def test_a_link_leads_to_the_part_that_it_names(reader):
+    reader.page.set_viewport_size({"width": 1000, "height": 500})
+    reader.open("all.html#explorer.part=poison&explorer.index=1000")
+    assert 0 <= reader.top("poison") < 200 and reader.get("index") == 1000
+    reader.go("explorer.part=fourier&explorer.frequency=[0,8]")
+    assert 0 <= reader.top("fourier") < 200
+    reader.go("explorer.index=5")
+    assert -50 < reader.page.locator("nad-explorer").evaluate("(e) => e.getBoundingClientRect().top") < 200
+    reader.go("explorer.part=toString")
+    reader.slide("Weight of NAD 5", 0.7)
+    reader.page.wait_for_function("location.hash.includes('0.7')")
+    assert "explorer.part=mixer" in reader.page.url
+
+
+def test_a_network_that_cannot_be_loaded_leaves_the_view_as_it_was(reader, tables):
+    reader.open("all.html#explorer.index=7")
+    reader.page.route("**/vgg11.js", lambda route: route.abort())
+    reader.page.get_by_label("Compare with").select_option("vgg11")
+    again = reader.page.get_by_role("button", name="Try again")
+    again.wait_for()
+    reader.settle()
+    assert "VGG-11 cannot be shown" in reader.page.locator(".explorer > [role=alert]").inner_text()
+    assert reader.page.get_by_label("Compare with").input_value() == ""
+    reader.slide("NAD", 8)
+    assert_signed(reader.see("NAD 8 of LeNet, in pixels"), NADS["lenet"].directions[8, 0], tables)
+    again.click()
+    again.wait_for()
+    reader.page.unroute("**/vgg11.js")
+    again.click()
+    reader.settle()
+    reader.page.locator("canvas[aria-label^='NAD 8 of VGG-11, in pixels']").wait_for()
+    assert not again.is_visible() and reader.get("second") == "vgg11"
+    failures = [trouble for trouble in reader.troubles if "ERR_FAILED" in trouble]
+    assert len(failures) == 2 and reader.troubles == failures
+    reader.troubles.clear()
+
+
+def test_a_first_network_that_cannot_be_loaded_can_be_tried_again(reader, tables):
+    reader.page.route("**/lenet.js", lambda route: route.abort())
+    reader.open("all.html#explorer.index=7")
+    alert = reader.page.locator(".explorer > [role=alert]")
+    assert "cannot be shown" in alert.inner_text()
+    reader.page.unroute("**/lenet.js")
+    reader.page.get_by_role("button", name="Try again").click()
+    reader.page.locator("canvas[aria-label^='NAD 7 of LeNet, in pixels']").wait_for()
+    assert not alert.is_visible()
+    reader.troubles[:] = [trouble for trouble in reader.troubles if "ERR_FAILED" not in trouble]
+
+
 def test_nads_of_your_own(reader, tables):
     reader.open("own.html")
     reader.slide("NAD", 2)
     assert_signed(reader.see("NAD 2 of small, in pixels"), own_nads().directions[2, 0], tables)
+
+
+def test_a_label_runs_no_code(reader, folder, tmp_path, without_anywidget):
+    """NADs from somebody else's file, whose label would end the element that carries it."""
+    nads = own_nads()
+    nc.NADs(nads.directions, nads.eigenvalues, {"architecture": HOSTILE}).save(tmp_path / "poisoned.npz")
+    write_page(folder, "poisoned.html", nc.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2))
+    reader.open("poisoned.html", wait=False)
+    assert reader.page.evaluate("window.pwned") is None
+    reader.settle()
+    assert "</script><script>window.pwned = 1</script>" in reader.part("curves").inner_text()
+    reader.page.get_by_role("button", name="Show the Python").click()
+    code = reader.page.locator(".python code").inner_text()
+    exec(code, made := {"nads": nads})  # noqa: S102
+    assert "os" not in made and "mixture" in made
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_few_nads_of_your_own(reader, folder, without_anywidget, tables, count):
+    nads = own_nads(count=count)
+    write_page(folder, f"few-{count}.html", nc.explorer.show(nads={"few": nads, "many": own_nads()}, kept=1))
+    reader.open(f"few-{count}.html")
+    part = reader.part("mixer")
+    assert part.locator("input[type=range]:visible").count() == count
+    for n, weight in enumerate((0.5, -0.25)[:count]):
+        reader.slide(f"Weight of NAD {n}", weight, part)
+    reader.part("poison").get_by_role("switch").click()
+    reader.page.get_by_role("button", name="Show the Python").click()
+    reader.slide("NAD", count - 1)
+    assert not reader.page.evaluate(DEAD)
+    exec(reader.page.locator(".python code").inner_text().split("\n# The poison")[0], made := {"nads": nads})  # noqa: S102
+    assert_signed(reader.see(f"Mixture of the first {count} NADs of few"), made["mixture"], tables, slack=2.5)
+    reader.page.get_by_label("Compare with").select_option("many")
+    reader.slide("NAD", 19)
+    assert part.locator("input[type=range]:visible").count() == 12
+    assert_signed(reader.see("NAD 19 of many, in pixels"), own_nads().directions[19, 0], tables)
+    assert f"NAD {count - 1}\n" in reader.part("direction").inner_text()
+    assert not reader.page.evaluate(DEAD)
+    last = reader.part("photo").get_by_role("button").nth(7)  # of class 7, which takes the next NAD
+    last.click()
+    reader.settle()
+    assert ("would need a later NAD" in reader.part("poison").inner_text()) == (count == 1)
+
+
+def test_the_python_of_images_given_to_show(reader, folder, without_anywidget):
+    images = nc.load_images("generated", train=False, num_images=10, size=8)
+    write_page(folder, "images.html", nc.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4))
+    reader.open("images.html")
+    reader.page.get_by_role("button", name="Show the Python").click()
+    code = reader.page.locator(".python code").inner_text()
+    assert "load_pictures" not in code and "# photos: your own images" in code
+    exec(code, made := {"photos": images, "nads": own_nads()})  # noqa: S102
+    assert_photo(reader.see("The image from the first 20"), made["rebuilt"])
+
+
+def test_every_output_of_a_notebook_stands_alone(reader, folder, without_anywidget, tables):
+    """The first may be deleted, or shown in a frame of its own."""
+    shows = [nc.explorer.show("direction", nads={f"network {i}": own_nads()}, index=i) for i in (1, 2)]
+    write_page(folder, "both.html", *shows)
+    write_page(folder, "second.html", shows[1])
+    for page, indices in (("both.html", (1, 2)), ("second.html", (2,))):
+        reader.open(page)
+        for i in indices:
+            seen = reader.see(
+                f"NAD {i} of network {i}, in pixels", f"nad-explorer >> nth={i - 1 if indices[1:] else 0}"
+            )
+            assert_signed(seen, own_nads().directions[i, 0], tables)
+
+
+def test_pages_work_as_files_and_say_so_where_they_cannot(browser, folder, tmp_path):
+    context = browser.new_context()
+    reader = Reader(context.new_page(), f"file://{folder}").open("two.html")
+    assert reader.page.locator("canvas[aria-label='NAD 0 of LeNet, in pixels']").count() == 1
+    assert not reader.troubles
+    (tmp_path / "alone.html").write_bytes((folder / "two.html").read_bytes())
+    reader.page.goto(f"file://{tmp_path}/alone.html")
+    assert reader.page.get_by_text("It needs JavaScript, and the files of this book").count() == 2
+    context.close()
+
+
+def test_poison_says_which_photos_its_networks_learnt(reader, folder):
+    class Learnt(views.Source):
+        def packet(self, name):
+            header, content = super().packet(name)
+            return header | {
+                "photos": "CIFAR-10 <JPEG copy>",
+                "poison": [[None, 0.6, 0.5, 0.7], [3, 0.4, 0.3, 0.5]],
+            }, content
+
+    write_page(folder, "learnt.html", views.Page(views.View(("poison",), "small"), Learnt({"small": own_nads()})))
+    reader.open("learnt.html")
+    expected = "small, trained on CIFAR-10 <JPEG copy>: without poison 60.0 %"
+    assert expected in reader.part("poison").inner_text()
+    reader.open("own.html")
 
 
 def test_keyboard_alone_reaches_every_control_and_each_has_a_name(reader):
@@ -533,6 +977,31 @@ def test_narrow_screen_and_touch(browser, site):
     reader.page.touchscreen.tap(box["x"] + 46 + 0.25 * (box["width"] - 54), box["y"] + 40)
     reader.settle()
     assert abs(int(reader.page.get_by_role("slider", name="NAD", exact=True).input_value()) - 256) < 8
+    finger = context.new_cdp_session(reader.page)
+
+    def touch(kind, *points):
+        points = [{"x": x, "y": y} for x, y in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    for name, key, element in (("fourier", "frequency", "[role=application]"), ("curves", "index", "svg")):
+        target = reader.part(name).locator(element).first
+        target.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
+        before, top, box = reader.get(key), reader.page.evaluate("scrollY"), target.bounding_box()
+        x, y = box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"]
+        touch("touchStart", (x, y))
+        for step in range(1, 11):
+            touch("touchMove", (x, y - 15 * step))
+        reader.page.wait_for_timeout(300)  # a finger that rests leaves no page that glides on, which a tap would stop
+        touch("touchEnd")
+        reader.settle()
+        assert reader.page.evaluate("scrollY") > top + 80, f"{name}: a swipe scrolls"
+        assert reader.get(key) == before, f"{name}: a swipe picks nothing"
+    canvas = reader.part("fourier").get_by_role("application").first
+    canvas.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
+    box = canvas.bounding_box()
+    reader.page.touchscreen.tap(box["x"] + 25 / 32 * box["width"], box["y"] + 9 / 32 * box["height"])
+    reader.settle()
+    assert reader.get("frequency") == [-8, 8]
     context.close()
     assert not reader.troubles
 
@@ -579,7 +1048,7 @@ def test_ready_within_a_second_and_frames_in_time(reader):
     assert min(waits) < 1_000 and np.median(frames) < 16
 
 
-def test_the_module_as_an_anywidget(reader, tables):
+def test_the_module_as_an_anywidget(reader, folder, tables):
     """Import the module and render it with a model like that of a notebook, fed by the Python class."""
     pytest.importorskip("anywidget")
     explorer = nc.explorer.show("direction", index=2)
@@ -587,10 +1056,11 @@ def test_the_module_as_an_anywidget(reader, tables):
     packets = {n: p | {"bytes": base64.b64encode(p["bytes"]).decode()} for n, p in explorer._packets.items()}
     state = {k: v for k, v in explorer.get_state().items() if k in explorer.trait_names(sync=True)}
     state = {k: v for k, v in state.items() if isinstance(v, (str, int, float, list, dict, bool)) and k[0] != "_"}
+    (folder / "widget.mjs").write_text(explorer._esm, "utf8")
     reader.open("empty.html")
     reader.page.evaluate(
         """async ([state, packets]) => {
-          const { default: widget } = await import('/module.mjs');
+          const { default: widget } = await import('/widget.mjs');
           const listeners = new Set();
           const values = { ...state, _wanted: [], _packets: {} };
           const decode = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);

@@ -45,9 +45,7 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     Raises:
         ValueError: for images of another kind.
     """
-    count, channels, height, width = nads.directions.shape
-    if channels != 1 or height != width or height % 4:
-        raise ValueError(f"the explorer draws square single-channel images, got {(channels, height, width)}")
+    count, height = len(nads), side(nads)
     directions = nads.directions.flatten(1).numpy()
     scales = np.abs(directions).max(1, keepdims=True) / LEVELS
     arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
@@ -60,6 +58,18 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     return header, b"".join(array.tobytes() for array in arrays)
 
 
+def side(nads: NADs) -> int:
+    """Return the side of square single-channel images; the Fourier map and its frequencies ask for a multiple of 4.
+
+    Raises:
+        ValueError: for images of another kind.
+    """
+    channels, height, width = shape = tuple(nads.directions.shape[1:])
+    if channels != 1 or height != width or height % 4:
+        raise ValueError(f"the explorer draws square single-channel images with a side of 4, 8, 12, ..., got {shape}")
+    return height
+
+
 def unpack_directions(packet: Packet) -> np.ndarray:
     """Return the directions (n, H, H) that a browser sees: the inverse of `pack_nads`, up to rounding."""
     header, content = packet
@@ -70,20 +80,31 @@ def unpack_directions(packet: Packet) -> np.ndarray:
 
 def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
     """Pack a few labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
+    own = photos is not None
     if photos is None:
         photos = load_pictures(size)
-    if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size):
-        raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
+    check_photos(photos, size)
     names = [photos.class_names[label] for label in photos.labels.tolist()]
-    header = {"size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
+    header = {"own": own, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
     return header, (photos.images * 255).round().byte().numpy().tobytes()
+
+
+def check_photos(photos: ImageSet, size: int) -> None:
+    """Raise ValueError unless these are images (N, 3, size, size), at least one."""
+    if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size) or not len(photos):
+        raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
 
 
 def as_script(name: str, packet: Packet) -> str:
     """Return a classic script, which loads from a server and from a file, that hands a packet to the explorer."""
     header, content = packet
     header = header | {"bytes": base64.b64encode(zlib.compress(content, 9)).decode()}
-    return f"(globalThis.nadExplorerData ??= {{}})[{json.dumps(name)}] = {json.dumps(header)};\n"
+    return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(header)};\n"
+
+
+def _literal(value: object) -> str:
+    """Return JSON that may stand inside <script>: no string in it, such as a file's label, can end the element."""
+    return json.dumps(value).translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
 
 
 def _rows(results: Results | None) -> list | None:
@@ -110,8 +131,12 @@ def _row(key: object, accuracy: float, num_test: int) -> list:
 
 
 def _energies(nads: NADs, size: int) -> list[list[float]]:
-    """Return v^T C v, relative to the largest, for the DFT directions of every second frequency: rows from -H/2 up."""
-    axis = range(-size // 2, size // 2, 2)
+    """Return v^T C v for the DFT directions of every frequency, rows from -H/2 up, relative to the map's largest.
+
+    The map shows every second frequency: the others may have more than its largest.
+    """
+    axis = range(-size // 2, size // 2)
     waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])
-    energies = nads.energy(waves).double().clamp(min=0)
-    return [[float(f"{e:.3g}") for e in row] for row in (energies / energies.max()).view(len(axis), -1).tolist()]
+    energies = nads.energy(waves).double().clamp(min=0).view(size, size)
+    largest = energies[::2, ::2].max().clamp(min=torch.finfo(torch.float32).tiny)
+    return [[float(f"{e:.3g}") for e in row] for row in (energies / largest).tolist()]

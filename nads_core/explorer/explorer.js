@@ -1,7 +1,7 @@
-// The NAD explorer: one module with two homes. A live notebook calls `render` with an anywidget model; a static page
+// The NAD explorer: one program with two homes. A live notebook calls `render` with an anywidget model; a static page
 // holds a <nad-explorer> element, whose model lives in the browser and keeps the view in the page's address.
 // Both give `mount` the same interface: model.get, set, save_changes, on, off, and a function that loads arrays.
-// (STYLE, the style sheet, is put in front of this file by nads_core/explorer/views.py.)
+// (nads_core/explorer/program.py puts STYLE, the style sheet, in front of this file, and makes it a script or a module.)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Colours: the book's colour maps, as tables of 256 RGBA values
@@ -21,12 +21,13 @@ function colourTable(stops) {
   });
 }
 
-export const COLOURS = Object.fromEntries(Object.entries(BOOK_COLOURS).map(([name, s]) => [name, colourTable(s)]));
+const COLOURS = Object.fromEntries(Object.entries(BOOK_COLOURS).map(([name, s]) => [name, colourTable(s)]));
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Numbers
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+const whole = (x, low, high) => clamp(Math.round(x), low, high);
 const largest = (values) => values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
 
 function dot(a, b) {
@@ -116,7 +117,7 @@ function fourierDirection([ky, kx], size) {
 function mixture(directions, weights) {
   const image = new Float32Array(directions[0].length);
   weights.forEach((weight, n) => {
-    if (weight) for (let i = 0; i < image.length; i++) image[i] += weight * directions[n][i];
+    if (weight && directions[n]) for (let i = 0; i < image.length; i++) image[i] += weight * directions[n][i];
   });
   return image;
 }
@@ -133,17 +134,19 @@ const coordinates = (photo, directions) =>
 const rebuilt = (coords, directions, kept) =>
   coords.map((c) => mixture(directions, c.subarray(0, kept)).map((x) => x + GREY));
 
-/** Replace the coordinate that carries the photo's label, as `nads_core.poison`. */
+const NAD_CLASSES = 6; // that one NAD tells apart: three channels, two signs
+const STRENGTHS = [0.01, 2];
+
+/** Replace the coordinate that carries the photo's label, as `nads_core.poison`; null where its NAD is not known. */
 function poison(photo, architecture, index, strength) {
-  const t = photo.label, nad = index + Math.floor(t / 6), channel = t % 3, sign = 2 * (t % 2) - 1;
+  const t = photo.label, nad = index + Math.floor(t / NAD_CLASSES), channel = t % 3, sign = 2 * (t % 2) - 1;
   const direction = architecture.directions[nad];
+  if (!direction) return null;
   const present = dot(direction, photo.channels[channel]);
   const difference = direction.map((u) => (sign * strength - present) * u);
   const channels = photo.channels.map((c, i) => (i === channel ? c.map((x, j) => x + difference[j]) : c));
   return { channels, difference, nad, channel, sign, present };
 }
-
-const lastCarrier = (architecture) => architecture.count - 2; // ten classes need two NADs
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Drawing
@@ -186,8 +189,8 @@ function paintPhoto(canvas, channels, size, alt) {
 }
 
 /** A picture with its caption. */
-function picture(caption, options = {}) {
-  const canvas = h("canvas", { role: "img", width: 1, height: 1, ...options });
+function picture(caption) {
+  const canvas = h("canvas", { role: "img", width: 1, height: 1 });
   const text = h("figcaption", {}, caption);
   return { canvas, text, element: h("figure", {}, canvas, text) };
 }
@@ -197,7 +200,15 @@ const interval = ([, accuracy, low, high]) => {
   const digits = high - low < 0.002 ? 2 : 1;
   return `${percent(accuracy, digits)} (${(100 * low).toFixed(digits)} to ${(100 * high).toFixed(digits)})`;
 };
-const short = (x) => (x >= 0.0995 ? x.toFixed(2) : x >= 0.00095 ? x.toPrecision(2) : x.toExponential(1));
+
+/** Numbers for people: 0.12, 0.0034, 5.6 × 10⁻⁷, 0. */
+function short(x) {
+  if (x >= 0.00095 || x === 0) return x >= 0.0995 ? x.toFixed(2) : `${+x.toPrecision(2)}`;
+  const [digits, exponent] = x.toExponential(1).split("e-");
+  return `${digits} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+}
+
+const signed = (x) => `${x <= -0.005 ? "−" : ""}${Math.abs(x).toFixed(2)}`;
 
 /** A small chart over an integer axis, with a cursor that the reader can drag. */
 class Chart {
@@ -209,17 +220,24 @@ class Chart {
     const move = (event) => {
       const { left } = this.svg.getBoundingClientRect();
       const x = (event.clientX - left - this.margin.left) / (this.width - this.margin.left - this.margin.right);
-      this.onMove(clamp(Math.round(x * this.last), 0, this.last));
+      this.onMove(whole(x * this.last, 0, this.last));
     };
+    let start = null;
     this.svg.addEventListener("pointerdown", (event) => {
+      start = event;
+      if (event.pointerType === "touch") return; // it may be a swipe, which scrolls the page
       this.svg.setPointerCapture(event.pointerId);
       move(event);
     });
-    this.svg.addEventListener("pointermove", (event) => event.buttons && move(event));
+    this.svg.addEventListener("pointermove", (event) => {
+      const upright = Math.abs(event.clientX - start?.clientX) < Math.abs(event.clientY - start?.clientY);
+      if (event.buttons && !(event.pointerType === "touch" && upright)) move(event);
+    });
+    this.svg.addEventListener("click", move);
     new ResizeObserver(() => this.series && this.redraw()).observe(this.element);
   }
 
-  x = (i) => this.margin.left + (i / this.last) * (this.width - this.margin.left - this.margin.right);
+  x = (i) => this.margin.left + (i / (this.last || 1)) * (this.width - this.margin.left - this.margin.right);
 
   y = (value) => {
     const [low, high] = this.log ? this.limits.map(Math.log10) : this.limits;
@@ -245,7 +263,8 @@ class Chart {
       h("svg:text", { x: margin.left - 6, y: this.y(value) + 4, "text-anchor": "end" }, name),
     ]);
     const step = width < 420 ? this.last / 2 : this.last / 4;
-    const axis = [0, 1, 2, 3, 4].filter((i) => i * step <= this.last + 1).map((i) => Math.round(i * step)).map((i) =>
+    const marks = new Set([0, 1, 2, 3, 4].filter((i) => i * step <= this.last).map((i) => Math.round(i * step)));
+    const axis = [...marks].map((i) =>
       h("svg:text", { x: this.x(i), y: bottom + 16, "text-anchor": i === 0 ? "start" : i > 0.9 * this.last ? "end" : "middle" }, `${i}`));
     const shapes = this.series.flatMap(({ colour, line = [], points = [] }) => [
       line.length > 1 && h("svg:polyline", { class: colour, points: line.map(([i, v]) => `${this.x(i).toFixed(1)},${this.y(v).toFixed(1)}`).join(" ") }),
@@ -324,7 +343,7 @@ function menu(app, key, label, options) {
 function rows(app, make) {
   const both = ["a", "b"].map((colour) => {
     const name = h("p", { class: `network ${colour}` });
-    const row = make(colour);
+    const row = make();
     return { ...row, name, element: h("div", { class: "row" }, name, h("div", { class: "pictures" }, ...row.elements)) };
   });
   const update = (draw) =>
@@ -338,6 +357,9 @@ function rows(app, make) {
     });
   return { elements: both.map((row) => row.element), update };
 }
+
+const mostNads = (app) => Math.max(...app.shown.map(({ count }) => count));
+const relative = ({ eigenvalues }, i) => eigenvalues[i] / (eigenvalues[0] || 1);
 
 /** The measured row with the index nearest to this one. */
 const nearest = (measured, index) =>
@@ -366,14 +388,13 @@ function directionPart(app) {
         paintSigned(pixels.canvas, direction, architecture.size, `${name}, in pixels`);
         paintShares(energy.canvas, spectrum(direction, architecture.size), architecture.size,
           `${name}, its energy over frequencies, zero in the middle`);
-        const share = architecture.eigenvalues[i] / architecture.eigenvalues[0];
-        note.replaceChildren(h("strong", {}, `NAD ${i}`), h("br"), `eigenvalue ${short(share)} of the first`, h("br"),
+        note.replaceChildren(h("strong", {}, `NAD ${i}`), h("br"), `eigenvalue ${short(relative(architecture, i))} of the first`, h("br"),
           accuracyText(architecture, i));
       });
     },
-    code: ({ index }) => [
+    code: ({ index }, { count }) => [
       "# One direction",
-      `direction = nads.directions[${index}, 0]  # (H, W)`,
+      `direction = nads.directions[${Math.min(index, count - 1)}, 0]  # (H, W)`,
       "energy = nc.spectrum(direction)  # (H, W), zero frequency in the middle",
     ],
   };
@@ -393,12 +414,12 @@ function curvesPart(app) {
     keys: ["index"],
     update({ index }, changed) {
       if (changed.has("architecture")) {
-        const last = Math.max(...app.shown.map(({ count }) => count)) - 1;
+        const last = mostNads(app) - 1;
         eigenvalues.draw({
           last,
           alt: `Eigenvalues over the NAD index, relative to the first: ${app.shown.map((a) =>
-            `${a.label} falls to ${short(a.eigenvalues[a.count - 1] / a.eigenvalues[0])}`).join("; ")}.`,
-          series: app.shown.map((a) => ({ colour: a.colour, line: Array.from(a.eigenvalues, (e, i) => [i, e / a.eigenvalues[0]]) })),
+            `${a.label} falls to ${short(relative(a, a.count - 1))}`).join("; ")}.`,
+          series: app.shown.map((a) => ({ colour: a.colour, line: Array.from(a.eigenvalues, (_, i) => [i, relative(a, i)]) })),
         });
         accuracies.draw({
           last,
@@ -413,9 +434,9 @@ function curvesPart(app) {
       eigenvalues.cursor(index);
       accuracies.cursor(index);
     },
-    code: ({ index }, { name }) => [
+    code: ({ index }, { name, count }) => [
       "# Along the order",
-      `eigenvalue = nads.eigenvalues[${index}] / nads.eigenvalues[0]`,
+      `eigenvalue = nads.eigenvalues[${Math.min(index, count - 1)}] / nads.eigenvalues[0]`,
       ...(name ? [
         `results = nc.load_results("fig6-${name}")  # None where it has not been measured`,
         'accuracies = {row["index"]: row["test_accuracy"] for row in results.rows} if results else {}',
@@ -427,35 +448,56 @@ function curvesPart(app) {
 const UNMEASURED = [[128, 128, 128, 90], [128, 128, 128, 150]]; // two greys, in stripes
 
 function fourierPart(app) {
-  const wave = picture("the direction under the cursor");
+  const wave = picture("the wave");
   const readout = h("p", { class: "note", "aria-live": "polite" });
-  const describe = "Arrow keys move through the frequencies, Home goes to zero.";
-  let live = null; // the grid: number of cells a side, frequency of each
+  const describe = "Arrow keys move through the frequencies, Home goes to zero. A click holds one; another on it, or Escape, lets go.";
+  let live = null; // the grid: number of cells a side, size of the images
+  let held = false; // by a click or a key: then the pointer shows no other
+  let hovered = null; // under the pointer, which shows it and chooses nothing
 
-  const cell = (frequency) => frequency.map((k) => Math.floor((k + live.size / 2) / 2));
+  const cell = (frequency) => frequency.map((k) => (k + live.size / 2) / 2); // odd frequencies lie between two
   const frequency = (row, column) => [row, column].map((i) => 2 * clamp(i, 0, live.cells - 1) - live.size / 2);
-  const point = (event) => {
+  const under = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
-    app.set({ frequency: frequency(Math.floor(((event.clientY - box.top) / box.height) * live.cells),
-      Math.floor(((event.clientX - box.left) / box.width) * live.cells)) });
+    return frequency(Math.floor(((event.clientY - box.top) / box.height) * live.cells),
+      Math.floor(((event.clientX - box.left) / box.width) * live.cells));
+  };
+  const hover = (frequency) => {
+    hovered = frequency;
+    app.refresh(["frequency"]);
+  };
+  const hold = (on, frequency) => {
+    held = on;
+    hover(null);
+    if (frequency) app.set({ frequency });
+  };
+  const point = (event) => held || event.pointerType === "touch" || hover(under(event));
+  const click = (event) => {
+    const chosen = under(event);
+    hold(!(held && `${chosen}` === `${app.view.frequency}`), chosen);
   };
   const steer = (event) => {
     const [row, column] = cell(app.view.frequency);
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!step && event.key !== "Home") return;
+    const steps = {
+      ArrowUp: [Math.ceil(row) - 1, column], ArrowDown: [Math.floor(row) + 1, column],
+      ArrowLeft: [row, Math.ceil(column) - 1], ArrowRight: [row, Math.floor(column) + 1],
+    };
+    if (event.key === "Home") hold(true, [0, 0]);
+    else if (event.key in steps) hold(true, frequency(...steps[event.key]));
+    else if (event.key === "Escape" && held) hold(false);
+    else return;
     event.preventDefault();
-    app.set({ frequency: step ? frequency(row + step[0], column + step[1]) : [0, 0] });
   };
-  const map = (caption, name) => {
+  const map = () => {
     const canvas = h("canvas", { width: 1, height: 1 });
     const mark = h("span", { class: "mark" });
-    const box = h("div", { class: "map", tabindex: 0, role: "application", "aria-label": `${name}. ${describe}`,
-      pointermove: point, pointerdown: point, keydown: steer }, canvas, mark);
-    const text = h("figcaption", {}, caption);
-    return { canvas, mark, box, text, name, element: h("figure", {}, box, text) };
+    const box = h("div", { class: "map", tabindex: 0, role: "application",
+      pointermove: point, pointerleave: () => hover(null), click, keydown: steer }, canvas, mark);
+    const text = h("figcaption");
+    return { canvas, mark, box, text, element: h("figure", {}, box, text) };
   };
   const pictures = rows(app, () => {
-    const accuracy = map("", "Accuracy after training"), energy = map("", "Energy before training");
+    const accuracy = map(), energy = map();
     return { accuracy, energy, elements: [accuracy.element, energy.element] };
   });
   const bar = (name, from, to) => [h("span", {}, from), h("span", { class: `bar ${name}` }), h("span", {}, to)];
@@ -476,7 +518,7 @@ function fourierPart(app) {
       return COLOURS.viridis[Math.round(255 * clamp((row[1] - 0.5) / 0.5, 0, 1))];
     });
     paint(energy.canvas, cells, (i) => {
-      const share = Math.log10(Math.max(energies[Math.floor(i / cells)][i % cells], 1e-9)) / 3 + 1; // three decades
+      const share = Math.log10(Math.max(energies[2 * Math.floor(i / cells)][2 * (i % cells)], 1e-9)) / 3 + 1; // three decades
       return COLOURS.magma[Math.round(255 * clamp(share, 0, 1))];
     });
     accuracy.box.setAttribute("aria-label", `Accuracy of ${architecture.label} after training, by frequency. ${describe}`);
@@ -488,24 +530,26 @@ function fourierPart(app) {
 
   return {
     title: "Which waves can be learnt?",
-    element: h("div", { class: "fourier" }, h("div", {}, ...pictures.elements), h("div", { class: "aside" }, wave.element, readout)),
+    element: h("div", { class: "fourier" }, h("div", {}, ...pictures.elements), h("div", {}, wave.element, readout)),
     keys: ["frequency"],
     update(view, changed) {
       if (changed.has("architecture")) pictures.update(draw);
       const { size, cells } = live;
-      const [row, column] = cell(view.frequency);
+      const [ky, kx] = hovered ?? view.frequency;
+      const [row, column] = cell([ky, kx]);
+      const onMap = ky % 2 === 0 && kx % 2 === 0;
       pictures.update((_, { accuracy, energy }) => {
         for (const { mark } of [accuracy, energy]) {
+          mark.classList.toggle("held", held);
           Object.assign(mark.style, { left: `${(100 * column) / cells}%`, top: `${(100 * row) / cells}%`, width: `${100 / cells}%`, height: `${100 / cells}%` });
         }
       });
-      const [ky, kx] = view.frequency;
-      paintSigned(wave.canvas, fourierDirection(view.frequency, size), size, `Wave of vertical frequency ${ky} and horizontal frequency ${kx}`);
+      paintSigned(wave.canvas, fourierDirection([ky, kx], size), size, `Wave of vertical frequency ${ky} and horizontal frequency ${kx}`);
       readout.replaceChildren(h("strong", {}, `${ky} cycles down, ${kx} across`), ...app.shown.flatMap((a) => {
-        const found = a.known.get(row * cells + column);
-        return [h("br"), `${a.label}: ${found ? interval(found) : "accuracy not measured yet"}, `,
-          `energy ${short(a.energies[row][column])} of the largest`];
-      }));
+        const found = onMap && a.known.get(row * cells + column);
+        const accuracy = found ? interval(found) : `accuracy not measured ${onMap ? "yet" : "at odd frequencies"}`;
+        return [h("br"), `${a.label}: ${accuracy}, energy ${short(a.energies[ky + size / 2][kx + size / 2])} of the map's largest`];
+      }), held ? h("span", { class: "held" }, "Held, until you click it again or press Escape.") : "");
     },
     code: ({ frequency }, { name }) => [
       "# A wave",
@@ -520,9 +564,8 @@ function fourierPart(app) {
 }
 
 function mixerPart(app) {
-  const count = app.view.mix.length;
   const set = (weights) => app.set({ mix: weights });
-  const faders = Array.from({ length: count }, (_, n) => {
+  const faders = app.view.mix.map((_, n) => {
     const canvas = h("canvas", { role: "img", width: 1, height: 1 });
     const input = h("input", { type: "range", min: -1, max: 1, step: 0.05, "aria-label": `Weight of NAD ${n}`,
       input: () => set(app.view.mix.map((old, i) => (i === n ? +input.value : old))) });
@@ -540,22 +583,25 @@ function mixerPart(app) {
     element: h("div", { class: "mixer" }, h("div", {}, h("div", { class: "faders" }, ...faders.map((f) => f.element)), buttons), h("div", {}, ...pictures.elements)),
     keys: ["mix"],
     update({ mix }, changed) {
-      const first = app.shown[0];
-      faders.forEach(({ canvas, input }, n) => {
+      faders.forEach(({ canvas, input, element }, n) => {
+        const known = app.shown.find(({ count }) => n < count);
+        element.hidden = !known;
+        if (!known) return;
         input.value = mix[n];
         input.setAttribute("aria-valuetext", `${mix[n].toFixed(2)} times NAD ${n}`);
-        if (changed.has("architecture")) paintSigned(canvas, first.directions[n], first.size, `NAD ${n} of ${first.label}`);
+        if (changed.has("architecture")) paintSigned(canvas, known.directions[n], known.size, `NAD ${n} of ${known.label}`);
       });
       pictures.update((architecture, { image, energy }) => {
         const sum = mixture(architecture.directions, mix);
+        const count = Math.min(mix.length, architecture.count);
         paintSigned(image.canvas, sum, architecture.size, `Mixture of the first ${count} NADs of ${architecture.label}`);
         paintShares(energy.canvas, spectrum(sum, architecture.size), architecture.size, `Energy of the mixture over frequencies`);
       });
     },
-    code: ({ mix }) => [
+    code: ({ mix }, { count }) => [
       "# A mixture of the first NADs",
-      `weights = torch.tensor([${mix.join(", ")}])`,
-      `mixture = (weights[:, None, None] * nads.directions[:${count}, 0]).sum(0)  # (H, W)`,
+      `weights = torch.tensor([${mix.slice(0, count).join(", ")}])`,
+      "mixture = (weights[:, None, None] * nads.directions[: len(weights), 0]).sum(0)  # (H, W)",
     ],
   };
 }
@@ -565,12 +611,22 @@ function contactSheet(app, label) {
   const choose = (photo) => app.set({ photo });
   const buttons = new Map();
   const sheet = h("div", { class: "sheet", role: "group", "aria-label": label });
-  const file = h("input", { type: "file", accept: "image/*", "aria-label": "An image of your own", change: async () => {
-    if (!file.files[0]) return;
-    app.ownPhoto = await readPhoto(file.files[0], app.photos.size);
+  const trouble = h("p", { class: "note", role: "alert" });
+  const read = async () => {
+    const chosen = file.files[0];
+    if (!chosen) return;
+    try {
+      app.ownPhoto = await readPhoto(chosen, app.photos.size);
+    } catch {
+      trouble.textContent = `${chosen.name} is no image that this browser can read.`;
+      return;
+    }
+    trouble.textContent = "";
     app.set({ photo: -1 });
     app.refresh(["photo"]);
-  } });
+  };
+  const file = h("input", { type: "file", accept: "image/*", "aria-label": "An image of your own",
+    click: () => (file.value = ""), change: read }); // emptied, so that the same file can be chosen again
   const own = h("label", { class: "button" }, "Your own image…", file);
   const sync = (version) => {
     const all = [...app.photos.map((photo, i) => [i, photo]), ...(app.ownPhoto ? [[-1, app.ownPhoto]] : [])];
@@ -585,7 +641,7 @@ function contactSheet(app, label) {
       paintPhoto(canvas, version ? version(photo) : photo.channels, app.photos.size, photo.name);
     }
   };
-  return { element: h("div", { class: "choose" }, sheet, own), sync };
+  return { element: h("div", { class: "choose" }, sheet, own, trouble), sync };
 }
 
 /** Scale any image to the size of the NADs, cropped to its middle square. */
@@ -600,21 +656,25 @@ async function readPhoto(file, size) {
   return { name: file.name, label: 0, channels };
 }
 
+/** A text as Python and JavaScript write it, on one line whatever it holds. */
+const quoted = JSON.stringify;
+
 /** Python that makes `photo` (3, H, W) and its label. */
-const photoCode = ({ photo }, { size }) => photo < 0
+const photoCode = (app, { photo }, { size }) => photo < 0
   ? [
     "from PIL import Image, ImageOps",
-    `picture = ImageOps.fit(Image.open("your-image.jpg").convert("RGB"), (${size}, ${size}))`,
+    `picture = ImageOps.exif_transpose(Image.open(${quoted(app.ownPhoto.name)})).convert("RGB")  # your own`,
+    `picture = ImageOps.fit(picture, (${size}, ${size}))`,
     "photo, label = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255, torch.tensor(0)",
   ]
   : [
-    `photos = nc.explorer.load_pictures(${size})`,
+    app.photos.own ? "# photos: your own images, as given to nc.explorer.show" : `photos = nc.explorer.load_pictures(${size})`,
     `photo, label = photos.images[${photo}], photos.labels[${photo}]`,
   ];
 
 function photoPart(app) {
   const sheet = contactSheet(app, "Choose an image");
-  const kept = slider(app, "kept", "NADs kept", { max: () => app.shown[0].count, text: (n) => `the first ${n} NADs` });
+  const kept = slider(app, "kept", "NADs kept", { max: () => mostNads(app), text: (n) => `the first ${n} NADs` });
   const pictures = rows(app, () => {
     const original = picture("the image"), image = picture("rebuilt"), rest = picture("what is missing");
     const note = h("p", { class: "note" });
@@ -625,7 +685,6 @@ function photoPart(app) {
   let found = []; // coordinates, and shares of energy, for each architecture in view
   return {
     title: "A photo, NAD by NAD",
-    photos: true,
     element: h("div", {}, sheet.element, kept.element, ...pictures.elements, chart.element),
     keys: ["photo", "kept"],
     update(view, changed) {
@@ -642,22 +701,23 @@ function photoPart(app) {
           const total = energy.reduce((s, e) => s + e, 0) || 1;
           return { coords, shares: [0, ...Array.from(energy, (e) => (sum += e) / total)] };
         });
-        chart.draw({ last: app.shown[0].count, alt: "Share of the image's energy around grey, by number of NADs",
+        chart.draw({ last: mostNads(app), alt: "Share of the image's energy around grey, by number of NADs",
           series: app.shown.map((a, i) => ({ colour: a.colour, line: found[i].shares.map((s, n) => [n, s]) })) });
       }
       chart.cursor(view.kept);
       pictures.update((architecture, { image, rest, note }) => {
         const { coords, shares } = found[app.shown.indexOf(architecture)];
-        const channels = rebuilt(coords, architecture.directions, view.kept);
-        paintPhoto(image.canvas, channels, architecture.size, `The image from the first ${view.kept} NADs of ${architecture.label}`);
+        const count = Math.min(view.kept, architecture.count);
+        const channels = rebuilt(coords, architecture.directions, count);
+        paintPhoto(image.canvas, channels, architecture.size, `The image from the first ${count} NADs of ${architecture.label}`);
         paintPhoto(rest.canvas, channels.map((c, k) => c.map((x, i) => GREY + photo.channels[k][i] - x)), architecture.size,
           "What is missing, around grey");
-        note.replaceChildren(h("strong", {}, `${view.kept} of ${architecture.count} NADs`), h("br"), `hold ${percent(shares[Math.min(view.kept, architecture.count)])}`);
+        note.replaceChildren(h("strong", {}, `${count} of ${architecture.count} NADs`), h("br"), `hold ${percent(shares[count])}`);
       });
     },
     code: (view, architecture) => [
       "# An image from its first NADs, channel by channel, around grey",
-      ...photoCode(view, architecture),
+      ...photoCode(app, view, architecture),
       `basis = nads.basis[:, :${view.kept}]`,
       "rebuilt = 0.5 + ((photo.flatten(1) - 0.5) @ basis @ basis.T).view_as(photo)  # (3, H, W)",
     ],
@@ -668,21 +728,21 @@ const CHANNELS = ["red", "green", "blue"];
 
 function poisonPart(app) {
   const sheet = contactSheet(app, "Choose an image");
-  const carrier = (view, architecture) => Math.min(view.index, lastCarrier(architecture));
-  const last = () => Math.max(...app.shown.map(lastCarrier));
-  const index = slider(app, "index", "Carrier's NAD", { max: last, text: (i) => `NAD ${i}` });
-  const strength = slider(app, "strength", "Strength ε", { min: 0.05, max: () => 2, step: 0.05, show: (x) => x.toFixed(2) });
+  const others = Math.max(...app.photos.map(({ label }) => Math.floor(label / NAD_CLASSES))); // NADs after the carrier's
+  const last = (count = mostNads(app)) => Math.max(count - 1 - others, 0);
+  const carrier = (view, { count }) => Math.min(view.index, last(count));
+  const index = slider(app, "index", "Carrier's NAD", { max: () => last(), text: (i) => `NAD ${i}` });
+  const strength = slider(app, "strength", "Strength ε", { min: STRENGTHS[0], max: () => STRENGTHS[1], step: STRENGTHS[0], show: (x) => x.toFixed(2) });
   const version = h("button", { class: "switch", role: "switch", click: () => app.set({ poisoned: !app.view.poisoned }) }, h("span", { class: "knob" }), h("span", {}, "Poisoned"));
   const pictures = rows(app, () => {
     const image = picture(""), difference = picture(""), note = h("p", { class: "note" });
     return { image, difference, note, elements: [image.element, difference.element, note] };
   });
-  const chart = new Chart({ label: "Accuracy on clean photos after training on CIFAR-10 poisoned at this NAD", limits: [0, 1], height: 120,
+  const chart = new Chart({ label: "Accuracy on clean images after training on images poisoned at this NAD", limits: [0, 1], height: 120,
     ticks: [[0.1, "10 %"], [0.5, "50 %"], [1, "100 %"]], onMove: (i) => app.set({ index: Math.min(i, last()) }) });
   const legend = h("p", { class: "legend" });
   return {
     title: "Poison",
-    photos: true,
     element: h("div", {}, h("div", { class: "choose-row" }, sheet.element, version), index.element, strength.element, ...pictures.elements,
       chart.element, legend),
     keys: ["photo", "index", "strength", "poisoned"],
@@ -691,10 +751,10 @@ function poisonPart(app) {
       index.sync();
       strength.sync();
       version.setAttribute("aria-checked", `${view.poisoned}`);
-      sheet.sync(view.poisoned ? (p) => poison(p, app.shown[0], carrier(view, app.shown[0]), view.strength).channels : null);
+      sheet.sync(view.poisoned ? (p) => (poison(p, app.shown[0], carrier(view, app.shown[0]), view.strength) ?? p).channels : null);
       if (changed.has("architecture")) {
         chart.draw({
-          last: Math.max(...app.shown.map((a) => a.count)) - 1,
+          last: mostNads(app) - 1,
           series: app.shown.map((a) => {
             const rows = (a.poison ?? []).filter(([i]) => i !== null);
             return { colour: a.colour, line: rows, points: rows };
@@ -702,27 +762,31 @@ function poisonPart(app) {
         });
         legend.replaceChildren(...app.shown.map((a) => {
           const clean = a.poison?.find(([i]) => i === null);
-          return h("span", { class: `swatch ${a.colour}` }, a.label,
-            a.poison ? clean ? `: trained on clean photos ${interval(clean)}` : "" : ": not trained yet");
+          return h("span", { class: `swatch ${a.colour}` }, a.label, a.poison
+            ? `${a.photos ? `, trained on ${a.photos}` : ""}${clean ? `: without poison ${interval(clean)}` : ""}`
+            : ": not trained yet");
         }));
       }
       chart.cursor(view.index);
       pictures.update((architecture, { image, difference, note }) => {
         const made = poison(photo, architecture, carrier(view, architecture), view.strength);
-        const most = largest(made.difference);
-        paintPhoto(image.canvas, view.poisoned ? made.channels : photo.channels, architecture.size,
-          `The image ${photo.name}, ${view.poisoned ? `poisoned at NAD ${made.nad} of ${architecture.label}` : "clean"}`);
+        const shown = (view.poisoned && made) || photo;
+        const state = shown === made ? `poisoned at NAD ${made.nad} of ${architecture.label}` : "clean";
+        paintPhoto(image.canvas, shown.channels, architecture.size, `The image ${photo.name}, ${state}`);
+        image.text.textContent = shown === made ? "poisoned" : "clean";
+        difference.element.hidden = !made;
+        const title = h("strong", {}, `“${photo.name}” is class ${photo.label}`);
+        if (!made) return note.replaceChildren(title, h("br"), `and would need a later NAD than the ${architecture.count} there are`);
+        const change = largest(made.difference);
         paintSigned(difference.canvas, made.difference, architecture.size, `What the poison changes in the ${CHANNELS[made.channel]} channel`);
-        image.text.textContent = view.poisoned ? "poisoned" : "clean";
-        difference.text.textContent = `what changes in ${CHANNELS[made.channel]}, × ${(1 / most).toPrecision(2)}`;
-        note.replaceChildren(h("strong", {}, `“${photo.name}” is class ${photo.label}`), h("br"),
-          `NAD ${made.nad}, ${CHANNELS[made.channel]} channel: ${made.present.toFixed(2)} becomes `,
-          `${made.sign > 0 ? "+" : "−"}${view.strength.toFixed(2)}`, h("br"), `largest change of a pixel: ${percent(most)}`);
+        difference.text.textContent = `what changes in ${CHANNELS[made.channel]}, × ${(1 / (change || 1)).toPrecision(2)}`;
+        note.replaceChildren(title, h("br"), `NAD ${made.nad}, ${CHANNELS[made.channel]} channel: ${signed(made.present)} becomes `,
+          `${made.sign > 0 ? "+" : "−"}${view.strength.toFixed(2)}`, h("br"), `largest change of a pixel: ${percent(change)}`);
       });
     },
     code: (view, architecture) => [
       "# The poison",
-      ...photoCode(view, architecture),
+      ...photoCode(app, view, architecture),
       `poisoned = nc.poison(photo[None], label[None], nads, index=${carrier(view, architecture)}, strength=${view.strength})[0]`,
       "difference = poisoned - photo",
     ],
@@ -739,7 +803,7 @@ function python(app, parts) {
   const body = parts.flatMap((part) => ["", ...part.code(app.view, first)]);
   const imports = [...(body.some((line) => line.includes("np.")) ? ["import numpy as np"] : []),
     ...(body.some((line) => line.includes("torch.")) ? ["import torch"] : [])];
-  const nads = first.name ? `nads = nc.load_nads("${first.name}")` : `# nads: your own, "${first.label}", as given to nc.explorer.show`;
+  const nads = first.name ? `nads = nc.load_nads("${first.name}")` : `# nads: your own, ${quoted(first.label)}, as given to nc.explorer.show`;
   return [...imports, ...(imports.length ? [""] : []), "import nads_core as nc", "", nads, ...body, ""].join("\n");
 }
 
@@ -766,6 +830,22 @@ function pythonPanel(app, parts) {
 
 const KEYS = ["architecture", "second", "index", "frequency", "mix", "photo", "kept", "strength", "poisoned"];
 
+/** The view as it can be drawn: an address or a program may ask for what these NADs and images do not have. */
+function drawable(view, { shown, photos, ownPhoto }) {
+  if (!shown.length) return view;
+  const count = Math.max(...shown.map((architecture) => architecture.count)), { size } = shown[0];
+  return {
+    ...view,
+    index: whole(view.index, 0, count - 1),
+    kept: whole(view.kept, 0, count),
+    // frequencies are the same up to multiples of the size
+    frequency: view.frequency.map((k) => (((Math.round(k) + size / 2) % size) + size) % size - size / 2),
+    mix: view.mix.map((weight) => clamp(weight, -1, 1)),
+    photo: whole(view.photo, ownPhoto ? -1 : 0, photos ? photos.length - 1 : 0),
+    strength: clamp(Math.round(100 * view.strength) / 100, ...STRENGTHS),
+  };
+}
+
 /** The host's theme is read off the colour of its text. */
 function followTheme(host, root) {
   const update = () => {
@@ -789,17 +869,24 @@ function mount(model, host, load) {
 
   const loaded = new Map(); // name -> promise
   const fetchOnce = (name, unpack) => {
-    if (!loaded.has(name)) loaded.set(name, load(name).then(async (packet) => unpack(packet, await bytesOf(packet))));
+    if (!loaded.has(name)) {
+      const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
+      loaded.set(name, found);
+      found.catch(() => loaded.delete(name)); // it can be tried again
+    }
     return loaded.get(name);
   };
 
   const app = {
-    view: Object.fromEntries(KEYS.map((key) => [key, model.get(key)])),
     shown: [],
     photos: null,
     ownPhoto: null,
-    photo: () => (app.view.photo < 0 && app.ownPhoto) || app.photos[clamp(app.view.photo, 0, app.photos.length - 1)],
+    get view() {
+      return drawable(Object.fromEntries(KEYS.map((key) => [key, model.get(key)])), app);
+    },
+    photo: () => (app.view.photo < 0 ? app.ownPhoto : app.photos[app.view.photo]),
     set(changes) {
+      if ("architecture" in changes || "second" in changes) trouble.hidden = true;
       for (const [key, value] of Object.entries(changes)) model.set(key, value);
       model.save_changes();
     },
@@ -809,28 +896,33 @@ function mount(model, host, load) {
     },
   };
 
+  const trouble = h("p", { role: "alert", hidden: true });
+  const say = (text, again) => {
+    trouble.replaceChildren(`${text} `, h("button", { click: () => ((trouble.hidden = true), again()) }, "Try again"));
+    trouble.hidden = false;
+  };
   const changed = new Set();
-  let frame = null, parts = [], toolbar = [], code = null, ended = false;
+  let frame = null, parts = [], toolbar = [], code = null, ended = false, tellReady;
+  const ready = new Promise((resolve) => (tellReady = resolve));
 
   const draw = () => {
     frame = null;
     if (ended || !app.shown.length) return;
     performance.mark("nad-explorer:frame");
-    const count = Math.max(...app.shown.map((architecture) => architecture.count));
-    app.view.index = Math.min(app.view.index, count - 1); // an address can ask for anything
-    app.view.kept = Math.min(app.view.kept, count);
+    const { view } = app;
     const keys = new Set(changed);
     changed.clear();
     toolbar.forEach((control) => control.sync());
     for (const part of parts)
-      if (keys.has("architecture") || part.keys.some((key) => keys.has(key))) part.update(app.view, keys);
+      if (keys.has("architecture") || part.keys.some((key) => keys.has(key))) part.update(view, keys);
     code.update();
     performance.measure("nad-explorer:frame", "nad-explorer:frame");
+    tellReady();
   };
 
   const build = () => {
     const labels = model.get("labels");
-    const last = () => Math.max(...app.shown.map(({ count }) => count)) - 1;
+    const last = () => mostNads(app) - 1;
     const names = model.get("parts");
     parts = names.map((name) => ({ name, ...PARTS[name](app) }));
     const controls = [];
@@ -846,34 +938,45 @@ function mount(model, host, load) {
       controls.push(h("div", { class: "along" }, playButton(app, "index", last), index.element));
     }
     code = pythonPanel(app, parts);
-    root.replaceChildren(h("div", { class: "toolbar" }, ...controls),
+    root.replaceChildren(trouble, h("div", { class: "toolbar" }, ...controls),
       ...parts.map((part) => h("section", { "aria-label": part.title, "data-part": part.name }, parts.length > 1 ? h("h3", {}, part.title) : null, part.element)),
       code.element);
   };
 
-  /** Load what the view needs; a menu that moves on meanwhile wins. */
+  /** Load what the view needs; a menu that moves on meanwhile wins. What cannot be loaded leaves the view as it was. */
   const arrange = async () => {
-    const names = [app.view.architecture, app.view.second].filter((name, i, all) => name && all.indexOf(name) === i);
+    const wanted = () => [...new Set([model.get("architecture"), model.get("second")].filter(Boolean))];
+    const names = wanted();
+    const late = () => ended || `${names}` !== `${wanted()}`;
     root.setAttribute("aria-busy", "true");
     try {
       const needed = await Promise.all([...names.map((name) => fetchOnce(name, unpackNads)),
         model.get("parts").some((name) => name === "photo" || name === "poison") &&
-          fetchOnce("photos", (header, bytes) => Object.assign(unpackPhotos(header, bytes), { size: header.size }))]);
-      if (ended || names.some((name) => name !== app.view.architecture && name !== app.view.second)) return;
+          fetchOnce("photos", (header, bytes) => Object.assign(unpackPhotos(header, bytes), { size: header.size, own: header.own }))]);
+      if (late()) return;
       app.photos = needed.pop() || null;
-      app.shown = needed.map((architecture, i) => ({ ...architecture, colour: "ab"[i] }));
+      app.shown = needed.map((architecture, i) => ({ ...architecture, key: names[i], colour: "ab"[i] }));
       if (!parts.length) build();
       app.refresh(["architecture"]);
       root.setAttribute("aria-busy", "false");
     } catch (error) {
+      if (late()) return;
       root.setAttribute("aria-busy", "false");
-      root.replaceChildren(h("p", { role: "alert" }, `The explorer cannot be shown. ${error.message}`));
+      if (!app.shown.length) {
+        root.replaceChildren(trouble);
+        return say(`The explorer cannot be shown. ${error.message}`, arrange);
+      }
+      const [architecture, second] = [model.get("architecture"), model.get("second")];
+      say(`${names.map((name) => model.get("labels")[name]).join(" and ")} cannot be shown. ${error.message}`,
+        () => app.set({ architecture, second }));
+      model.set("architecture", app.shown[0].key);
+      model.set("second", app.shown[1]?.key ?? "");
+      model.save_changes();
     }
   };
 
   const listeners = KEYS.map((key) => {
     const listener = () => {
-      app.view[key] = model.get(key);
       if (key === "architecture" || key === "second") arrange();
       else app.refresh([key]);
     };
@@ -881,40 +984,45 @@ function mount(model, host, load) {
     return [`change:${key}`, listener];
   });
   arrange();
-  return () => {
+  const end = () => {
     ended = true;
     forgetTheme();
     listeners.forEach(([event, listener]) => model.off(event, listener));
   };
+  return { end, ready };
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Home one: a live notebook
 
+const PATIENCE = 60_000; // milliseconds
+
 /** Ask Python for arrays: it answers by adding them to `_packets`. */
 const loadFromPython = (model) => (name) =>
-  new Promise((resolve) => {
+  new Promise((resolve, reject) => {
     const look = () => {
-      const packet = model.get("_packets")[name];
-      if (!packet) return;
+      const packets = model.get("_packets");
+      if (!Object.hasOwn(packets, name)) return false;
+      clearTimeout(timer);
       model.off("change:_packets", look);
-      resolve(packet);
+      resolve(packets[name]);
+      return true;
     };
+    const timer = setTimeout(() => {
+      model.off("change:_packets", look);
+      reject(new Error("Python does not answer: is the kernel busy, or gone?"));
+    }, PATIENCE);
     model.on("change:_packets", look);
-    if (!model.get("_packets")[name]) {
-      model.set("_wanted", [...new Set([...model.get("_wanted"), name])]);
-      model.save_changes();
-    }
-    look();
+    if (look()) return;
+    model.set("_wanted", [...new Set([...model.get("_wanted"), name])]);
+    model.save_changes();
   });
 
 function render({ model, el }) {
   const host = h("div");
   el.append(host);
-  return mount(model, host, loadFromPython(model));
+  return mount(model, host, loadFromPython(model)).end;
 }
-
-export default { render };
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Home two: a static page
@@ -944,39 +1052,48 @@ class PageModel {
   /** Browsers limit how often an address may change, so it waits until the reader pauses. */
   save_changes() {
     if (!this.start.shared) return; // the address of a notebook is not ours
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      const address = parameters();
-      for (const key of KEYS) {
-        address.delete(`${this.id}.${key}`);
-        const value = JSON.stringify(this.state[key]);
-        if (value !== JSON.stringify(this.start[key])) address.set(`${this.id}.${key}`, value.replaceAll('"', ""));
-      }
-      const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");
-      if (hash || location.hash.startsWith(`#${this.id}.`)) history.replaceState(null, "", `#${hash}`);
-    }, 150);
+    clearTimeout(PageModel.timer);
+    PageModel.timer = setTimeout(writeAddress, 150);
   }
 
-  /** Take over what the address says; a key or value that makes no sense is left out. */
+  /** Add to the address what differs from the start: but an image of the reader's own cannot be found again. */
+  describe(address) {
+    const moved = KEYS.map((key) => [key, JSON.stringify(this.state[key])])
+      .filter(([key, value]) => value !== JSON.stringify(this.start[key]) && !(key === "photo" && this.state.photo < 0));
+    if (moved.length && this.part) address.set(`${this.id}.part`, this.part);
+    for (const [key, value] of moved) address.set(`${this.id}.${key}`, value.replaceAll('"', ""));
+  }
+
+  /** Take over what the address says of this explorer, if anything; a key or value that makes no sense is left out. */
   restore() {
     if (!this.start.shared) return false;
     const address = parameters();
-    const found = KEYS.filter((key) => address.has(`${this.id}.${key}`));
+    if (!["part", ...KEYS].some((key) => address.has(`${this.id}.${key}`))) return false;
     for (const key of KEYS) this.set(key, parsed(address.get(`${this.id}.${key}`), this.start[key], key, this.start.labels));
-    return found.length > 0;
+    const part = address.get(`${this.id}.part`);
+    this.part = this.start.parts.includes(part) ? part : "";
+    return true;
   }
 }
 
 const parameters = () => new URLSearchParams(/^#explorer(-\d+)?\./.test(location.hash) ? location.hash.slice(1) : "");
 
+/** The address says what every explorer of the page shows. */
+function writeAddress() {
+  const address = new URLSearchParams();
+  for (const { model } of document.querySelectorAll("nad-explorer")) if (model?.start.shared) model.describe(address);
+  const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");
+  if (hash || [...parameters()].length) history.replaceState(null, "", `#${hash}`);
+}
+
 function parsed(text, fallback, key, labels) {
   if (text === null) return fallback;
-  if (typeof fallback === "string") return text in labels || (key === "second" && text === "") ? text : fallback;
+  if (typeof fallback === "string") return Object.hasOwn(labels, text) || (key === "second" && text === "") ? text : fallback;
   try {
     const value = JSON.parse(text);
     const like = Array.isArray(fallback)
       ? Array.isArray(value) && value.length === fallback.length && value.every(Number.isFinite)
-      : typeof value === typeof fallback && (typeof value !== "number" || (Number.isFinite(value) && value >= (key === "photo" ? -1 : 0)));
+      : typeof value === typeof fallback && (typeof value !== "number" || (Number.isFinite(value) && value >= 0));
     return like ? value : fallback;
   } catch {
     return fallback;
@@ -987,11 +1104,16 @@ function parsed(text, fallback, key, labels) {
 const scripts = new Map();
 async function loadFromPage(name) {
   const data = (globalThis.nadExplorerData ??= {});
-  if (!data[name]) {
+  if (!Object.hasOwn(data, name)) {
     if (!scripts.has(name))
       scripts.set(name, new Promise((resolve, reject) => {
         const src = `${document.documentElement.dataset.content_root ?? ""}_static/explorer/${name}.js`;
-        document.head.append(h("script", { src, load: resolve, error: () => reject(new Error(`${src} is missing.`)) }));
+        const script = h("script", { src, load: resolve, error: () => {
+          scripts.delete(name);
+          script.remove();
+          reject(new Error(`${src} is missing.`));
+        } });
+        document.head.append(script);
       }));
     await scripts.get(name);
   }
@@ -1005,9 +1127,20 @@ class NadExplorer extends HTMLElement {
     this.id ||= number > 1 ? `explorer-${number}` : "explorer";
     this.model = new PageModel(JSON.parse(this.getAttribute("view")), this.id);
     const linked = this.model.restore();
-    this.unmount = mount(this.model, this, loadFromPage);
-    if (linked && performance.getEntriesByType("navigation")[0]?.type !== "reload") this.scrollIntoView();
-    addEventListener("hashchange", () => this.model.restore() && this.scrollIntoView()); // a link to another view
+    const { keys } = this.model.start; // of arrays that came with this explorer
+    const { end, ready } = mount(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name));
+    this.unmount = end;
+    addEventListener("hashchange", () => this.model.restore() && this.reveal()); // a link to another view
+    for (const event of ["pointerdown", "keydown", "input"]) // where the reader is, for the address
+      this.shadowRoot.addEventListener(event, ({ target }) => (this.model.part = target.closest("section")?.dataset.part ?? ""), true);
+    if (!linked || performance.getEntriesByType("navigation")[0]?.type === "reload") return;
+    this.reveal();
+    ready.then(() => this.reveal()); // now the parts have their heights
+  }
+
+  /** Scroll to the part that the address names. */
+  reveal() {
+    (this.shadowRoot.querySelector(`section[data-part="${this.model.part}"]`) ?? this).scrollIntoView();
   }
 }
 

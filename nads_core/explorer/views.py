@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+import operator
 import os
+import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nads_core.architectures import ARCHITECTURES
 from nads_core.directions import NADs, load_nads
-from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos
+from nads_core.explorer.data import LABELS, Packet, as_script, check_photos, pack_nads, pack_photos, side
+from nads_core.explorer.pictures import load_pictures
+from nads_core.explorer.program import FILE, link, packed_script, script
 from nads_core.images import ImageSet
 
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 
 PARTS = ("direction", "curves", "fourier", "mixer", "photo", "poison")
 NUM_MIXED = 12
-FOLDER = Path(__file__).parent
+STRENGTHS = 0.01, 2.0  # least and largest; the slider's step is the least
 
 
 @dataclass
@@ -53,24 +58,104 @@ class View:
 
 @dataclass
 class Source:
-    """Where an explorer's arrays come from: the NADs that ship with the package, unless others are given."""
+    """Where an explorer's arrays come from: the NADs that ship with the package, unless others are given.
+
+    Raises:
+        ValueError: for NADs or images that cannot be drawn, or not together.
+    """
 
     nads: dict[str, NADs] = field(default_factory=dict)
     images: ImageSet | None = None
+
+    def __post_init__(self):
+        if not all(isinstance(label, str) and label for label in self.nads):
+            raise ValueError(f"the label of NADs is a text that is not empty, got {list(self.nads)}")
+        sides = {label: side(nads) for label, nads in self.nads.items()}
+        if len(set(sides.values())) > 1:
+            raise ValueError(f"an explorer shows NADs of one image size, got {sides}: show them one by one")
+        if self.images is not None:
+            check_photos(self.images, self.side)
+
+    @property
+    def side(self) -> int:
+        """Side of the images, in pixels."""
+        return side(next(iter(self.nads.values()))) if self.nads else 32
 
     @property
     def labels(self) -> dict[str, str]:
         """Names and labels of the architectures in the menu."""
         return {name: LABELS.get(name, name) for name in self.nads or LABELS}
 
+    @cached_property
+    def num_photos(self) -> int:
+        """Number of images to choose from."""
+        return len(load_pictures() if self.images is None else self.images)
+
     def packet(self, name: str) -> Packet:
         """Return the packet of an architecture, or of "photos"."""
         if name == "photos":
-            size = next(iter(self.nads.values())).directions.shape[-1] if self.nads else 32
-            return pack_photos(self.images, size)
+            return pack_photos(self.images, self.side)
         if self.nads:
             return pack_nads(self.nads[name], name)
         return pack_nads(load_nads(name), LABELS[name], name)
+
+    def count(self, *names: str) -> int:
+        """Number of NADs of these architectures: of the one with the most. Those that ship are complete."""
+        return max((len(self.nads[name]) for name in names if name in self.nads), default=self.side**2)
+
+
+def checked(key: str, value: object, view: View, source: Source) -> object:
+    """Return one value of a view, with the types of JSON, if these NADs and images have it.
+
+    Args:
+        key: a field of `View`.
+        value: wanted for it.
+        view: says which architectures are shown; a mixture keeps its number of weights.
+        source: of the arrays.
+
+    Raises:
+        ValueError: for a value that could not be drawn.
+    """
+    if key in ("architecture", "second"):
+        if value not in source.labels and not (key == "second" and value == ""):
+            raise ValueError(f"unknown architecture {value!r}: choose from {list(source.labels)}")
+        return value
+    if key == "parts":
+        if not value or set(value) - set(PARTS):
+            raise ValueError(f"unknown parts in {list(value)}: choose from {PARTS}")
+        return tuple(value)
+    if key == "poisoned":
+        return bool(value)
+    if key == "frequency":
+        if len(value) != 2:
+            raise ValueError(f"a frequency is (ky, kx), got {value!r}")
+        return tuple(_whole(key, k) for k in value)
+    if key == "mix":
+        if len(value) != len(view.mix):
+            raise ValueError(f"mix has {len(value)} weights, expected {len(view.mix)}")
+        return tuple(_within(key, float(weight), -1, 1) for weight in value)
+    if key == "strength":
+        return round(_within(key, float(value), *STRENGTHS), 2)
+    count = source.count(view.architecture, view.second)
+    last = {
+        "index": lambda: count - 1,
+        "kept": lambda: count,
+        "photo": lambda: source.num_photos - 1,
+    }
+    return _within(key, _whole(key, value), 0, last[key]())
+
+
+def _whole(key: str, value: object) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{key} is {value!r}, expected a whole number") from None
+
+
+def _within(key: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:  # nor is NaN
+        raise ValueError(f"{key} is {value}, expected {low} to {high}")
+    return value
 
 
 def show(
@@ -93,24 +178,22 @@ def show(
             ``kept``, ``strength``, ``poisoned``.
 
     Raises:
-        ValueError: for a part, architecture or view that does not exist.
+        ValueError: for a part, architecture or view that does not exist, or that these NADs and images do not have.
     """
-    unknown = set(parts) - set(PARTS)
-    if unknown:
-        raise ValueError(f"unknown parts {sorted(unknown)}: choose from {PARTS}")
     if isinstance(nads, NADs):
-        nads = {nads.provenance.get("architecture", "yours"): nads}
+        nads = {str(nads.provenance.get("architecture") or "yours"): nads}
     source = Source(nads or {}, images)
     fields = set(View.__dataclass_fields__) - {"parts"}
     if set(view) - fields:
         raise ValueError(f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}")
     defaults = {"architecture": next(iter(source.labels))}
     chosen = View(**(defaults | view), parts=parts or PARTS)
-    for name in filter(None, (chosen.architecture, chosen.second)):
-        if name not in source.labels:
-            raise ValueError(f"unknown architecture {name!r}: choose from {list(source.labels)}")
-    if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter: the pages share their arrays
-        return Page(chosen, source, shared=not nads and images is None)
+    if "kept" not in view:
+        chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
+    for key, value in vars(chosen).items():
+        setattr(chosen, key, checked(key, value, chosen, source))
+    if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter
+        return Page(chosen, source, book=True)
     try:
         from nads_core.explorer.widget import Explorer
     except ImportError:
@@ -120,21 +203,34 @@ def show(
 
 @dataclass
 class Page:
-    """The explorer as HTML, with its script and, unless the pages of a book share them, its arrays."""
+    """The explorer as HTML.
+
+    The pages of a book load the program, and the arrays that ship with the package, from files that they share. In a
+    notebook each output brings its own, packed: some hosts show every output in a frame of its own, and the reader may
+    delete any of them.
+    """
 
     view: View
     source: Source
-    shared: bool = False
+    book: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether the arrays are in files of the book, and the view in the page's address."""
+        return self.book and not self.source.nads and self.source.images is None
 
     def _repr_html_(self) -> str:
         names = [] if self.shared else self._names()
         labels = {n: label for n, label in self.source.labels.items() if self.shared or n in names}
-        config = vars(self.view) | {"labels": labels, "shared": self.shared}
-        scripts = [f"<script>{as_script(name, self.source.packet(name))}</script>" for name in names]
+        packets = {name: self.source.packet(name) for name in names}  # under names that no other explorer's have
+        keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
+        config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
+        scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
+        program = link() if self.book else packed_script()
         return (
-            f'<nad-explorer view="{html.escape(json.dumps(config))}">'
-            "This figure is interactive and needs JavaScript.</nad-explorer>\n"
-            f'{"".join(scripts)}<script type="module">\n{module()}</script>'
+            f'<nad-explorer view="{html.escape(json.dumps(config))}">This figure is interactive. It needs JavaScript'
+            f"{', and the files of this book beside the page' if self.book else ' and a browser of 2023 or later'}."
+            f"</nad-explorer>\n{''.join(f'<script>{script}</script>' for script in (*scripts, program))}"
         )
 
     def _names(self) -> list[str]:
@@ -143,14 +239,9 @@ class Page:
         return names + ["photos"] * bool({"photo", "poison"} & set(self.view.parts))
 
 
-def module() -> str:
-    """Return the ES module with its style sheet."""
-    style = json.dumps((FOLDER / "explorer.css").read_text("utf8"))
-    return f"const STYLE = {style};\n{(FOLDER / 'explorer.js').read_text('utf8')}"
-
-
 def write_pages_data(folder: Path) -> None:
-    """Write the scripts from which the pages of a book load their arrays, one an architecture and one for photos."""
+    """Write what the pages of a book load: the program, and a script of arrays for each architecture and for photos."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / Path(FILE).name).write_text(script(), "utf8")
     for name in (*ARCHITECTURES, "photos"):
         (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

@@ -5,27 +5,31 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from nads_core.explorer.views import Source, View, module
+from nads_core.explorer.program import packed_module
+from nads_core.explorer.views import Source, View, checked
+
+KEYS = tuple(View.__dataclass_fields__)
 
 
 class Explorer(anywidget.AnyWidget):
     """The explorer in a live notebook; `nads_core.explorer.show` makes one.
 
     Its attributes are those of the view. They follow the reader, and the reader sees what you set:
-    ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``.
+    ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``. What its NADs and images do
+    not have raises `traitlets.TraitError`; where other NADs are fewer, ``index`` and ``kept`` follow.
     """
 
-    _esm = module()
+    _esm = packed_module()
 
     parts = traitlets.List(traitlets.Unicode()).tag(sync=True)
     architecture = traitlets.Unicode().tag(sync=True)
     second = traitlets.Unicode().tag(sync=True)
-    index = traitlets.Int(min=0).tag(sync=True)
-    frequency = traitlets.List(traitlets.Int(), minlen=2, maxlen=2).tag(sync=True)
+    index = traitlets.Int().tag(sync=True)
+    frequency = traitlets.List(traitlets.Int()).tag(sync=True)
     mix = traitlets.List(traitlets.Float()).tag(sync=True)
     photo = traitlets.Int().tag(sync=True)  # -1 is an image of the reader's own, which stays in the browser
-    kept = traitlets.Int(min=0).tag(sync=True)
-    strength = traitlets.Float(min=0.0).tag(sync=True)
+    kept = traitlets.Int().tag(sync=True)
+    strength = traitlets.Float().tag(sync=True)
     poisoned = traitlets.Bool().tag(sync=True)
 
     labels = traitlets.Dict().tag(sync=True)  # of the architectures in the menu, by name
@@ -33,16 +37,29 @@ class Explorer(anywidget.AnyWidget):
     _packets = traitlets.Dict().tag(sync=True)  # name -> header and bytes
 
     def __init__(self, view: View, source: Source):
-        self._source = source
+        self._first, self._source = view, source
         state = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(view).items()}
         super().__init__(labels=source.labels, **state)
 
-    @traitlets.validate("architecture", "second")
-    def _known(self, proposal: dict) -> str:
-        name = proposal["value"]
-        if name not in self.labels and not (name == "" and proposal["trait"].name == "second"):
-            raise traitlets.TraitError(f"unknown architecture {name!r}: choose from {list(self.labels)}")
-        return name
+    @traitlets.validate(*KEYS)
+    def _checked(self, proposal: dict) -> object:
+        key, value = proposal["trait"].name, proposal["value"]
+        if key == "photo" and value == -1:
+            return value
+        if key == "parts" and tuple(value) != tuple(self._first.parts):
+            raise traitlets.TraitError("the parts of an explorer stay as they were made: call show again")
+        view = View(self._first.parts, self.architecture, self.second, mix=self._first.mix)
+        try:
+            value = checked(key, value, view, self._source)
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+        return list(value) if isinstance(value, tuple) else value
+
+    @traitlets.observe("architecture", "second")
+    def _follow(self, change: dict) -> None:
+        """Stay within the NADs of the architectures in view."""
+        count = self._source.count(self.architecture, self.second)
+        self.index, self.kept = min(self.index, count - 1), min(self.kept, count)
 
     @traitlets.observe("_wanted")
     def _answer(self, change: dict) -> None:
