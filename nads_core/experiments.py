@@ -355,7 +355,15 @@ def load_results(name: str, preset: str = "paper") -> Results | None:
     """
     experiment(name, preset)
     path = results_path(name, preset)
-    return Results.load(path) if path.exists() else None
+    if not path.exists():
+        return None
+    found = Results.load(path)
+    if found.settings != experiment(name, preset).settings():
+        raise ValueError(f"{path} does not belong to {name}")
+    if "NADS_RESULTS_LOG" in os.environ:  # the build of the book wants to know which files are shown
+        with open(os.environ["NADS_RESULTS_LOG"], "a") as log:
+            log.write(f"{path}\n")
+    return found
 
 
 @contextmanager

@@ -14,14 +14,16 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import build
-import nbformat
 import pytest
 import torch
 import yaml
+from conftest import NEEDS_BOOK
 from packaging.requirements import Requirement
 
 from nads_core import choose_preset
+
+build = pytest.importorskip("build", reason=NEEDS_BOOK)
+nbformat = build.nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

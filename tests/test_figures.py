@@ -1,7 +1,6 @@
 import inspect
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -9,6 +8,7 @@ import torch
 import nads_core as nc
 from nads_core import figures
 
+matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 

@@ -8,12 +8,12 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import build
-import nbformat
 import pytest
 import yaml
-from conftest import BOOK
-from sphinx_external_toc.parsing import parse_toc_yaml
+from conftest import BOOK, NEEDS_BOOK
+
+build = pytest.importorskip("build", reason=NEEDS_BOOK)
+nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 
 ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()

@@ -7,9 +7,11 @@ import os
 import re
 from pathlib import Path
 
-import build
-import nbformat
 import pytest
+from conftest import NEEDS_BOOK
+
+build = pytest.importorskip("build", reason=NEEDS_BOOK)
+nbformat = build.nbformat
 
 HIDDEN = {"remove-cell", "remove-output", "injected-parameters"}
 
