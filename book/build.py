@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -378,25 +379,29 @@ def _signature(parameters: re.Match) -> str:
     return f'<span class="sig-lines">{lines}</span>'
 
 
+def prepare(folder: Path, root: Path = ROOT) -> None:
+    """Stage all that does not come from a chapter."""
+    stage = folder / "stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, stage / name)
+    draw_intro(stage / "book" / "_static" / "nads.png")
+    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
+
+
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
-    """Render the executed chapters and the text around them; any warning is an error.
+    """Render the executed chapters and what `prepare` has staged; any warning is an error.
 
     Returns:
         The first page. It is replaced only by a build that succeeded.
     """
     stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
-    for stale in (stage, site):  # a page that is not read again would not be checked again
-        shutil.rmtree(stale, ignore_errors=True)
-    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy(root / name, stage / name)
+    shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
         nbformat.write(with_byline(executed), stage / f"{name}.ipynb")
-    draw_intro(stage / "book" / "_static" / "nads.png")
-    with variables(NADS_RESULTS=str(results_folder(root))):
-        explorer.write_pages_data(stage / "book" / "_static" / "explorer")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
     messages = folder / "sphinx.output"
@@ -439,9 +444,12 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         if chapter.unchanged:
             say(chapter.name, "unchanged")
     changed = sorted((chapter for chapter in book if not chapter.unchanged), key=Chapter.effort, reverse=True)
-    for alone, at_once in ((False, jobs or side_by_side(preset)), (True, 1)):
-        some = [chapter for chapter in changed if chapter.alone == alone]
-        execute_together(some, at_once, lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s"))
+    with variables(NADS_RESULTS=str(results_folder(root)), MPLBACKEND="agg"), ThreadPoolExecutor(1) as pool:
+        prepared = pool.submit(prepare, folder, root)  # meanwhile
+        report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+        execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
+        prepared.result()
+        execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     left_out = stored - {name for chapter in book for name in chapter.record["results"]}
     if left_out:
         names = ", ".join(sorted(left_out))

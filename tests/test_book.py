@@ -253,6 +253,7 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_b
 STORED = ROOT / "book" / "results"
 
 
+@pytest.mark.stored
 def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book):
     root = small_book("raise SystemExit('a chapter was executed')")
     folder = root / "book" / "results"

@@ -10,6 +10,7 @@ from nads_core import figures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
 
 def nads(size: int = 8) -> nc.NADs:
