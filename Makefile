@@ -1,5 +1,5 @@
 # make book   execute the chapters and render them to _build/html/index.html; again, only what changed
-# make test   run the tests
+# make test   run the tests, and those of stored files once more with other instructions and another number of threads
 # make sync   carry edits of book/chapters/*.md over to notebooks/*.ipynb, and back
 # make lint   put the code in order with ruff
 # make clean  remove what was built (the virtual environment stays)
@@ -21,6 +21,7 @@ book: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile
+	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(BIN)/python -m pytest -n auto --dist loadfile -m stored
 
 sync: $(READY)
 	$(BIN)/jupytext --sync book/chapters/*.md

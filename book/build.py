@@ -4,7 +4,9 @@
     _config.yml, _toc.yml, book/ ------------------------------+
 
 The chapters are the entries of `_toc.yml` under ``notebooks/``. An executed chapter remembers a fingerprint of all that
-it depends on, and is executed again only when that changes. Nothing outside the build folder is written.
+it depends on, and is executed again only when that changes. Chapters are executed side by side, each on one core; one
+that measures the machine has the tag `alone`. Every stored results file must be sound, and shown by some chapter.
+Nothing outside the build folder is written.
 """
 
 from __future__ import annotations
@@ -13,23 +15,30 @@ import argparse
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import numpy as np
+import torch
 from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from nads_core import explorer
+from nads_core import explorer, load_results, roofline
+from nads_core.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
+MEMORY = 2 * 2**30  # bytes that a chapter and what it starts may take
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
 
 
@@ -45,43 +54,87 @@ def chapters(root: Path = ROOT) -> list[str]:
 def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
     """Hash what a chapter's outputs depend on: notebook, library, stored results, pins, preset, data folders."""
     digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES)]).encode())
-    inputs = [
-        path
-        for folder in ("nads_core", "book/results", "benchmarks/results")
-        for path in sorted((root / folder).rglob("*"))
-    ]
+    folders = (root / "nads_core", results_folder(root), root / "benchmarks" / "results")
+    inputs = [path for folder in folders for path in sorted(folder.rglob("*"))]
     for path in [notebook, root / "requirements.txt", *inputs]:
         if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
-            digest.update(f"{path.relative_to(root)} {len(content)} ".encode() + content)
+            digest.update(f"{os.path.relpath(path, root)} {len(content)} ".encode() + content)
     return digest.hexdigest()
 
 
-def run(command: list[str], root: Path) -> subprocess.CompletedProcess:
-    """Run a Python module from the repository root, without standard input; on Ctrl-C let it end in its own time."""
+def results_folder(root: Path = ROOT) -> Path:
+    """Return where the chapters find the results of long runs: ``book/results``, or what NADS_RESULTS names."""
+    return Path(os.environ.get("NADS_RESULTS", root / "book" / "results")).resolve()
+
+
+def stored_results(folder: Path) -> set[str]:
+    """Return the names of the files in a folder of results, all of them sound.
+
+    Raises:
+        BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
+    """
+    paths = sorted(folder.glob("[!.]*"))
+    with variables(NADS_RESULTS=str(folder)):
+        for path in paths:
+            job, _, preset = path.stem.partition(".")
+            try:
+                found = load_results(job, preset or "paper")
+                if path.suffix != ".json" or (found.job, found.preset) != (job, preset or "paper"):
+                    raise ValueError("its name is not that of the job in it")
+            except ValueError as error:
+                raise BuildError(f"{path} cannot be shown: {error}") from None
+    return {path.name for path in paths}
+
+
+@contextlib.contextmanager
+def variables(**values: str) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def start(command: list[str], root: Path, output: Path, **variables: str) -> subprocess.Popen:
+    """Start a Python module from the repository root, without standard input; what it says goes to a file.
+
+    It has a session of its own, so that Ctrl-C reaches only us, who tell it: see `stop`.
+    """
     environment = {
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
         "NADS_BOOK": "1",  # explorers are for pages, which share their arrays
+        "NADS_RESULTS": str(results_folder(root)),
     }
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=root,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            output, _ = process.communicate()
-        except KeyboardInterrupt:  # the terminal has told the child as well
+    with output.open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            cwd=root,
+            env=environment | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def stop(processes: list[subprocess.Popen]) -> None:
+    """Interrupt processes, let each end in its own time, papermill with its kernel, and kill what does not."""
+    try:
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=20)
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, plain(output))
+                process.wait(20)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def plain(text: str) -> str:
@@ -116,13 +169,18 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
                 cell.metadata["tags"].append("remove-cell")
 
 
-def machine() -> str:
-    """Say what the chapters run on, such as "2 CPU cores"."""
-    import torch
+def num_cores() -> int:
+    """Count the cores that this process may use; a container may have less than its machine."""
+    from loky import cpu_count
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    gpu = f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    return f"{cores} CPU core{'s' * (cores > 1)}{gpu}"
+    return cpu_count()
+
+
+def machine(cores: int) -> str:
+    """Say what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
+    all_cores, gpu = num_cores(), f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    share = f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
+    return f"{share} ({roofline.cpu_name()}){gpu}"
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:
@@ -143,6 +201,119 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+class Chapter:
+    """A chapter of the book, and its execution by papermill in a process of its own.
+
+    Args:
+        name: such as ``notebooks/07_poison``.
+        folder: of the build; the executed notebook is kept below it.
+        preset: size of the experiments.
+        root: of the repository.
+        timeout: seconds that a single cell may take.
+
+    Raises:
+        BuildError: if there is no such notebook.
+    """
+
+    def __init__(self, name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None):
+        self.name, self.preset, self.root, self.timeout = name, preset, root, timeout or PRESETS[preset]
+        self.source, self.target = root / f"{name}.ipynb", folder / "executed" / preset / f"{Path(name).name}.ipynb"
+        if not self.source.is_file():
+            raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
+        self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
+        self.log = self.target.with_suffix(".results")  # which stored results it loads
+        self.output = self.target.with_suffix(".output")  # what papermill says
+        self.inputs = fingerprint(self.source, preset, root)
+        # What the executed notebook says of its execution, with today's inputs or with older ones.
+        self.record = json.loads(self.target.read_text("utf8"))["metadata"] if self.target.is_file() else {}
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether it was executed already, with the same inputs."""
+        return self.record.get("inputs") == self.inputs
+
+    def effort(self) -> float:
+        """Return the seconds that it took last time, to begin with the longest; without a last time the most."""
+        return self.record.get("papermill", {}).get("duration") or math.inf
+
+    @property
+    def alone(self) -> bool:
+        """Whether it measures the machine, so that nothing else may run: its parameters have the tag `alone`."""
+        cells = nbformat.read(self.source, as_version=4).cells
+        return any("alone" in cell.metadata.get("tags", []) for cell in cells)
+
+    def start(self, cores: int) -> None:
+        """Begin to execute it on some of the cores."""
+        self.target.parent.mkdir(parents=True, exist_ok=True)
+        for stale in (self.partial, self.log, self.output):
+            stale.unlink(missing_ok=True)
+        self.cores, self.began = cores, time.perf_counter()
+        limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
+        options = ["-p", "preset", self.preset, "--execution-timeout", f"{self.timeout:.0f}", "--no-progress-bar"]
+        command = ["-m", "papermill", str(self.source), str(self.partial), *options]
+        self.process = start(command, self.root, self.output, NADS_RESULTS_LOG=str(self.log), **limits)
+
+    def finish(self) -> float:
+        """Check and keep what came out, once the process has ended; return the seconds that it took.
+
+        Raises:
+            BuildError: naming the chapter, the cell and what went wrong.
+        """
+        seconds = time.perf_counter() - self.began
+        try:
+            if self.partial.is_file():
+                notebook = nbformat.read(self.partial, as_version=4)
+                check(notebook, self.timeout)
+            if self.process.returncode:
+                said = plain(self.output.read_text(errors="replace")).strip()
+                raise BuildError(f"papermill ended with status {self.process.returncode}:\n\n{said}")
+        except BuildError as error:
+            place = f"{self.name}.ipynb failed at preset {self.preset!r}"
+            raise BuildError(f"{place}, {error}\n\nAs far as it came: {self.partial}") from None
+        hide_repeated_parameters(notebook)
+        loaded = (
+            sorted({Path(line).name for line in self.log.read_text("utf8").splitlines()}) if self.log.is_file() else []
+        )
+        notebook.metadata |= {"inputs": self.inputs, "machine": machine(self.cores), "results": loaded}
+        self.record = notebook.metadata
+        for done in (self.log, self.output):
+            done.unlink(missing_ok=True)
+        nbformat.write(notebook, self.partial)
+        self.partial.replace(self.target)
+        return seconds
+
+
+def side_by_side(preset: str) -> int:
+    """Return how many chapters to execute at once: one a core, as far as there is memory.
+
+    One after another on a GPU, whose memory they would share, and at `paper`, where each keeps every core busy.
+    """
+    if torch.cuda.is_available() or preset == "paper":
+        return 1
+    free = available_memory("cpu")
+    return num_cores() if free is None else max(1, min(num_cores(), free // MEMORY))
+
+
+def execute_together(waiting: list[Chapter], jobs: int, report: Callable[[Chapter, float], None]) -> None:
+    """Execute chapters, ``jobs`` at once, each on its share of the cores, and report each as it is ready.
+
+    Whatever ends this early, Ctrl-C or a chapter that fails, ends the chapters that still run.
+    """
+    waiting, running = list(waiting), []
+    cores = max(1, num_cores() // max(1, min(jobs, len(waiting))))
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(waiting.pop(0))
+                running[-1].start(cores)
+            for chapter in [chapter for chapter in running if chapter.process.poll() is not None]:
+                running.remove(chapter)
+                report(chapter, chapter.finish())
+            time.sleep(0.05)
+    finally:
+        stop([chapter.process for chapter in running])
+
+
 def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None) -> float | None:
     """Execute one chapter into ``folder`` unless it is there already, made from the same inputs.
 
@@ -152,33 +323,11 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     Raises:
         BuildError: naming the chapter, the cell and what went wrong.
     """
-    source, target = root / f"{name}.ipynb", folder / "executed" / preset / f"{Path(name).name}.ipynb"
-    if not source.is_file():
-        raise BuildError(f"_toc.yml names {name}, but there is no {source}: run `make sync`")
-    inputs = fingerprint(source, preset, root)
-    if target.is_file() and json.loads(target.read_text("utf8"))["metadata"].get("inputs") == inputs:
+    chapter, took = Chapter(name, folder, preset, root, timeout), []
+    if chapter.unchanged:
         return None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
-    partial.unlink(missing_ok=True)
-    timeout = timeout or PRESETS[preset]
-    options = ["-p", "preset", preset, "--execution-timeout", f"{timeout:.0f}", "--no-progress-bar"]
-    start = time.perf_counter()
-    result = run(["-m", "papermill", str(source), str(partial), *options], root)
-    seconds = time.perf_counter() - start
-    try:
-        if partial.is_file():
-            notebook = nbformat.read(partial, as_version=4)
-            check(notebook, timeout)
-        if result.returncode:
-            raise BuildError(f"papermill ended with status {result.returncode}:\n\n{result.stdout.strip()}")
-    except BuildError as error:
-        raise BuildError(f"{name}.ipynb failed at preset {preset!r}, {error}\n\nAs far as it came: {partial}") from None
-    hide_repeated_parameters(notebook)
-    notebook.metadata |= {"inputs": inputs, "machine": machine()}
-    nbformat.write(notebook, partial)
-    partial.replace(target)
-    return seconds
+    execute_together([chapter], 1, lambda _, seconds: took.append(seconds))
+    return took[0]
 
 
 def draw_intro(path: Path) -> None:
@@ -233,46 +382,85 @@ def _signature(parameters: re.Match) -> str:
     return f'<span class="sig-lines">{lines}</span>'
 
 
+def prepare(folder: Path, root: Path = ROOT) -> None:
+    """Stage all that does not come from a chapter."""
+    stage = folder / "stage"
+    shutil.rmtree(stage, ignore_errors=True)
+    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, stage / name)
+    draw_intro(stage / "book" / "_static" / "nads.png")
+    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
+
+
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
-    """Render the executed chapters and the text around them; any warning is an error.
+    """Render the executed chapters and what `prepare` has staged; any warning is an error.
 
     Returns:
         The first page. It is replaced only by a build that succeeded.
     """
     stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
-    for stale in (stage, site):  # a page that is not read again would not be checked again
-        shutil.rmtree(stale, ignore_errors=True)
-    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy(root / name, stage / name)
+    shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
         nbformat.write(with_byline(executed), stage / f"{name}.ipynb")
-    draw_intro(stage / "book" / "_static" / "nads.png")
-    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
-    result = run(["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options], root)
-    if result.returncode:
-        messages = result.stdout.replace(f"{stage}{os.sep}", "").strip()
-        raise BuildError(f"the pages could not be rendered without warnings:\n\n{messages}")
+    command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
+    messages = folder / "sphinx.output"
+    process = start(command, root, messages)
+    try:
+        process.wait()
+    finally:
+        stop([process])
+    if process.returncode:
+        said = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
+        raise BuildError(f"the pages could not be rendered without warnings:\n\n{said}")
+    messages.unlink()
     polish(site / "_build" / "html")
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)
     return html / "index.html"
 
 
-def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT) -> Path:
-    """Execute the chapters that changed, render the book, say how long it took, and return the first page."""
+def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None) -> Path:
+    """Execute the chapters that changed, render the book, say how long it took, and return the first page.
+
+    Args:
+        folder: where everything is written.
+        preset: size of the experiments.
+        root: of the repository.
+        jobs: chapters at once; see `side_by_side`.
+
+    Raises:
+        BuildError: if a chapter or the rendering fails, or stored results are not sound or shown nowhere.
+    """
+
+    def say(what: str, how: str) -> None:
+        print(f"  {what:<36} {how}", flush=True)
+
+    began = time.perf_counter()
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
-    for name in chapters(root):
-        print(f"  {name:<36}", end="", flush=True)
-        seconds = execute(name, folder, preset, root)
-        print("unchanged" if seconds is None else f"executed in {seconds:.1f} s", flush=True)
+    stored = stored_results(results_folder(root))
+    book = [Chapter(name, folder, preset, root) for name in chapters(root)]
+    for chapter in book:
+        if chapter.unchanged:
+            say(chapter.name, "unchanged")
+    changed = sorted((chapter for chapter in book if not chapter.unchanged), key=Chapter.effort, reverse=True)
+    with variables(NADS_RESULTS=str(results_folder(root)), MPLBACKEND="agg"), ThreadPoolExecutor(1) as pool:
+        prepared = pool.submit(prepare, folder, root)  # meanwhile
+        report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+        execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
+        prepared.result()
+        execute_together([chapter for chapter in changed if chapter.alone], 1, report)
+    left_out = stored - {name for chapter in book for name in chapter.record["results"]}
+    if left_out:
+        names = ", ".join(sorted(left_out))
+        raise BuildError(f"no chapter loads {names} of {results_folder(root)}: show these results, or delete them")
     start = time.perf_counter()
-    print(f"  {'pages':<32}", end="", flush=True)
     index = render(folder, preset, root)
-    print(f"rendered in {time.perf_counter() - start:.1f} s\nThe book: {index}", flush=True)
+    say("pages", f"rendered in {time.perf_counter() - start:.1f} s")
+    print(f"The book, after {time.perf_counter() - began:.0f} s: {index}", flush=True)
     return index
 
 
@@ -281,9 +469,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Execute the chapters and render the book.")
     parser.add_argument("--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)")
     parser.add_argument("--folder", type=Path, default=ROOT / "_build", help="where everything is written")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="chapters at once (default: one a core, or what memory allows; one with a GPU)",
+    )
     arguments = parser.parse_args()
+    if arguments.jobs is not None and arguments.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the chapters that run are ended, and not left alone
+        signal.signal(ending, signal.default_int_handler)
     try:
-        build(arguments.folder.resolve(), arguments.preset)
+        build(arguments.folder.resolve(), arguments.preset, ROOT, jobs=arguments.jobs)
     except BuildError as error:
         print(f"\n\nerror: {error}", file=sys.stderr)
         return 1

@@ -11,14 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import build
 import numpy as np
 import pytest
 import torch
 from hypothesis import settings
 
-# On a busy machine two threads that wait for each other make a network ten times slower.
-torch.set_num_threads(1)
+# On a busy machine two threads that wait for each other make a network ten times slower. `make test` runs what is
+# marked `stored` once more, on another number of threads and with other instructions.
+torch.set_num_threads(int(os.environ.get("NADS_TEST_THREADS", "1")))
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")
 
@@ -28,8 +28,14 @@ if not torch.cuda.is_available():
 
 _ROOT = Path(__file__).resolve().parent.parent
 BOOK = _ROOT / "_build" / "test"  # the book that the tests build
+NEEDS_BOOK = "what builds the book is not installed: pip install -e .[book]"
 
 _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
+
+
+def pytest_report_header() -> str:
+    """Say what the floats of this run depend on."""
+    return f"instructions: {torch.backends.cpu.get_cpu_capability()}, threads of torch: {torch.get_num_threads()}"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,19 +78,25 @@ def distributions(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def html() -> Path:
     """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
+    build = pytest.importorskip("build", reason=NEEDS_BOOK)
     return build.build(BOOK, "smoke").parent
+
+
+def chromium() -> str | None:
+    """Return the Chromium of this machine, or what NADS_CHROMIUM names: set to nothing, there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None)) or None
 
 
 @pytest.fixture(scope="session")
 def browser():
     """Drive the Chromium of this machine."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the pages need playwright")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if chromium is None:
+    if chromium() is None:
         pytest.skip("no Chromium on this machine: the tests of the pages need one")
     with sync_api.sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-gpu", "--disable-ipc-flooding-protection"]  # many addresses in a row
-        chrome = playwright.chromium.launch(executable_path=chromium, args=options)
+        chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
         yield chrome
         chrome.close()
 

@@ -1,18 +1,24 @@
 """The book: sources in order, and builds that fail when they should."""
 
+import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
-import build
-import jupytext
-import nbformat
 import numpy as np
 import pytest
-from jupytext.config import load_jupytext_config
-from PIL import Image
+from conftest import NEEDS_BOOK
 
 import nads_core
+
+build = pytest.importorskip("build", reason=NEEDS_BOOK)
+jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
+nbformat, Image = build.nbformat, build.Image
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = sorted((ROOT / "book" / "chapters").glob("*.md"))
@@ -34,7 +40,7 @@ def test_every_chapter_is_a_text_a_notebook_and_a_line_of_the_toc():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
 def test_text_and_notebook_are_in_sync(path):
     text = ROOT / "book" / "chapters" / f"{path.stem}.md"
-    config = load_jupytext_config(str(text))
+    config = jupytext.config.load_jupytext_config(str(text))
     from_text, from_notebook = (
         [(cell.cell_type, cell.source, cell.metadata) for cell in jupytext.read(source, config=config).cells]
         for source in (text, path)
@@ -64,29 +70,32 @@ def test_api_page_names_everything_public():
     assert not missing, f"add to book/api.md: {missing}"
 
 
-# The build itself, on a book of one small chapter
+# The build itself, on a book of small chapters
 
 
 @pytest.fixture
-def small_book(tmp_path):
-    """Return a function that writes the only chapter of a book; it returns the root of that book."""
-    for folder in ("book", "notebooks", "nads_core"):
+def small_book(tmp_path, monkeypatch):
+    """Return a function that writes a chapter of a book; it returns the root of that book."""
+    monkeypatch.delenv("NADS_RESULTS", raising=False)
+    for folder in ("book", "book/results", "notebooks", "nads_core"):
         (tmp_path / folder).mkdir()
     for name in ("_config.yml", "requirements.txt", "book/references.bib"):
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("_static", "_templates"):
         shutil.copytree(ROOT / "book" / name, tmp_path / "book" / name)
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/intro\nchapters:\n- file: notebooks/small\n")
     (tmp_path / "book" / "intro.md").write_text("# Introduction\n")
 
-    def write(*sources, text="# Small"):
+    def write(*sources, text="# Small", name="small", tags=()):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         cells = [nbformat.v4.new_markdown_cell(text), *map(nbformat.v4.new_code_cell, ['preset = "demo"', *sources])]
-        cells[1].metadata["tags"] = ["parameters"]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+        cells[1].metadata["tags"] = ["parameters", *tags]
+        notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+        nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
+        names = sorted(path.stem for path in (tmp_path / "notebooks").glob("*.ipynb"))
+        toc = "".join(f"- file: notebooks/{name}\n" for name in names)
+        (tmp_path / "_toc.yml").write_text(f"format: jb-book\nroot: book/intro\nchapters:\n{toc}")
         return tmp_path
 
-    path = tmp_path / "notebooks" / "small.ipynb"
     return write
 
 
@@ -145,6 +154,145 @@ def test_a_chapter_without_its_notebook_is_named(small_book):
         build.build(root / "_build", "smoke", root)
 
 
+# Chapters side by side
+
+
+def until(condition, what):
+    """Wait for what happens on any machine, be it late."""
+    deadline = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+WAIT = """
+import os, pathlib, time
+def wait_for(name):
+    while not pathlib.Path(name).exists():
+        time.sleep(0.05)
+pathlib.Path(f"{me}.pid").write_text(str(os.getpid()))
+"""
+CORES = "import os, torch; print(torch.get_num_threads(), os.environ.get('LOKY_MAX_CPU_COUNT'))"
+
+
+def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, monkeypatch, capsys):
+    monkeypatch.setattr(build, "num_cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    for me, other in (("a", "b"), ("b", "a")):  # each ends only when the other has begun
+        small_book(f"me = {me!r}{WAIT}wait_for('{other}.pid')\npathlib.Path(f'{{me}}.end').touch()", CORES, name=me)
+    ended = "from pathlib import Path; assert Path('a.end').exists() and Path('b.end').exists()"
+    root = small_book(ended, "from loky import cpu_count; print(cpu_count())", name="0", tags=["alone"])
+    monkeypatch.setattr(build, "render", lambda *_: root)
+    build.build(root / "_build", "smoke", root, jobs=2)
+    chapters = {name: build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "0ab"}
+    printed = {
+        name: nbformat.read(chapter.target, as_version=4).cells[-1].outputs[0].text.split()
+        for name, chapter in chapters.items()
+    }
+    assert printed["a"] == printed["b"] == ["2", "2"] and int(printed["0"][0]) == len(os.sched_getaffinity(0))
+    assert chapters["a"].record["machine"].startswith("2 of 4 cores (")
+    assert chapters["0"].record["machine"].startswith("4 cores (")
+    assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
+    build.build(root / "_build", "smoke", root)
+    assert capsys.readouterr().out.count("unchanged") == 3
+
+
+def test_the_chapter_that_took_longest_begins(small_book):
+    for name, seconds in (("a", 3), ("b", 30), ("c", None), ("d", 20)):
+        root = small_book(name=name)
+        chapter = build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
+        if seconds:
+            chapter.target.parent.mkdir(parents=True, exist_ok=True)
+            chapter.target.write_text(f'{{"metadata": {{"papermill": {{"duration": {seconds}}}}}}}')
+    chapters = [build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "abcd"]
+    order = sorted(chapters, key=build.Chapter.effort, reverse=True)
+    assert "".join(chapter.name[-1] for chapter in order) == "cbda"  # one that nothing is known of goes first
+
+
+def test_a_chapter_that_fails_stops_the_others(small_book):
+    small_book(f"me = 'a'{WAIT}wait_for('never')", name="a")
+    root = small_book(f"me = 'b'{WAIT}wait_for('a.pid')", "1 / 0", name="b")
+    with pytest.raises(build.BuildError, match=r"notebooks/b.ipynb failed(.|\n)*ZeroDivisionError"):
+        build.build(root / "_build", "smoke", root, jobs=2)
+    kernel = int((root / "a.pid").read_text())
+    until(lambda: not alive(kernel), "the kernel of the other chapter is still there")
+
+
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM], ids=lambda way: way.name)
+def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_book, way):
+    small_book("1", name="a")
+    root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")
+    code = f"import build; from pathlib import Path; build.ROOT = Path({str(root)!r}); raise SystemExit(build.main())"
+    command = [sys.executable, "-c", code, "--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
+    paths = os.pathsep.join([str(ROOT / "book"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        command, env=os.environ | {"PYTHONPATH": paths}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    finished = root / "_build" / "executed" / "smoke" / "a.ipynb"
+    until(lambda: (finished.exists() and (root / "b.pid").exists()) or process.poll() is not None, "never so far")
+    process.send_signal(way)
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 130 and "are kept" in output, output
+    assert finished.exists() and "Traceback" not in output
+    kernel = int((root / "b.pid").read_text())
+    until(lambda: not alive(kernel), "the kernel of the chapter is still there")
+
+
+# Stored results
+
+
+STORED = ROOT / "book" / "results"
+
+
+@pytest.mark.stored
+def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book):
+    root = small_book("raise SystemExit('a chapter was executed')")
+    folder = root / "book" / "results"
+    whole = (STORED / "fig6-lenet.json").read_text()
+    known = json.loads(whole)["settings"]["nads"]
+    altered = ("0" if known[5] != "0" else "1").join((known[:5], known[6:]))
+    cases = {
+        "fig1-lenet.json": "{",
+        "fig6-lenet.json": whole.replace(known, altered),  # one character of the fingerprint
+        "fig9-lenet.json": whole,  # no job has this name
+        "fig6-vgg11.json": whole,  # the name of another
+        "fig6-lenet.demo.json": whole,
+        "notes.txt": "remember",
+    }
+    for name, content in cases.items():
+        (folder / name).write_text(content)
+        with pytest.raises(build.BuildError, match=re.escape(name)):
+            build.build(root / "_build", "smoke", root)
+        (folder / name).unlink()
+    (folder / "fig6-lenet.json").write_text(whole)
+    (folder / ".fig6-lenet.json.lock").write_text("")
+    assert build.stored_results(folder) == {"fig6-lenet.json"}
+
+
+def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book):
+    load = "import nads_core as nc; len(nc.load_results({!r}).rows)"
+    small_book(load.format("random-logreg"), name="a")
+    root = small_book(name="b")
+    for name in ("fig2-logreg.json", "random-logreg.json"):
+        shutil.copy(STORED / name, root / "book" / "results" / name)
+    with pytest.raises(build.BuildError, match="no chapter loads fig2-logreg.json of"):
+        build.build(root / "_build", "smoke", root)
+    small_book(load.format("fig2-logreg"), name="b")
+    assert build.build(root / "_build", "smoke", root).is_file()
+
+
+# What a page says of itself
+
+
 def test_parameters_that_the_page_tells_anyway_are_hidden():
     parameters = nbformat.v4.new_code_cell('preset = "auto"  # or smoke\nseed = 0')
     for source, hidden in (('preset = "demo"\nseed = 0', True), ('preset = "demo"\nseed = 1', False)):
@@ -155,8 +303,9 @@ def test_parameters_that_the_page_tells_anyway_are_hidden():
 
 def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
-    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": "2 CPU cores"})
-    expected = "This page was computed in {} on 2 CPU cores, at preset `demo`, on 2026-03-01."
+    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": build.machine(1)})
+    assert build.roofline.cpu_name() in build.machine(1)
+    expected = f"This page was computed in {{}} on {build.machine(1)}, at preset `demo`, on 2026-03-01."
     assert build.byline(notebook) == expected.format("41 s")
     record["duration"] = 200
     notebook.metadata["papermill"] = record

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 FACTORIES = """
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -26,8 +27,13 @@ def small():
 
 
 class Slow(nn.Sequential):
+    seen = 0  # goes on for a while, and then only when the file `hold` is gone
+
     def forward(self, x):
+        Slow.seen += 1
         time.sleep(0.005)
+        while Slow.seen > 250 and Path("hold").exists():
+            time.sleep(0.01)
         return super().forward(x)
 
 
@@ -65,6 +71,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.stored
 def test_one_of_our_architectures(folder, capsys):
     arguments = ["compute", "logreg", "--out", "new/folder/x.npz", "--num-networks", "64", "--seed", "3", *SMALL]
     assert main(arguments) == 0
@@ -163,15 +170,18 @@ def test_what_argparse_refuses(capsys, arguments):
     assert "usage: python -m nads_core" in capsys.readouterr().err
 
 
+@pytest.mark.stored
 def test_ctrl_c_and_resume(folder):
     arguments = ["compute", "factories:slow", "--out", "x.npz", "--num-networks", "640", "--device", "cpu", *SMALL]
-    progress = ""
+    progress, hold = "", folder / "hold"
+    hold.touch()
     with subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=environment()) as process:
         while not re.search(r" [1-9]\d*/640", progress):  # until the first networks are counted
             character = process.stderr.read(1)
             assert character, progress
             progress += character
         os.kill(process.pid, signal.SIGINT)
+        hold.unlink()
         error = process.stderr.read()
     assert process.returncode == 130
     assert "of 640 networks; call again with checkpoint='x.ckpt' to go on" in error
@@ -193,7 +203,7 @@ def test_ctrl_c_and_resume(folder):
 
 def test_exit_status_of_the_process(folder):
     done = subprocess.run(
-        command("compute", "alexnet", "--out", "x.npz"), capture_output=True, text=True, env=environment(), timeout=60
+        command("compute", "alexnet", "--out", "x.npz"), capture_output=True, text=True, env=environment()
     )
     assert done.returncode == 2
     assert "error: unknown architecture 'alexnet'" in done.stderr

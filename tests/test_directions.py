@@ -181,6 +181,7 @@ def test_symmetries_follow_the_image_size():
     ]
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 100, 1000])
 def test_any_batch_size_gives_the_same_result_bitwise(batch_size):
     expected, nads = compute(num_networks=150), compute(num_networks=150, batch_size=batch_size)
@@ -290,6 +291,7 @@ def same(first: nc.NADs, second: nc.NADs) -> bool:
 ESTIMATOR = nc.SmoothedGradient(4)
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("num_networks", [192, 200])
 @pytest.mark.parametrize("call", [2, 3, 4])
 def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
@@ -304,6 +306,7 @@ def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
     assert same(resumed, compute(num_networks=num_networks))
 
 
+@pytest.mark.stored
 def test_interrupted_in_the_last_networks(tmp_path):
     path = tmp_path / "state.ckpt"
     with pytest.raises(KeyboardInterrupt, match="stopped after 64 of 100 networks"):
@@ -345,6 +348,7 @@ def test_a_second_interrupt_does_not_wait():
     assert str(caught.value) == ""
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(("short", "long"), [(64, 128), (100, 300), (128, 200), (10, 100)])
 def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
     path = tmp_path / "state.ckpt"
@@ -352,6 +356,7 @@ def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
     assert same(compute(num_networks=long, checkpoint=path), compute(num_networks=long))
 
 
+@pytest.mark.stored
 def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
     path, counter = tmp_path / "state.ckpt", Interrupted(ESTIMATOR, 0)
     first = compute(num_networks=128, checkpoint=path)
@@ -382,6 +387,7 @@ def test_a_checkpoint_in_a_new_folder(tmp_path):
     assert path.exists()
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -406,6 +412,7 @@ def pooled(layer) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
 
 
+@pytest.mark.stored
 def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)
@@ -413,6 +420,7 @@ def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
         compute(lambda: pooled(nn.AvgPool2d(2)), 128, checkpoint=path)
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", None, "list"], ids=str)
 def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "state.ckpt"
@@ -596,6 +604,7 @@ def test_a_network_that_fails_late_is_named():
 # --- the result type
 
 
+@pytest.mark.stored
 @given(seed=SEEDS, quantized=st.booleans())
 def test_saved_and_loaded(tmp_path_factory, seed, quantized):
     path = tmp_path_factory.mktemp("nads") / "x.npz"
@@ -613,6 +622,7 @@ def test_saved_and_loaded(tmp_path_factory, seed, quantized):
     assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
 
 
+@pytest.mark.stored
 def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     nads = random_nads(1, count=1024, shape=(1, 32, 32))
     nads.save(tmp_path / "whole.npz")
@@ -626,6 +636,7 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     assert (tmp_path / "small.npz").stat().st_size < 0.6 * (tmp_path / "whole.npz").stat().st_size
 
 
+@pytest.mark.stored
 def test_files_that_hold_no_nads(tmp_path):
     np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
     with pytest.raises(
@@ -688,6 +699,7 @@ def test_energy_of_the_wrong_shape():
         random_nads(0).energy(torch.zeros(24))
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("missing", [1, 300])
 def test_a_completed_basis(missing):
     nads = random_nads(3, count=1024 - missing, shape=(1, 32, 32))
@@ -749,6 +761,7 @@ def test_a_gradient_at_a_point_does_not_find_them(published):
 NUM_NETWORKS = {"logreg": 10_000, "lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "densenet121": 5_000}
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("name", NUM_NETWORKS)
 def test_shipped_directions(name):
     nads = nc.load_nads(name)
@@ -763,6 +776,7 @@ def test_shipped_directions(name):
     assert len(path.read_bytes()) <= 2.5 * 2**20
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(("name", "least_50"), [("lenet", 0.80), ("resnet18", 0.70)])
 def test_shipped_directions_against_the_published(published, name, least_50):
     first_10, first_50, rank = agreement(nc.load_nads(name), published(name))
@@ -771,6 +785,7 @@ def test_shipped_directions_against_the_published(published, name, least_50):
     assert rank >= 0.90
 
 
+@pytest.mark.stored
 def test_shipped_names():
     with pytest.raises(ValueError, match=r"no precomputed NADs for 'alexnet': choose from \[.*\], or compute them"):
         nc.load_nads("alexnet")
@@ -793,6 +808,7 @@ def test_settings_that_make_no_sense_are_refused(options, message):
         compute(**options)
 
 
+@pytest.mark.stored
 def test_files_that_hold_no_nads_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     (tmp_path / "text.npz").write_text("not a zip file")

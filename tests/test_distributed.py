@@ -59,7 +59,7 @@ def torchrun(folder, processes, *arguments, options=()):
 
 
 def finish(process):
-    output, _ = process.communicate(timeout=240)
+    output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
     return output
 
@@ -97,6 +97,7 @@ def test_processes_give_what_one_process_gives(folder, processes):
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
 
 
+@pytest.mark.stored
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     alone(folder, networks=320, checkpoint=folder / "out.ckpt")
     finish(torchrun(folder, 2, *compute(folder, networks=640)))
@@ -107,7 +108,7 @@ def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
 
 def test_a_worker_that_dies_is_replaced(folder):
     process = torchrun(folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"])
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (folder / "out.ckpt").exists():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
         time.sleep(0.05)

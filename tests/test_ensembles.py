@@ -1,6 +1,7 @@
 import copy
 import itertools
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -546,7 +547,7 @@ def test_a_network_that_ignores_its_input():
 
 
 def test_the_threads_of_a_crew_give_what_one_gives(request):
-    request.addfinalizer(lambda: torch.set_num_threads(1))
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     estimator, results = nc.SmoothedGradient(4), []
     for threads in (1, 3):
         torch.set_num_threads(threads)
@@ -560,7 +561,7 @@ def test_the_threads_of_a_crew_give_what_one_gives(request):
 
 
 def test_a_crew_raises_what_its_threads_raise_and_works_on(request):
-    request.addfinalizer(lambda: torch.set_num_threads(1))
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     crew = Crew(Ensemble(nc.LENET.build, (1, 32, 32)))
     with pytest.raises(ZeroDivisionError):
@@ -570,6 +571,6 @@ def test_a_crew_raises_what_its_threads_raise_and_works_on(request):
 
 @pytest.mark.parametrize("factory", CALLED, ids=by_name)
 def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, request):
-    request.addfinalizer(lambda: torch.set_num_threads(1))
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     assert Crew(Ensemble(factory, SHAPE)).size == 1

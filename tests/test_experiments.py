@@ -1,6 +1,7 @@
 """The sweeps: what they train, and that stopping, killing, splitting and merging lose nothing."""
 
 import dataclasses
+import itertools
 import json
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from nads_core.__main__ import main
 from nads_core.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
 from nads_core.files import locked
 from nads_core.provenance import NUMBERS_VERSION
+
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -123,17 +126,20 @@ def test_shards_join_to_the_whole(whole, tmp_path, capsys):
     assert merge_results([joined, whole]).rows == joined.rows
 
 
-def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys):
+def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, monkeypatch):
     out = tmp_path / "r.json"
     command = ["run", "fig1-logreg", "--preset", "smoke", "--device", "cpu", "--out", str(out)]
-    assert main([*command, "--time-limit", "0.01"]) == 0
-    first = nc.Results.load(out) if out.exists() else None
-    assert first is None or len(first.rows) < 6
+    looks = itertools.count(step=1e4)  # a clock that jumps, so that the limit comes after the same networks everywhere
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: next(looks))
+        assert main([*command, "--time-limit", "8e4"]) == 0
+    first = nc.Results.load(out)
+    assert 0 < len(first.rows) < 6
     assert "run it again to go on" in capsys.readouterr().out
     assert main(command) == 0
     again = nc.Results.load(out)
     assert again.complete and measured(again) == measured(whole)
-    assert first is None or again.rows[: len(first.rows)] == first.rows
+    assert again.rows[: len(first.rows)] == first.rows
     stamp = out.stat().st_mtime_ns
     assert main(command) == 0 and out.stat().st_mtime_ns == stamp  # nothing was left to do
 
@@ -142,25 +148,23 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys):
 def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     out = tmp_path / "r.json"
     command = [sys.executable, "-m", "nads_core", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
-    command += ["--out", str(out)]
-    sizes = []
+    command += ["--out", str(out), "--workers", "2"]
+    sizes, ended = [0], False
     for pause in (0.05, 0.4):
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        before = len(nc.Results.load(out).rows) if out.exists() else 0
-        deadline = time.monotonic() + 240
-        while not (out.exists() and len(nc.Results.load(out).rows) > before):  # each look finds a whole file
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.kill()
-                pytest.fail(process.communicate()[1])
+        deadline = time.monotonic() + 600
+        while process.poll() is None and not (out.exists() and len(nc.Results.load(out).rows) > sizes[-1]):
+            assert time.monotonic() < deadline  # until then each look finds a whole file
             time.sleep(0.01)
         time.sleep(pause)
         process.send_signal(stop)
-        _, errors = process.communicate(timeout=60)  # which waits for its workers as well
+        _, errors = process.communicate(timeout=600)  # which waits for its workers as well
         assert process.returncode in (-9, 130, 0) and "Traceback" not in errors
         if process.returncode == 130:
             assert "the same command goes on" in errors
         sizes.append(len(nc.Results.load(out).rows))
-    assert 1 <= sizes[0] < sizes[1]
+        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before it was told to
+        ended = process.returncode == 0
     assert main(command[3:]) == 0
     results = nc.Results.load(out)
     assert results.complete

@@ -1,7 +1,6 @@
 import inspect
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -9,7 +8,9 @@ import torch
 import nads_core as nc
 from nads_core import figures
 
+matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
 
 def nads(size: int = 8) -> nc.NADs:

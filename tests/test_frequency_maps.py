@@ -6,6 +6,8 @@ from scipy.stats import spearmanr
 import nads_core as nc
 from nads_core import frequency_maps as maps
 
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
 TASKS = nc.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 

@@ -4,7 +4,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 import nads_core as nc
 
@@ -20,12 +19,14 @@ def no_photos(monkeypatch, tmp_path):
     def unreachable(*args, **kwargs):
         raise OSError("network is unreachable")
 
+    pytest.importorskip("torchvision")
     monkeypatch.setattr("torchvision.datasets.cifar.download_and_extract_archive", unreachable)
     return tmp_path
 
 
 @pytest.fixture
 def folder(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
     for part, count in (("train", 8), ("test", 3)):
         for name in ("cat", "dog"):
@@ -39,6 +40,7 @@ def folder(tmp_path):
 @pytest.fixture
 def official(tmp_path):
     """The official files' layout, with few images."""
+    pytest.importorskip("torchvision")
     batches = tmp_path / "cifar-10-batches-py"
     batches.mkdir()
     rng = np.random.default_rng(0)
@@ -71,6 +73,8 @@ def test_any_folder_of_images_a_folder_a_class(folder):
 
 
 def test_pixels_of_a_folder_are_read_exactly(folder):
+    from PIL import Image
+
     data = nc.load_images(root=folder, size=20, num_images=1, seed=5)
     name = data.class_names[int(data.labels[0])]
     candidates = [np.asarray(Image.open(p).resize((20, 20))) for p in sorted((folder / "train" / name).iterdir())]

@@ -56,6 +56,7 @@ def test_flip_completes_a_basis_that_lacks_a_direction():
     torch.testing.assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
 
 
+@pytest.mark.stored
 def test_shipped_nads_poison_real_sizes():
     nads = nc.load_nads("lenet")
     images = torch.rand(10, 3, 32, 32, generator=torch.Generator().manual_seed(0))

@@ -12,6 +12,8 @@ from scipy.stats import spearmanr
 import nads_core as nc
 from nads_core import prediction
 
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
 ROOT = Path(__file__).resolve().parent.parent
 NADS = nc.NADs(nc.fourier_basis(8)[0], torch.logspace(0, -2, 64))
 

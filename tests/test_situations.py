@@ -8,9 +8,11 @@ import re
 import shutil
 from pathlib import Path
 
-import build
-import nbformat
 import pytest
+from conftest import NEEDS_BOOK
+
+build = pytest.importorskip("build", reason=NEEDS_BOOK)
+nbformat = build.nbformat
 
 import nads_core as nc
 

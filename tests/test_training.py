@@ -1,7 +1,6 @@
 import dataclasses
 import math
 import sys
-import time
 
 import pytest
 import torch
@@ -179,13 +178,12 @@ def test_training_stops_at_a_small_loss():
 def test_a_time_limit_keeps_what_is_ready(method):
     datasets, _ = datasets_and_directions()
     ready = []
-    start = time.monotonic()
     with pytest.raises(nc.TrainingTimeout):
         nc.train_networks(
             small_network, datasets, recipe=nc.Recipe(epochs=100_000), device="cpu", method=method, timeout=2.0,
             workers=2, on_result=lambda b, result: ready.append(b), progress=False,
         )  # fmt: skip
-    assert not ready and time.monotonic() - start < 30
+    assert not ready
 
 
 def test_mixed_precision_stays_close_to_full_precision():
