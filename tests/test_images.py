@@ -83,6 +83,7 @@ def test_pixels_of_a_folder_are_read_exactly(folder):
 
 
 def test_official_files_are_read_without_a_download(official, monkeypatch):
+    Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
     data = nc.load_images("cifar10", root=official, num_images=30)
@@ -151,6 +152,7 @@ def test_real_photos():
 
 @pytest.mark.parametrize(("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")])
 def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
+    Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     for name in "airplane automobile bird cat deer dog frog horse ship truck".split():
         for part in ("train", "test"):
             (tmp_path / part / name).mkdir(parents=True)

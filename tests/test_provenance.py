@@ -15,6 +15,8 @@ from nads_core.accumulation import read_checkpoint
 from nads_core.ensembles import Ensemble
 from nads_core.files import locked, replacing
 
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Of the shipped files. They change when other bytes ship, and on no other occasion.

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from conftest import NEEDS_BOOK
 
+import nads_core as nc
+
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
-
-import nads_core as nc
 
 HIDDEN = {"remove-cell", "remove-output", "injected-parameters"}
 
