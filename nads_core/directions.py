@@ -259,8 +259,9 @@ def compute_nads(
             ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
             them other NADs: repeat such a run with the numbers that its provenance names.
         device: by default a GPU if there is one.
-        dtype: of the networks; moments are summed in float64. ``torch.bfloat16`` halves the time of large networks,
-            on CPUs with AVX-512 or AMX too, and draws the numbers of float32, rounded.
+        dtype: of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
+            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
+            of float32, rounded.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
         kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
             on a GPU, "reference" the same in plain PyTorch; both draw other networks than "torch", which uses PyTorch's

@@ -82,7 +82,7 @@ def test_one_of_our_architectures(folder, capsys):
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     assert "NADs(logreg, 64 directions of (1, 8, 8), 64 networks) -> new/folder/x.npz" in capsys.readouterr().out
-    assert (folder / "new/folder/x.ckpt").exists()
+    assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,9 @@ def test_one_of_our_architectures(folder, capsys):
     ],
 )
 def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
-    arguments = [
-        "compute",
-        "factories:small",
-        "--out",
-        "x.npz",
-        "--num-networks",
-        "10",
-        "--estimator",
-        name,
-        "--device",
-        "cpu",
-    ]
-    assert main([*arguments, "--debiasing", "none", "--quantized", "--checkpoint", "state.ckpt", *SMALL]) == 0
+    arguments = ["compute", "factories:small", "--out", "x.npz", "--num-networks", "10", "--device", "cpu"]
+    arguments += ["--estimator", name, *(SMALL if hasattr(estimator, "num_inputs") else SMALL[:4])]
+    assert main([*arguments, "--debiasing", "none", "--quantized", "--checkpoint", "state.ckpt"]) == 0
     provenance = nc.NADs.load("x.npz").provenance
     expected = {"architecture": "small", "num_networks": 10, "debiasing": "none", "estimator": repr(estimator)}
     assert expected.items() <= provenance.items()
@@ -153,6 +143,108 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--estimator", "mixed", "--readouts", "8"],
+            "--readouts 8 .* --estimator mixed: leave it out, or take smoothed",
+        ),
+        (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16 .* --estimator point: .*smoothed or mixed"),
+        (["--estimator", "dipole", "--num-inputs", "auto"], "--num-inputs auto says nothing about --estimator dipole"),
+        (["--estimator", "dipole", "--readouts", "1"], "--readouts 1 says nothing about --estimator dipole"),
+        (["--num-leading", "5"], "--num-leading 5 says nothing without --tolerance or --num-inputs auto"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(folder, capsys, arguments, message):
+    assert main(["compute", "logreg", "--out", "x.npz", "--image-shape", "1", "8", "8", *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(folder.glob("x.*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--table", "--quick", "--no-scale"], "--table leaves no choice of no scale, quick: leave that out"),
+        (["--large", "--kernels", "reference"], "--large leaves no choice of kernels"),
+    ],
+)
+def test_a_benchmark_ignores_nothing(folder, capsys, arguments, message):
+    assert main(["bench", "--out", "results", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys):
+    arguments = ["compute", "factories:small", "--out", "x.npz", "--device", "cpu", *SMALL]
+
+    def checkpoints(*more: str) -> dict[str, int]:
+        assert main([*arguments, *more]) == 0, capsys.readouterr().err
+        return {path.name: torch.load(path, weights_only=True)["blocks_done"] for path in folder.glob("x.*.ckpt")}
+
+    (first,) = checkpoints("--num-networks", "64")
+    both = checkpoints("--num-networks", "64", "--seed", "1")
+    assert len(both) == 2 and both[first] == 1
+    assert nc.NADs.load("x.npz").provenance["seed"] == 1
+    extended = checkpoints("--num-networks", "192")
+    assert extended == both | {first: 3}  # a finished one is extended
+    more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "reference"), ("--readouts", "2")]
+    for count, option in enumerate(more, 3):
+        assert len(checkpoints("--num-networks", "320", *option)) == count
+    assert len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6  # the same networks
+    assert extended.keys() <= checkpoints("--num-networks", "320").keys()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compute", "logreg", "--out", "x.npz", *SMALL],
+        ["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json"],
+        ["bench", "--quick", "--out", "results"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_gpu_that_is_not_there_is_an_error(folder, capsys, arguments):
+    for device in ("cuda", "gpu"):
+        assert main([*arguments, "--device", device]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"error: device '{device}' cannot be used here")
+        assert "leave it out, or take 'cpu'" in error
+    assert [path.name for path in folder.iterdir() if path.suffix in (".npz", ".json", ".ckpt")] == []
+
+
+def test_workers_are_for_a_cpu(folder, capsys, monkeypatch):
+    monkeypatch.setattr("nads_core.__main__.usable_device", lambda device: torch.device("cuda"))
+    assert main(["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json", "--workers", "2"]) == 2
+    assert "--workers 2 says nothing about cuda" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(folder, capsys):
+    (folder / "file").write_text("no folder")
+    assert main(["compute", "logreg", "--out", "file/x.npz", "--num-networks", "10", *SMALL]) == 2
+    assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "expected a whole number or auto, got 'foo'"),
+        (["run", "fig1-logreg", "--shard", "9/8"], "expected I/N with I from 1 to N, got '9/8'"),
+        (["run", "fig1-logreg", "--shard", "0/8"], "expected I/N with I from 1 to N, got '0/8'"),
+    ],
+)
+def test_what_argparse_refuses_is_said_in_words(capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    error = capsys.readouterr().err
+    assert message in error and "invalid _" not in error
+
+
+def test_an_unknown_job_touches_no_file(folder, capsys):
+    assert main(["run", "fig9-lenet", "--out", "new/r.json"]) == 2
+    assert "unknown job 'fig9-lenet'" in capsys.readouterr().err and not (folder / "new").exists()
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         [],
@@ -184,9 +276,10 @@ def test_ctrl_c_and_resume(folder):
         hold.unlink()
         error = process.stderr.read()
     assert process.returncode == 130
-    assert "of 640 networks; call again with checkpoint='x.ckpt' to go on" in error
+    (checkpoint,) = folder.glob("x.*.ckpt")
+    assert f"of 640 networks; call again with checkpoint='{checkpoint.name}' to go on" in error
     assert "Traceback" not in error
-    saved = torch.load("x.ckpt", weights_only=True)["blocks_done"]
+    saved = torch.load(checkpoint, weights_only=True)["blocks_done"]
     assert 0 < saved < 10
     assert main(arguments) == 0
     resumed = nc.NADs.load("x.npz")

@@ -364,6 +364,8 @@ def test_a_network_with_one_number_per_image():
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
     expected = state["1.weight"].view(-1, 1, *SHAPE).expand(-1, 2, *SHAPE)
     torch.testing.assert_close(ensemble.input_gradients(state, images), expected)
+    with pytest.raises(ValueError, match="output 1 does not exist: the network has 1 outputs"):
+        Ensemble(factory, SHAPE, output=1)
 
 
 # --- mixed derivatives
@@ -529,6 +531,16 @@ ONE_NETWORK = convnet()
 def test_bad_input_is_refused(factory, shape, error, message):
     with torch.random.fork_rng(), pytest.raises(error, match=message):
         Ensemble(factory, shape)
+
+
+@pytest.mark.parametrize("method", ["loop", "vmap"])
+def test_a_network_that_draws_in_eval_mode_is_refused(method):
+    class Restless(nn.Sequential):
+        def forward(self, x):
+            return super().forward(nn.functional.dropout(x, training=True))
+
+    with pytest.raises(ValueError, match="draws random numbers in eval mode"):
+        Ensemble(lambda: Restless(convnet()), SHAPE, method=method)
 
 
 def test_bad_options_are_refused():

@@ -24,7 +24,7 @@ import nads_core as nc
 from nads_core.__main__ import main
 from nads_core.covariance import DenseMoments, debias, leading_eigenpairs, symmetrize
 from nads_core.ensembles import Ensemble
-from nads_core.fused_moments import FusedMoments
+from nads_core.fused_moments import _ROWS, FusedMoments
 from nads_core.kernels import (
     PRECISIONS,
     RandomParameter,
@@ -284,6 +284,24 @@ def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
     ours, exact = added(contributions, kernels="triton")[1], DenseMoments(20, DEVICE)
     exact.update(contributions.double())
     torch.testing.assert_close(ours - added(contributions[:0])[1], exact.sums()[1], rtol=1e-3, atol=1e-3)
+
+
+@needs_triton
+def test_sums_in_float32_matter_less_than_factors_in_tf32():
+    """Why `FusedMoments` and `compute_nads` may say how they sum, and sum like that."""
+    assert f"{_ROWS:,} contributions in float32" in FusedMoments.__doc__
+    assert f"{_ROWS:,} vectors at a time in float32" in nc.compute_nads.__doc__
+    contributions = normal(_ROWS // 8, 8, 64) + normal(_ROWS // 8, 1, 64, seed=1)
+    sums = {}
+    for precision, kernels in (("float32", "reference"), ("float32", "triton"), ("tf32", "reference")):
+        start = torch.zeros(2, 64, 64, dtype=torch.float64, device=DEVICE)
+        add_second_moments(*start, contributions, precision=precision, kernels=kernels)
+        sums[precision, kernels] = start
+    exact = sums.pop(("float32", "reference"))
+    in_float32, of_tf32 = ((total - exact).norm(dim=(1, 2)) / exact.norm(dim=(1, 2)) for total in sums.values())
+    assert (in_float32 > 1e-9).all()  # it is not float64
+    assert (in_float32 < 0.01 * of_tf32).all()
+    assert DEVICE != "cpu" or (in_float32 < 2e-7).all()
 
 
 def test_rounding_to_tf32():

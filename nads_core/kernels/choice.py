@@ -12,8 +12,8 @@ def check_kernels(kernels: str, device: torch.device | str) -> None:
 
     Args:
         kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
-            of many networks, and one adds up their moments. ``"reference"``: the numbers of ``"triton"`` in plain
-            PyTorch, on any device.
+            of many networks, and one adds up their moments. ``"reference"``: the weights of ``"triton"``, and
+            its moments up to rounding, in plain PyTorch on any device.
         device: where the tensors live.
     """
     if kernels not in KERNELS:
