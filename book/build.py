@@ -232,9 +232,9 @@ class Chapter:
         """Whether it was executed already, with the same inputs."""
         return self.record.get("inputs") == self.inputs
 
-    def effort(self) -> float:
-        """Return the seconds that it took last time, to begin with the longest; without a last time the most."""
-        return self.record.get("papermill", {}).get("duration") or math.inf
+    def effort(self) -> tuple[float, int]:
+        """Return what sorts chapters by what they may take: the seconds of last time, or without them the length."""
+        return self.record.get("papermill", {}).get("duration") or math.inf, self.source.stat().st_size
 
     @property
     def alone(self) -> bool:
