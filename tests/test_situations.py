@@ -44,7 +44,8 @@ def shown(notebook):
             parts += [figure.get("figure", {}).get("caption", ""), figure.get("image", {}).get("alt", "")]
         for output in cell.outputs:
             data = output.get("data", {})
-            parts.append(output.get("text") or data.get("text/markdown") or data.get("text/html") or "")
+            html = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", data.get("text/html", ""), flags=re.DOTALL)
+            parts.append(output.get("text") or data.get("text/markdown") or html)
     return re.sub(r"\s+", " ", "\n".join(parts))
 
 
