@@ -33,7 +33,7 @@ import torch
 from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from nads_core import explorer, load_results, roofline
+from nads_core import explorer, load_results, provenance
 from nads_core.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,7 +180,7 @@ def machine(cores: int) -> str:
     """Say what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
     all_cores, gpu = num_cores(), f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     share = f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
-    return f"{share} ({roofline.cpu_name()}){gpu}"
+    return f"{share} ({provenance.cpu_name()}){gpu}"
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:

@@ -304,7 +304,7 @@ def test_parameters_that_the_page_tells_anyway_are_hidden():
 def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
     notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": build.machine(1)})
-    assert build.roofline.cpu_name() in build.machine(1)
+    assert build.provenance.cpu_name() in build.machine(1)
     expected = f"This page was computed in {{}} on {build.machine(1)}, at preset `demo`, on 2026-03-01."
     assert build.byline(notebook) == expected.format("41 s")
     record["duration"] = 200
