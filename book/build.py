@@ -38,7 +38,7 @@ from nads_core.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
-MEMORY = 2 * 2**30  # bytes that a chapter and what it starts may take
+MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
 
 

@@ -159,6 +159,7 @@ def test_first_directions_of_a_network_with_a_strong_preference():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
+    pytest.importorskip("torchvision")
     folder = tmp_path_factory.mktemp("benchmarks") / "results"
     options = ["bench", "--quick", "--device", "cpu", "--out", str(folder)]
     assert main([*options, "--architectures", "logreg", "--methods", "smoothed-16-bfloat16", "point"]) == 0

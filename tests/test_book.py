@@ -258,7 +258,7 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
     root = small_book("raise SystemExit('a chapter was executed')")
     folder = root / "book" / "results"
     whole = (STORED / "fig6-lenet.json").read_text()
-    known = json.loads(whole)["settings"]["nads"]
+    known = re.search(r"\b[0-9a-f]{12,16}\b", json.dumps(json.loads(whole)["settings"]["nads"]))[0]
     altered = ("0" if known[5] != "0" else "1").join((known[:5], known[6:]))
     cases = {
         "fig1-lenet.json": "{",

@@ -99,6 +99,7 @@ def test_errata_page_pastes_what_the_chapters_publish():
 
 
 def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
+    pytest.importorskip("IPython")
     stored = {}
     monkeypatch.setattr(
         "IPython.display.publish_display_data",

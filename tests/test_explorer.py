@@ -80,6 +80,8 @@ def test_other_images_than_square_grey_ones_are_refused():
 
 @pytest.mark.stored
 def test_every_picture_has_a_name_and_a_class_of_its_own():
+    pytest.importorskip("PIL")
+    pytest.importorskip("matplotlib")
     again = nc.explorer.load_pictures()
     assert torch.equal(again.images, PHOTOS.images) and 0 <= again.images.min() and again.images.max() <= 1
     assert again.labels.tolist() == list(range(len(set(again.class_names)))) and len(again) in (8, 9)
@@ -91,6 +93,7 @@ def test_every_picture_has_a_name_and_a_class_of_its_own():
 
 @pytest.mark.parametrize("missing", ["PIL", "matplotlib.cbook"])
 def test_pictures_without_pillow_or_the_photograph(monkeypatch, missing):
+    pytest.importorskip("PIL")
     monkeypatch.setitem(__import__("sys").modules, missing, None)
     found = nc.explorer.load_pictures()
     if missing == "PIL":
