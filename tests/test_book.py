@@ -280,13 +280,13 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
 
 def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book):
     load = "import nads_core as nc; len(nc.load_results({!r}).rows)"
-    small_book(load.format("random-logreg"), name="a")
+    small_book(load.format("fig1-logreg"), name="a")
     root = small_book(name="b")
-    for name in ("fig2-logreg.json", "random-logreg.json"):
+    for name in ("fig2-lenet.json", "fig1-logreg.json"):
         shutil.copy(STORED / name, root / "book" / "results" / name)
-    with pytest.raises(build.BuildError, match="no chapter loads fig2-logreg.json of"):
+    with pytest.raises(build.BuildError, match="no chapter loads fig2-lenet.json of"):
         build.build(root / "_build", "smoke", root)
-    small_book(load.format("fig2-logreg"), name="b")
+    small_book(load.format("fig2-lenet"), name="b")
     assert build.build(root / "_build", "smoke", root).is_file()
 
 
