@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nads_core import provenance
+
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
@@ -64,7 +66,7 @@ def test_citation_is_valid_and_the_page_says_the_same():
     assert maintainers["name"] == citation["authors"][0]["name"]
     assert citation["title"] in page and maintainers["name"] in page
     assert citation["repository-code"] == PROJECT["urls"]["Repository"] == ADDRESS
-    assert f"nads-core {PROJECT['version']}" in page and ADDRESS in page
+    assert f"nads-core {provenance.__version__}" in page and ADDRESS in page
 
 
 def test_binder_has_what_the_chapters_import():
