@@ -24,7 +24,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -135,6 +134,7 @@ def stop(processes: list[subprocess.Popen]) -> None:
         for process in processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def plain(text: str) -> str:
@@ -447,12 +447,19 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         if chapter.unchanged:
             say(chapter.name, "unchanged")
     changed = sorted((chapter for chapter in book if not chapter.unchanged), key=Chapter.effort, reverse=True)
-    with variables(NADS_RESULTS=str(results_folder(root)), MPLBACKEND="agg"), ThreadPoolExecutor(1) as pool:
-        prepared = pool.submit(prepare, folder, root)  # meanwhile
-        report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+    report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport build; from pathlib import Path\n"
+    code += f"build.prepare(Path({str(folder)!r}), Path({str(root)!r}))"
+    folder.mkdir(parents=True, exist_ok=True)
+    said = folder / "prepare.output"
+    preparing = start(["-c", code], root, said, MPLBACKEND="agg", OMP_NUM_THREADS="1")  # meanwhile
+    try:
         execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
-        prepared.result()
+        if preparing.wait():
+            raise BuildError(f"what does not come from a chapter could not be staged:\n\n{plain(said.read_text())}")
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
+    finally:
+        stop([preparing])
     left_out = stored - {name for chapter in book for name in chapter.record["results"]}
     if left_out:
         names = ", ".join(sorted(left_out))
