@@ -6,6 +6,7 @@ as a whole after every unit, so that it is complete at any moment.
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -38,6 +39,7 @@ from nads_core.training import (
     Dataset,
     Recipe,
     TrainingResult,
+    TrainingState,
     TrainingTimeout,
     train_networks,
 )
@@ -511,11 +513,14 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     for seed in sorted({unit["seed"] for unit in left}):
         group = [unit for unit in left if unit["seed"] == seed]
 
-        def on_result(b: int, result: TrainingResult, group: list[Unit] = group) -> None:
+        states = None if out is None else [_state(job, unit, results, out, device, mixed_precision) for unit in group]
+
+        def on_result(b: int, result: TrainingResult, group: list[Unit] = group, states: list = states) -> None:
             results.rows.append({**group[b], **_row(job, result)})
             entry["networks"], entry["seconds"] = entry["networks"] + 1, round(time.monotonic() - start, 1)
             if out is not None:
                 results.save(out)
+                states[b].forget()
 
         train, test = _data(job, group, seed, root)
         limit = None if time_limit is None else time_limit - (time.monotonic() - start)
@@ -525,14 +530,25 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
                 numbers=[job.units.index(unit) for unit in group], device=device, workers=workers,
                 mixed_precision=mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None, timeout=limit,
                 measure=partial(_use_of_nads, job, root) if job.figure == "fig7" else None,
-                on_result=on_result, progress=progress,
+                on_result=on_result, states=states, progress=progress,
             )  # fmt: skip
         except TrainingTimeout:
             break
         except KeyboardInterrupt:
             kept = f"{results} kept in {out}; the same command goes on" if out else "nothing was kept: name a file"
             raise KeyboardInterrupt(f"interrupted. {kept}") from None
+    if out is not None and results.complete:  # trainings that were begun in other ways and not gone on with
+        for stale in out.parent.glob(f".{glob.escape(out.name)}.*.part"):
+            stale.unlink()
     return merge_results([results])
+
+
+def _state(
+    job: Experiment, unit: Unit, results: Results, out: Path, device: torch.device, mixed_precision: bool | None
+) -> TrainingState:
+    """Return the file of a unit's training, under a name that stands for all that decides about it."""
+    what = [job.name, job.preset, results.settings, unit, device.type, mixed_precision]
+    return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
 
 
 def _data(job: Experiment, units: list[Unit], seed: int, root: str | None) -> tuple[Sequence, Sequence]:

@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.seeds import seed_sequence
-from nads_core.training import many
+from nads_core.training import interrupted, many
 
 SHAPE = (1, 8, 8)
 
@@ -301,3 +302,55 @@ def test_bad_input_is_refused():
         nc.Recipe(epochs=0)
     with pytest.raises(ValueError, match="NaN or infinite at step"):
         nc.train_network(small_network(), (images * float("nan"), labels), recipe=RECIPE, device="cpu", progress=False)
+
+
+# Trainings that are interrupted
+
+
+def stubborn(channels, size, classes):
+    """Everything that a step can change: weights, running statistics, and the generator that dropout draws from."""
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.3), nn.Flatten(), nn.Linear(144, 2)
+    )
+
+
+@pytest.mark.parametrize("method", ["loop", "processes"])
+def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
+    monkeypatch.setattr(interrupted, "_SECONDS", 0.0)
+    data = nc.SeparableDatasets(torch.eye(64)[:2].view(2, 1, 8, 8), 300)
+    options = dict(recipe=nc.Recipe(epochs=6, momentum=0.9), method="loop", progress=False, device="cpu")
+    factory = partial(stubborn, 1, 8, 2)
+    whole = nc.train_networks(factory, data, data, **options)
+
+    class Killed(Exception):
+        pass
+
+    count = 0
+
+    def killing(self, *arguments):
+        nonlocal count
+        saved(self, *arguments)
+        count += 1
+        if count == 2:
+            raise Killed
+
+    states = [nc.TrainingState(tmp_path / f"{b}.part") for b in range(2)]
+    saved = nc.TrainingState.save_if_due
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(nc.TrainingState, "save_if_due", killing)
+        nc.train_networks(factory, data, data, states=states, **options)
+    assert [state.path.exists() for state in states] == [True, False]
+    again = nc.train_networks(factory, data, data, states=states, **options | {"method": method})
+    assert torch.equal(again.losses, whole.losses) and torch.equal(again.test_accuracy, whole.test_accuracy)
+    states[0].forget()
+    assert not states[0].path.exists()
+
+
+def test_a_damaged_training_is_named(tmp_path):
+    state = nc.TrainingState(tmp_path / "0.part")
+    state.path.write_bytes(b"half a file")
+    data = nc.SeparableDatasets(torch.eye(64)[:1].view(1, 1, 8, 8), 100)
+    with pytest.raises(ValueError, match=r"0.part does not hold a training to go on with .*delete it"):
+        nc.train_networks(partial(stubborn, 1, 8, 2), data, states=[state], recipe=nc.Recipe(epochs=1), method="loop",
+                          progress=False, device="cpu")  # fmt: skip
+    assert state.path.exists()

@@ -1,5 +1,6 @@
 """Training: one network of any size, or many of one architecture together."""
 
+from nads_core.training.interrupted import TrainingState
 from nads_core.training.many import METHODS, train_networks
 from nads_core.training.single import (
     CIFAR10_RECIPE,
@@ -15,6 +16,6 @@ from nads_core.training.single import (
 )
 
 __all__ = [
-    "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainingResult", "TrainingTimeout",
-    "accuracy", "accuracy_interval", "difference_interval", "train_network", "train_networks",
+    "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainingResult", "TrainingState",
+    "TrainingTimeout", "accuracy", "accuracy_interval", "difference_interval", "train_network", "train_networks",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from nads_core.interrupts import DeferredInterrupt
 from nads_core.kernels import faster_max_pooling
 from nads_core.seeds import seed_sequence, seeded
 from nads_core.separable import SeparableDatasets
+from nads_core.training.interrupted import TrainingState
 from nads_core.training.single import (
     Dataset,
     Recipe,
@@ -118,6 +119,7 @@ def train_networks(
     timeout: float | None = None,
     measure: Callable[[nn.Module], Any] | None = None,
     on_result: Callable[[int, TrainingResult], None] | None = None,
+    states: Sequence[TrainingState] | None = None,
     progress: bool = True,
 ) -> TrainingResult:
     """Train one network on each of B datasets, as many at a time as the device is fastest with.
@@ -146,6 +148,8 @@ def train_networks(
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
         measure: called with each network after its training (in its worker); what it returns becomes ``measured``.
         on_result: called with b and its result as soon as network b is ready.
+        states: a file for each network, from which it goes on where an earlier call was stopped; written once an epoch,
+            never with "vmap". Yours to delete (`TrainingState.forget`) once the result is kept.
         progress: show a progress bar.
 
     Returns:
@@ -162,6 +166,8 @@ def train_networks(
     numbers = list(range(count)) if numbers is None else list(numbers)
     if len(numbers) != count:
         raise ValueError(f"got {count} datasets and {len(numbers)} numbers: give one a network")
+    if states is not None and len(states) != count:
+        raise ValueError(f"got {count} datasets and {len(states)} states: give one a network")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
     device = usable_device(device)
@@ -200,10 +206,10 @@ def train_networks(
         _train_vectorised(job, numbers, datasets, test_datasets, deadline, label, progress, done)
     elif method == "processes":
         workers = min(workers or _num_cores(), count)
-        _train_in_processes(job, numbers, datasets, test_datasets, workers, deadline, label, progress, done)
+        _train_in_processes(job, numbers, datasets, test_datasets, workers, states, deadline, label, progress, done)
     else:
         job = replace(job, captured=method == "graph")
-        _train_in_turn(job, numbers, datasets, test_datasets, deadline, label, progress, done)
+        _train_in_turn(job, numbers, datasets, test_datasets, states, deadline, label, progress, done)
     return _stacked([results[b] for b in range(count)])
 
 
@@ -236,15 +242,16 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else deadline - time.monotonic()
 
 
-def _train_in_turn(job, numbers, datasets, tests, deadline, label, progress, done) -> None:
+def _train_in_turn(job, numbers, datasets, tests, states, deadline, label, progress, done) -> None:
     typical = 0.0  # seconds that a network takes
     for b, number in enumerate(numbers):
         if deadline is not None and _left(deadline) < typical:
             raise TrainingTimeout(f"{b} of {len(numbers)} networks are trained; the next would take {typical:.0f} s")
         name = label if len(numbers) == 1 else f"network {b + 1} of {len(numbers)}"
         result = job.train(
-            number, datasets[b], tests and tests[b], timeout=_left(deadline), label=name, progress=progress
-        )
+            number, datasets[b], tests and tests[b], state=states and states[b], timeout=_left(deadline), label=name,
+            progress=progress,
+        )  # fmt: skip
         typical = float(result.seconds)
         done(b, result)
 
@@ -279,11 +286,13 @@ def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:
     return partial(datasets.__getitem__, b)
 
 
-def _train_item(job: _Job, number: int, train: Callable, test: Callable | None) -> TrainingResult:
-    return job.train(number, train(), test and test())
+def _train_item(
+    job: _Job, number: int, train: Callable, test: Callable | None, state: TrainingState | None
+) -> TrainingResult:
+    return job.train(number, train(), test and test(), state=state)
 
 
-def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label, progress, done) -> None:
+def _train_in_processes(job, numbers, datasets, tests, workers, states, deadline, label, progress, done) -> None:
     try:
         from loky import get_reusable_executor
     except ImportError as error:
@@ -301,7 +310,8 @@ def _train_in_processes(job, numbers, datasets, tests, workers, deadline, label,
                 late = deadline is not None and _left(deadline) < typical
                 while waiting and len(running) < workers and not late:
                     b = waiting.pop()
-                    sent = pool.submit(_train_item, job, numbers[b], _item(datasets, b), tests and _item(tests, b))
+                    data = _item(datasets, b), tests and _item(tests, b)
+                    sent = pool.submit(_train_item, job, numbers[b], *data, states and states[b])
                     running[sent] = b
                 if not running:
                     break

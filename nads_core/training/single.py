@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn import functional as F
 
 from nads_core.arguments import require_integers, usable_device
 from nads_core.seeds import seed_sequence, seeded
+from nads_core.training.interrupted import TrainingState
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 WINDOW = 20  # steps that a running training loss is averaged over
@@ -253,8 +255,12 @@ def fit(
     timeout: float | None = None,
     label: str = "training",
     progress: bool = False,
+    state: TrainingState | None = None,
 ) -> TrainingResult:
-    """Train one network in place; dropout draws from torch's generators as they stand."""
+    """Train one network in place; dropout draws from torch's generators as they stand.
+
+    With a ``state`` it goes on where an interrupted call stopped, with the numbers of an uninterrupted one.
+    """
     check_dataset(train, "train")
     start = time.perf_counter()
     layout = torch.channels_last if mixed_precision else torch.contiguous_format
@@ -274,14 +280,19 @@ def fit(
 
     if captured or (captured is None and device.type == "cuda"):
         step = _capture(step, min(recipe.batch_size, len(images)), [weights, momenta, *network.buffers()])
-    total, losses = recipe.num_steps(len(images)), []
+    changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
+    total, losses = recipe.num_steps(len(images)), [] if state is None else state.restore(changing, device)
+    first, per_epoch = len(losses), total // recipe.epochs
     with progress_bar(total, label, "step", progress) as shown:
-        for number, batch in enumerate(batches(len(images), recipe, seed)):
+        shown.update(first)
+        for number, batch in enumerate(islice(batches(len(images), recipe, seed), first, None), first):
             rate = recipe.rate(number, total)
             losses.append(step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate)))
             shown.update()
             if timeout is not None and time.perf_counter() - start > timeout:
                 raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
+            if state is not None and (number + 1) % per_epoch == 0 and number + 1 < total:
+                state.save_if_due(changing, losses, device, time.perf_counter() - start)
             full = stop_loss is not None and (number + 1) % WINDOW == 0
             if full and float(torch.stack(losses[-WINDOW:]).mean()) <= stop_loss:
                 break
@@ -291,7 +302,8 @@ def fit(
     with torch.autocast(device.type, torch.bfloat16, enabled=mixed_precision):
         test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), test))
         train_accuracy = torch.tensor(accuracy(network.eval(), train))
-    return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(time.perf_counter() - start))
+    seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
+    return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
 
 
 def require_finite(losses: Tensor) -> None:
