@@ -464,9 +464,9 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     if left_out:
         names = ", ".join(sorted(left_out))
         raise BuildError(f"no chapter loads {names} of {results_folder(root)}: show these results, or delete them")
-    start = time.perf_counter()
+    rendering = time.perf_counter()
     index = render(folder, preset, root)
-    say("pages", f"rendered in {time.perf_counter() - start:.1f} s")
+    say("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")
     print(f"The book, after {time.perf_counter() - began:.0f} s: {index}", flush=True)
     return index
 

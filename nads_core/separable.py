@@ -112,7 +112,7 @@ class SeparableDatasets(Sequence):
 
     @property
     def labels(self) -> Tensor:
-        """(N,) int64 in {0, 1}, the same for every direction: a copy of what all datasets share."""
+        """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every direction."""
         return _noise_and_labels(self.image_shape, self.num_samples, self.seed)[1].clone()
 
     def __len__(self) -> int:
