@@ -38,7 +38,7 @@ from nads_core.memory import available_memory
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
-DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE")
+DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
 
 
 class BuildError(Exception):
@@ -52,11 +52,13 @@ def chapters(root: Path = ROOT) -> list[str]:
 
 def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
     """Hash what a chapter's outputs depend on: notebook, library, stored results, pins, preset, data folders."""
-    digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES)]).encode())
+    photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
+    found = [(photos / name).is_dir() for name in ("cifar-10-batches-py", "train")]
+    digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES), *found]).encode())
     folders = (root / "nads_core", results_folder(root), root / "benchmarks" / "results")
     inputs = [path for folder in folders for path in sorted(folder.rglob("*"))]
     for path in [notebook, root / "requirements.txt", *inputs]:
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
             content = path.read_bytes()
             digest.update(f"{os.path.relpath(path, root)} {len(content)} ".encode() + content)
     return digest.hexdigest()
@@ -68,22 +70,29 @@ def results_folder(root: Path = ROOT) -> Path:
 
 
 def stored_results(folder: Path) -> set[str]:
-    """Return the names of the files in a folder of results, all of them sound.
+    """Return the names of the finished files in a folder of results, all of them sound.
+
+    Those of other presets, of shards and of processes (``JOB.demo.json``, ``JOB.1of2.json``) are somebody's work.
 
     Raises:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
-    paths = sorted(folder.glob("[!.]*"))
+    paths = [path for path in sorted(folder.glob("[!.]*")) if "." not in path.stem]
     with variables(NADS_RESULTS=str(folder)):
         for path in paths:
-            job, _, preset = path.stem.partition(".")
             try:
-                found = load_results(job, preset or "paper")
-                if path.suffix != ".json" or (found.job, found.preset) != (job, preset or "paper"):
-                    raise ValueError("its name is not that of the job in it")
+                if path.suffix != ".json":
+                    raise ValueError("it is no results file")
+                load_results(path.stem)
             except ValueError as error:
                 raise BuildError(f"{path} cannot be shown: {error}") from None
     return {path.name for path in paths}
+
+
+def of_the_book(names: set[str], folder: Path) -> set[str]:
+    """Return those of the files that git tracks, which every reader has; all of them where there is no git."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, text=True)
+    return names if listing.returncode else names & set(listing.stdout.split("\0"))
 
 
 @contextlib.contextmanager
@@ -461,9 +470,13 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     finally:
         stop([preparing])
     left_out = stored - {name for chapter in book for name in chapter.record["results"]}
-    if left_out:
-        names = ", ".join(sorted(left_out))
-        raise BuildError(f"no chapter loads {names} of {results_folder(root)}: show these results, or delete them")
+    for name in sorted(left_out):
+        say(name, "shown by no chapter")
+    if missing := of_the_book(left_out, results_folder(root)):
+        names = ", ".join(sorted(missing))
+        raise BuildError(
+            f"no chapter loads {names} of {results_folder(root)}: show these results, or keep them elsewhere"
+        )
     rendering = time.perf_counter()
     index = render(folder, preset, root)
     say("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")

@@ -189,8 +189,10 @@ def _gather(out: Path) -> Results | None:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    results = merge_results([Results.load(path) for path in options.files])
-    results.save(options.out)
+    with writing(options.out):
+        files = dict.fromkeys([*options.files, *([options.out] if options.out.exists() else [])])  # nothing is lost
+        results = merge_results([Results.load(path) for path in files])
+        results.save(options.out)
     print(f"{results} -> {options.out}")
     return 0
 

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -51,13 +52,11 @@ class NADs:
         directions: (n, C, H, W) float32, orthonormal.
         eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
         provenance: how they were computed.
-        fingerprint: names the stored bytes, the same on every machine; by default those that `save` would store.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict = field(default_factory=dict)
-    fingerprint: str = ""
 
     def __post_init__(self):
         if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -65,8 +64,11 @@ class NADs:
                 "expected directions (n, C, H, W) and eigenvalues (n,), got "
                 f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
             )
-        if not self.fingerprint:
-            object.__setattr__(self, "fingerprint", _fingerprint(self._stored(quantized=False)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A name of the stored bytes, the same on every machine: those of the file, or that `save` would write."""
+        return _fingerprint(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -155,13 +157,13 @@ class NADs:
             FileNotFoundError: if there is no such file.
             ValueError: if it holds no NADs.
         """
-        try:
-            file = np.load(path)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} holds no NADs: {error}") from error
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
-        with file:
+        with open(path, "rb") as raw:
+            try:
+                file = np.load(raw)
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise ValueError(f"{path} holds no NADs, or a part of them: {error}") from error
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
             missing = {"directions", "eigenvalues", "provenance"} - set(file.files)
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
@@ -176,7 +178,9 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        return cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, _fingerprint(stored))
+        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance)
+        vars(nads)["fingerprint"] = _fingerprint(stored)  # of the file, not of what was rebuilt from it
+        return nads
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
@@ -212,7 +216,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
         raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(found[key])}")
     with resources.as_file(folder / f"{key}.v{version}.npz") as path:
         nads = NADs.load(path)
-    return replace(nads, provenance=nads.provenance | {"version": version})
+    nads.provenance["version"] = version
+    return nads
 
 
 def compute_nads(

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from nads_core.architectures import ARCHITECTURES, Architecture
+from nads_core.arguments import usable_device
 from nads_core.directions import NADs, load_nads
 from nads_core.files import locked, replacing
 from nads_core.fourier import fourier_direction
@@ -233,11 +234,15 @@ def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
     """Load a part of CIFAR-10; at the smaller presets generated images where there are no photos."""
     count = job.num_train if train else job.num_test
     try:
-        return _load_photos("cifar10" if job.preset == "paper" else "auto", train, count, root)
+        photos = _load_photos("cifar10" if job.preset == "paper" else "auto", train, count, root)
     except DatasetNotFoundError as error:
         raise DatasetNotFoundError(
             f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
         ) from error
+    if len(photos) != count:
+        raise ValueError(f"{job.name} at preset {job.preset} needs {count:,} images, but of {photos.source} there are "
+                         f"{len(photos):,}: complete them, or name another folder (NADS_DATA)")  # fmt: skip
+    return photos
 
 
 @dataclass(frozen=True)
@@ -248,6 +253,7 @@ class _Photos(Sequence):
     units: tuple[Unit, ...]
     train: bool
     root: str | None
+    source: str | None  # that the results name: a worker may live longer than what its environment said
 
     image_shape = (3, 32, 32)
 
@@ -260,6 +266,8 @@ class _Photos(Sequence):
 
     def __getitem__(self, b: int) -> Dataset:
         photos, unit = _photos(self.job, self.train, self.root), self.units[b]
+        if photos.source != self.source:
+            raise ValueError(f"these images are {photos.source}, but the results are to be about {self.source}")
         images, nads = photos.images, self.job.nads
         if self.train and unit.get("index") is not None:
             images = poison(images, photos.labels, nads, unit["index"])
@@ -352,7 +360,7 @@ class Results:
             stored = content.pop("fingerprint", None)
             results = cls(**content)
         except (json.JSONDecodeError, TypeError, AttributeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a results file ({error}): delete it or name another file") from error
+            raise ValueError(f"{path} is not a results file, or of a later release ({error}): name another") from error
         if stored is None:
             raise ValueError(f"{path} was written by nads_core 0.1, without a fingerprint: name another file")
         if stored != fingerprint(canonical(vars(results))):
@@ -503,7 +511,7 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     start = time.monotonic()
     done = {_key(row) for row in results.rows}
     left = [unit for unit in units if _key(unit) not in done]
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = usable_device(device)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     entry = {**environment(device), "started": started, "networks": 0, "seconds": 0.0}
     entry |= {} if workers is None else {"workers": workers}
@@ -522,7 +530,7 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
                 results.save(out)
                 states[b].forget()
 
-        train, test = _data(job, group, seed, root)
+        train, test = _data(job, group, seed, root, results.photos)
         limit = None if time_limit is None else time_limit - (time.monotonic() - start)
         try:
             train_networks(
@@ -538,8 +546,8 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
             kept = f"{results} kept in {out}; the same command goes on" if out else "nothing was kept: name a file"
             raise KeyboardInterrupt(f"interrupted. {kept}") from None
     if out is not None and results.complete:  # trainings that were begun in other ways and not gone on with
-        for stale in out.parent.glob(f".{glob.escape(out.name)}.*.part"):
-            stale.unlink()
+        for stale in out.parent.glob(f".*{glob.escape(out.name)}.*.part"):
+            stale.unlink(missing_ok=True)
     return merge_results([results])
 
 
@@ -551,9 +559,11 @@ def _state(
     return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
 
 
-def _data(job: Experiment, units: list[Unit], seed: int, root: str | None) -> tuple[Sequence, Sequence]:
+def _data(
+    job: Experiment, units: list[Unit], seed: int, root: str | None, photos: str | None
+) -> tuple[Sequence, Sequence]:
     if job.on_photos:
-        return tuple(_Photos(job, tuple(units), train, root) for train in (True, False))
+        return tuple(_Photos(job, tuple(units), train, root, photos) for train in (True, False))
     directions = torch.stack([direction_of(job, unit) for unit in units])
     draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
     return draw(job.num_train, seed=seed_sequence(seed, 5)), draw(job.num_test, seed=seed_sequence(seed, 6))

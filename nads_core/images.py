@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ DATASETS = ("auto", "cifar10", "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
+_OFFICIAL = "cifar-10-batches-py"  # the folder of the official files
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def load_images(
         The images, in an order shuffled by ``seed``.
 
     Raises:
-        ValueError: for an unknown dataset, or a number of images, size or seed that is none.
+        ValueError: for an unknown dataset, a number of images, size or seed that is none, or damaged official files.
         DatasetNotFoundError: for "cifar10" with neither files nor network.
     """
     if dataset not in DATASETS:
@@ -96,13 +98,14 @@ def load_images(
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
     folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     try:
-        if (folder / "cifar-10-batches-py").is_dir():
-            return _official(folder, train, num_images, size, seed, download=False)
+        if (folder / _OFFICIAL).is_dir():
+            return _official(folder, train, num_images, size, seed)
         if (folder / "train").is_dir() and (folder / "test").is_dir():
             return _from_folder(folder, train, num_images, size, seed, progress)
         if not download:
             raise DatasetNotFoundError(f"no photos in {folder}")
-        return _official(folder, train, num_images, size, seed, download=True)
+        _download(folder)
+        return _official(folder, train, num_images, size, seed)
     except (DatasetNotFoundError, ImportError) as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
@@ -130,14 +133,33 @@ def _pixels(photo: Image.Image, size: int) -> Tensor:
     return torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
 
 
-def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int, download: bool) -> ImageSet:
+def _download(folder: Path) -> None:
+    """Fetch the official files; what is there is complete, whoever else fetches them or is killed meanwhile."""
+    from filelock import FileLock
+    from torchvision.datasets import CIFAR10
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".download.lock"):
+            if (folder / _OFFICIAL).is_dir():
+                return  # another process was first
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as part:
+                CIFAR10(part, download=True)
+                Path(part, _OFFICIAL).replace(folder / _OFFICIAL)
+    except (OSError, RuntimeError) as error:  # no network, mostly
+        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be fetched ({error})") from error
+
+
+def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
     from PIL import Image
     from torchvision.datasets import CIFAR10
 
     try:
-        data = CIFAR10(str(folder), train=train, download=download)
-    except (OSError, RuntimeError) as error:  # no network, or files that are damaged
-        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be fetched ({error})") from error
+        data = CIFAR10(str(folder), train=train)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / _OFFICIAL} is incomplete or damaged ({error}): restore it, or delete it"
+        ) from error
     labels = np.asarray(data.targets)
     chosen = _draw_evenly(labels, num_images, seed)
     images = torch.empty(len(chosen), 3, size, size)

@@ -432,7 +432,7 @@ def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
         content = path.read_bytes()
     path.write_bytes(content)
     with pytest.raises(
-        ValueError, match=f"{re.escape(str(path))} is damaged, or no checkpoint of compute_nads .*: delete it or name "
+        ValueError, match=f"{re.escape(str(path))} is (damaged, or )?no checkpoint of compute_nads.*name another"
     ):
         compute(num_networks=64, checkpoint=path)
     assert path.read_bytes() == content

