@@ -10,6 +10,8 @@ import pytest
 import nads_core as nc
 from nads_core import frequency_maps as maps
 
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
 COLUMNS = {"logreg": "acc_lr", "lenet": "acc_ln", "vgg11": "acc_vgg", "resnet18": "acc_rn", "densenet121": "acc_dn"}
 ALONG_NADS = [name for name in COLUMNS if name != "logreg"]
 

@@ -314,6 +314,7 @@ def stubborn(channels, size, classes):
     )
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("method", ["loop", "processes"])
 def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
     monkeypatch.setattr(interrupted, "_SECONDS", 0.0)
