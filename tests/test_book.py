@@ -292,6 +292,16 @@ def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book):
     assert build.build(root / "_build", "smoke", root).is_file()
 
 
+def test_results_of_the_book_are_those_that_every_reader_has(tmp_path):
+    names = {"a.json", "b.json"}
+    for name in names:
+        (tmp_path / name).write_text("")
+    assert build.of_the_book(names, tmp_path) == names  # without git there is no telling
+    for command in (["init"], ["add", "a.json"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True, capture_output=True)
+    assert build.of_the_book(names, tmp_path) == {"a.json"}
+
+
 # What a page says of itself
 
 
