@@ -237,8 +237,9 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_b
     command = [sys.executable, "-c", code, "--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
     paths = os.pathsep.join([str(ROOT / "book"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": paths}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+        command, env=os.environ | {"PYTHONPATH": paths}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what a shell starts with & ignores Ctrl-C
+    )  # fmt: skip
     finished = root / "_build" / "executed" / "smoke" / "a.ipynb"
     until(lambda: (finished.exists() and (root / "b.pid").exists()) or process.poll() is not None, "never so far")
     process.send_signal(way)
