@@ -51,7 +51,8 @@ def by_frequency(results: Results, field: str = "test_accuracy", seed: int | Non
 def provenance(results: Results) -> str:
     """Say in a line where the numbers of a sweep come from."""
     seeds, directions = ({str(row[field]) for row in results.rows} for field in ("seed", "frequency"))
-    devices = ", ".join(sorted({run["device"] for run in results.provenance}))
+    machines = {tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance}
+    devices = ", ".join(sorted(" of ".join(machine) for machine in machines))
     dates = sorted({run["date"] for run in results.provenance})
     size = "" if results.preset == "paper" else f", **preset {results.preset}: smaller than the paper's**"
     return (

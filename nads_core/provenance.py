@@ -65,9 +65,10 @@ def _flat(content: dict, prefix: str = "") -> dict:
 
 def environment(device: torch.device) -> dict:
     """Describe where a result was computed: device, processor, versions, commit and date. Recorded, never compared."""
-    on_gpu = device.type == "cuda"
+    threads = torch.get_num_threads()
+    on_gpu, cpu = device.type == "cuda", f"{threads} CPU thread{'s' * (threads > 1)}"
     return {
-        "device": torch.cuda.get_device_name(device) if on_gpu else f"{torch.get_num_threads()} CPU threads",
+        "device": torch.cuda.get_device_name(device) if on_gpu else cpu,
         "processor": cpu_name(), "torch": torch.__version__, "numpy": np.__version__, "nads_core": __version__,
         "commit": own_commit(), "date": datetime.now(UTC).date().isoformat(),
     }  # fmt: skip

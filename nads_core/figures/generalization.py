@@ -62,7 +62,7 @@ def plot_accuracy_by_nad(
 
 @styled
 def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence]]) -> Figure:
-    """Draw how far each accuracy lies from the best falling curve, in standard errors of a finite test set.
+    """Draw how far each accuracy lies from the best falling curve, in standard errors; logarithmic beyond two.
 
     Args:
         panels: title -> {"index": (n,), "deviation": (n,)}.
@@ -73,6 +73,11 @@ def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence]]) -> Figure:
         axis.axhline(0, color="0.4", linewidth=0.8)
         axis.plot(panel["index"], panel["deviation"], "o", color=COLOURS[0], markersize=2.5)
         axis.set(title=title, xlabel="NAD index")
+        axis.set_yscale("symlog", linthresh=2)  # a few outliers would hide the band on a linear scale
+        axis.set_yticks((-50, -10, -2, 0, 2, 10, 50), ("−50", "−10", "−2", "0", "2", "10", "50"), minor=False)
+        axis.set_yticks((), minor=True)
+    limit = 1.2 * max((abs(x) for panel in panels.values() for x in panel["deviation"]), default=0)
+    axes[0].set_ylim(-max(4, limit), max(4, limit))
     axes[0].set_ylabel("accuracy − falling fit\n(standard errors)")
     return figure
 
@@ -100,6 +105,8 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(panels) :]:
         axis.set_axis_off()
+    for axis in axes.flat[len(panels) - columns : len(panels)]:  # the lowest of each column
+        axis.tick_params(labelbottom=True)
     for axis in axes[:, 0]:
         axis.set_ylabel("test accuracy (%)")
     for axis in axes.flat:

@@ -66,7 +66,7 @@ def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel
         for label, marker, colour in ((0, "o", COLOURS[1]), (1, "^", COLOURS[0])):
             chosen = np.asarray(labels) == label
             axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, color=colour, markersize=2.5, alpha=0.6,
-                      linestyle="none", label=f"y = {2 * label - 1:+d}")  # fmt: skip
+                      linestyle="none", label=f"y = {('−', '+')[label]}1")  # fmt: skip
         axis.set(title=title, xlabel=xlabel)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(ylabel)
