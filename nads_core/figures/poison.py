@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @styled
 def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
-    """Draw clean images, their poisoned versions, and what was changed, amplified as far as the range goes.
+    """Draw clean images, their poisoned versions, and what was changed, amplified for half of them to fit.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
@@ -31,7 +31,10 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
     pictures = [("clean", images)]
     for label, changed in poisoned.items():
         change = changed - images
-        factor = 0.5 / max(float(change.abs().max()), 1 / 255)
+        largest = (
+            change.abs().flatten(1).amax(1).median()
+        )  # that of the middle image: one outlier would grey out the rest
+        factor = 0.5 / max(float(largest), 1 / 255)
         pictures += [(label, changed), (f"change × {readable(factor)}", 0.5 + factor * change)]
     for row, (label, batch) in zip(axes, pictures, strict=True):
         for axis, image in zip(row, batch, strict=True):
