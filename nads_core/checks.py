@@ -78,7 +78,8 @@ def table(checks: Iterable[Check]) -> str:
     """Return a Markdown table, one row a check."""
     rows = ["| setting | simulated | standard error | ours | z | printed | z |", "|---|---|---|---|---|---|---|"]
     for c in checks:
-        simulated, error = readable(c.simulated, 4), readable(c.standard_error, 2)
+        decimals = 1 - math.floor(math.log10(c.standard_error)) if c.standard_error > 0 else 16  # what the error leaves
+        simulated, error = readable(round(c.simulated, decimals), 4), readable(c.standard_error, 2)
         ours, printed = readable(c.formula, 4), readable(c.printed, 4)
         numbers = (simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed))
         rows.append(f"| {c.setting} | " + " | ".join(numbers) + " |")

@@ -109,3 +109,8 @@ def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
     assert set(stored) == {"lemma1-verdict", "lemma1-evidence", "lemma1-counterexample"}
     (text,) = stored["lemma1-verdict"].values()
     assert "<strong>holds with a changed constant</strong>" in text
+
+
+def test_a_simulated_number_has_no_more_digits_than_its_error_leaves():
+    rows = [Check("lemma1", "aliases", -7.361e-6, 0.0015, 0.0, 0.0), Check("lemma1", "at ℓ", 0.34567, 0.0015, 0.3, 0.3)]
+    assert re.findall(r"\| (\S+) \| 0.0015 \|", checks.table(rows)) == ["0", "0.3457"]

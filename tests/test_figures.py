@@ -102,6 +102,22 @@ def test_signed_images_are_centred_at_zero():
     assert low == -high != 0
 
 
+def test_each_row_of_changes_is_amplified_as_far_as_the_range_goes():
+    poisoned = {"weak": PHOTOS + 0.01, "strong": PHOTOS - 2.0}
+    poisoned["weak"][0] += 7  # one outlier does not decide
+    figure = figures.plot_poisoned(PHOTOS, poisoned, ["cat"] * 7)
+    rows = figure.axes[1::7]
+    assert [axis.get_ylabel() for axis in figure.axes[::7]] == [
+        "clean",
+        "weak",
+        "change × 50",
+        "strong",
+        "change × 0.25",
+    ]
+    weak, strong = (rows[i].images[0].get_array() for i in (2, 4))
+    assert abs(weak - 1).max() < 1e-4 and abs(strong).max() < 1e-4  # white and black, and not beyond
+
+
 def test_the_accuracy_curve_shows_the_numbers_given():
     axis = CALLS["plot_accuracy_by_index"]().axes[0]
     curve = next(line for line in axis.lines if len(line.get_ydata()) == 3 and line.get_linestyle() == "-")

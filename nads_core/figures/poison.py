@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nads_core.figures.style import COLOURS, WIDTH, bare, styled, subplots
+from nads_core.numbers import readable
 from nads_core.training import accuracy_interval
 
 if TYPE_CHECKING:
@@ -17,22 +18,24 @@ if TYPE_CHECKING:
 
 
 @styled
-def plot_poisoned(
-    images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], amplify: float = 10.0
-) -> Figure:
-    """Draw clean images, their poisoned versions, and what was changed, amplified around grey.
+def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
+    """Draw clean images, their poisoned versions, and what was changed, amplified for half of them to fit.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
         poisoned: label -> (n, 3, H, W).
         captions: one an image.
-        amplify: factor on the difference.
     """
     rows = 1 + 2 * len(poisoned)
     figure, axes = subplots(rows, len(images), 0.3 + 0.98 * rows * WIDTH / 7.6 * 7 / max(7, len(images)))
     pictures = [("clean", images)]
     for label, changed in poisoned.items():
-        pictures += [(label, changed), (f"change × {amplify:g}", 0.5 + amplify * (changed - images))]
+        change = changed - images
+        largest = (
+            change.abs().flatten(1).amax(1).median()
+        )  # that of the middle image: one outlier would grey out the rest
+        factor = 0.5 / max(float(largest), 1 / 255)
+        pictures += [(label, changed), (f"change × {readable(factor)}", 0.5 + factor * change)]
     for row, (label, batch) in zip(axes, pictures, strict=True):
         for axis, image in zip(row, batch, strict=True):
             axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
