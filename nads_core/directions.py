@@ -67,7 +67,7 @@ class NADs:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A name of the stored bytes, the same on every machine: those of the file, or that `save` would write."""
+        """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
         return _fingerprint(self._stored(quantized=False))
 
     def __len__(self) -> int:
