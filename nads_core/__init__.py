@@ -25,7 +25,6 @@ from nads_core.experiments import (
     Experiment,
     Results,
     experiment,
-    grid_frequencies,
     load_results,
     merge_results,
     run_experiment,
@@ -58,6 +57,7 @@ from nads_core.training import (
     train_network,
     train_networks,
 )
+from nads_core.waves import grid_frequencies
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",

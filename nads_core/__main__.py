@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from nads_core import distributed
+from nads_core import distributed, pending
 from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.arguments import usable_device
 from nads_core.bench import METHODS, results_folder, rewrite, run_suite
@@ -22,7 +22,7 @@ from nads_core.directions import compute_nads
 from nads_core.experiments import FIGURES, Results, experiment, merge_results, results_path, run_experiment, writing
 from nads_core.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.kernels import KERNELS
-from nads_core.presets import PRESETS
+from nads_core.presets import SIZES
 from nads_core.provenance import canonical, fingerprint
 
 _ESTIMATORS = {  # with the options that each of them has
@@ -74,8 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     compute.add_argument("--quantized", action="store_true", help="store 16-bit directions, at half the size")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
-    run.add_argument("job", help="such as fig1-lenet: a figure and an architecture")
-    run.add_argument("--preset", choices=PRESETS, default="demo")
+    run.add_argument("job", nargs="?", help="such as fig1-lenet: a figure and an architecture")
+    run.add_argument("--pending", action="store_true", help="instead: all that the book still waits for, in order")
+    run.add_argument(
+        "--dry-run", action="store_true", help="of --pending: only say what each would take on this machine"
+    )
+    run.add_argument("--preset", choices=SIZES, help="size; demo by default")
+    run.add_argument("--count", type=int, help="networks to train, from the beginning of the job; all by default")
     run.add_argument("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
     run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; a next run goes on")
     run.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="run the I-th of N parts")
@@ -121,7 +126,37 @@ def _shard(text: str) -> tuple[int, int]:
     return part, parts
 
 
+def _pending(options: argparse.Namespace) -> int:
+    """Work off the queue of long jobs, or say what it would take."""
+    for name in ("job", "preset", "count", "out", "mixed_precision"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--pending says itself which jobs, sizes and files: leave {name} out")
+    device = usable_device(options.device)
+    if options.dry_run:
+        total = 0.0
+        for part, left, seconds in pending.estimates(device=device):
+            total += seconds
+            share = f"{left:>4} of {part.wanted:>3} networks left"
+            print(f"{part.name:<18} {part.preset:<7} {share}  {_duration(seconds):>8}  -> {part.path}", flush=True)
+        print(f"at most {_duration(total)} on this machine; networks that are through stop earlier")
+        return 0
+    for part, results in pending.run_pending(time_limit=options.time_limit, device=device, workers=options.workers):
+        print(f"{results} -> {part.path}", flush=True)
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+
+
 def _run(options: argparse.Namespace) -> int:
+    if options.pending:
+        return _pending(options)
+    if options.job is None:
+        raise ValueError("name a job such as fig1-lenet, or take --pending")
+    if options.dry_run:
+        raise ValueError("--dry-run belongs to --pending")
+    options.preset = options.preset or "demo"
     experiment(options.job, options.preset)  # refuses an unknown one, before any file is touched
     part, parts = options.shard
     out = options.out or results_path(options.job, options.preset)
@@ -129,7 +164,7 @@ def _run(options: argparse.Namespace) -> int:
         out = out.with_suffix(f".{part}of{parts}.json")
     run = partial(
         run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
-        mixed_precision=options.mixed_precision,
+        count=options.count, mixed_precision=options.mixed_precision,
     )  # fmt: skip
     with distributed.process_group(options.device) as device:
         device = usable_device(device)

@@ -30,7 +30,7 @@ from nads_core.files import locked, replacing
 from nads_core.fourier import fourier_direction
 from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.poisoning import changed_predictions, flip, poison
-from nads_core.presets import PRESETS
+from nads_core.presets import SIZES
 from nads_core.provenance import NUMBERS_VERSION, canonical, differences, environment, fingerprint
 from nads_core.seeds import seed_sequence
 from nads_core.separable import SeparableDatasets
@@ -42,8 +42,10 @@ from nads_core.training import (
     TrainingResult,
     TrainingState,
     TrainingTimeout,
+    seconds_per_step,
     train_networks,
 )
+from nads_core.waves import grid_frequencies, spread, stratified_frequencies
 
 FIGURES = {
     "fig1": "test accuracy over the DFT directions of the published grid, sigma = 3",
@@ -77,6 +79,7 @@ class Experiment:
         num_train, num_test: samples.
         noise_std: sigma of D(v); its margin is 1.
         nads_version: of the NADs that Figs. 6 to 8 are about, see `load_nads`.
+        stop_perfect: end a training when no test image is wrong any more, see `train_networks`.
     """
 
     figure: str
@@ -88,6 +91,7 @@ class Experiment:
     num_test: int
     noise_std: float = 0.0
     nads_version: int | None = None
+    stop_perfect: bool = False
 
     @property
     def name(self) -> str:
@@ -112,6 +116,8 @@ class Experiment:
         """
         settings = {"recipe": asdict(self.recipe), "num_train": self.num_train, "num_test": self.num_test}
         settings["numbers"] = NUMBERS_VERSION
+        if self.stop_perfect:
+            settings["stop_perfect"] = True
         if self.on_photos:
             settings["photos"] = photos
         else:
@@ -122,40 +128,11 @@ class Experiment:
         return settings
 
 
-def _spread(points: np.ndarray, period: float | None = None) -> list[int]:
-    """Order points (n, d) so that each is as far as possible from those before it, beginning with the first."""
-    order = [0]
-    distance = np.full(len(points), np.inf)
-    for _ in range(len(points) - 1):
-        step = np.abs(points - points[order[-1]])
-        if period:
-            mirrored = np.abs(points + points[order[-1]])  # a frequency and its negative are one direction
-            step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
-            step = np.where((mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True), mirrored, step)
-        distance = np.minimum(distance, (step**2).sum(1))
-        distance[order[-1]] = -1
-        order.append(int(distance.argmax()))
-    return order
-
-
-def grid_frequencies(size: int = 32, step: int = 2) -> list[tuple[int, int]]:
-    """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even order.
-
-    Both frequencies of a pair have the same direction up to its sign, which only swaps the labels of D(v): the 256
-    cells of the published grid (``step=2``) are 130 directions.
-    """
-    axis = range(-size // 2, size // 2, step)
-    negative = lambda k: tuple((-f + size // 2) % size - size // 2 for f in k)  # noqa: E731
-    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx))]
-    chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
-    return [chosen[i] for i in _spread(np.array(chosen, float), period=size)]
-
-
 def _spread_indices(count: int, size: int) -> list[int]:
     """Return about ``count`` NAD indices, half of them evenly and half geometrically spaced, in an even order."""
     even, geometric = np.linspace(0, size - 1, count // 2), np.geomspace(1, size, count - count // 2) - 1
     indices = np.unique(np.concatenate([even, geometric]).round().astype(int))
-    return [int(indices[i]) for i in _spread(np.log1p(indices)[:, None])]
+    return [int(indices[i]) for i in spread(np.log1p(indices)[:, None])]
 
 
 def experiment(name: str, preset: str = "demo", nads_version: int | None = None) -> Experiment:
@@ -163,7 +140,9 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
 
     Args:
         name: a key of `FIGURES` and an architecture, joined by a hyphen.
-        preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes.
+        preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes; "laptop" is
+            the smallest size that shows LeNet's map as the paper's does, for deep networks without a GPU
+            (``benchmarks/laptop.py``): its waves come in an order of which any beginning is a stratified sample.
         nads_version: of the NADs that Figs. 6 to 8 are about; the newest by default.
 
     Raises:
@@ -174,39 +153,42 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
         raise ValueError(
             f"unknown job {name!r}: join one of {', '.join(FIGURES)} and one of {', '.join(ARCHITECTURES)}"
         )
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}: choose from {PRESETS}")
-    size = PRESETS.index(preset)
+    if preset not in SIZES:
+        raise ValueError(f"unknown preset {preset!r}: choose from {SIZES}")
+    size = SIZES.index(preset)
     architecture = ARCHITECTURES[model]
-    seeds = range((1, 1, 2)[size])
+    seeds = ((0,), (0,), (2,), (0, 1))[size]  # laptop's is none of paper's, so that the two can be compared
     if figure in ("fig6", "fig7", "fig8"):
         nads_version = _nads(model, nads_version).provenance["version"]
     else:
         nads_version = None
     if figure in ("fig7", "fig8"):
         if figure == "fig7":
-            few = ((0, 1000), (0, 10, 30, 1000), POISON_INDICES)[size]
-            things = [{"index": None}] + [{"index": few[i]} for i in _spread(np.log1p(few)[:, None])]
+            few = ((0, 1000), (0, 10, 30, 1000), (0, 10, 30, 100, 300, 1000), POISON_INDICES)[size]
+            things = [{"index": None}] + [{"index": few[i]} for i in spread(np.log1p(few)[:, None])]
         else:
             things = [{"flipped": flipped} for flipped in (False, True)]
-        recipe = replace(CIFAR10_RECIPE, epochs=(2, 10, 50)[size])
-        sizes = (500, 5_000, 50_000)[size], (200, 2_000, 10_000)[size]
+        recipe = replace(CIFAR10_RECIPE, epochs=(2, 10, 10, 50)[size])
+        sizes = (500, 5_000, 10_000, 50_000)[size], (200, 2_000, 10_000, 10_000)[size]
         noise_std = 0.0
     else:
         if figure in ("fig6", "random"):
-            count = (6, 12, 64)[size]
+            count = (6, 12, 16, 64)[size]
             indices = _spread_indices(count, len(_nads(model, nads_version))) if figure == "fig6" else range(count)
             things = [{"index": index} for index in indices]
         else:
             frequencies = grid_frequencies(step=1 if figure.endswith("full") else 2)
-            things = [{"frequency": list(k)} for k in frequencies[: (6, 20, None)[size]]]
+            if preset == "laptop" and not figure.endswith("full"):
+                frequencies = stratified_frequencies(model)
+            things = [{"frequency": list(k)} for k in frequencies[: (6, 14, None, None)[size]]]
         if figure.startswith("fig3") and model != "logreg":
             architecture = architecture.variant(pooling="none", name=model)
-        recipe = replace(SEPARABLE_RECIPE, epochs=(4, 10, 20)[size])
-        sizes = ((1_000, 4_000, 10_000)[size],) * 2
+        recipe = replace(SEPARABLE_RECIPE, epochs=(4, 10, 4, 20)[size])
+        sizes = (1_000, 4_000, 10_000, 10_000)[size], (1_000, 4_000, 4_000, 10_000)[size]
         noise_std = {"fig2": 0.5, "fig6": 1.0, "random": 1.0}.get(figure, 3.0)
     units = tuple({**thing, "seed": seed} for seed in seeds for thing in things)
-    return Experiment(figure, architecture, preset, units, recipe, *sizes, noise_std, nads_version)
+    stop_perfect = preset == "laptop" and figure not in ("fig2", "fig7", "fig8")
+    return Experiment(figure, architecture, preset, units, recipe, *sizes, noise_std, nads_version, stop_perfect)
 
 
 @lru_cache(maxsize=4)
@@ -231,10 +213,10 @@ def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> Ima
 
 
 def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
-    """Load a part of CIFAR-10; at the smaller presets generated images where there are no photos."""
+    """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
     count = job.num_train if train else job.num_test
     try:
-        photos = _load_photos("cifar10" if job.preset == "paper" else "auto", train, count, root)
+        photos = _load_photos("cifar10" if job.preset in ("laptop", "paper") else "auto", train, count, root)
     except DatasetNotFoundError as error:
         raise DatasetNotFoundError(
             f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
@@ -464,6 +446,7 @@ def run_experiment(
     preset: str = "demo",
     *,
     out: str | os.PathLike | None = None,
+    count: int | None = None,
     time_limit: float | None = None,
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
@@ -476,19 +459,21 @@ def run_experiment(
 
     Args:
         name: such as ``fig1-lenet``; see `experiment`.
-        preset: "smoke", "demo" or "paper".
+        preset: "smoke", "demo", "laptop" or "paper".
         out: results file, replaced after every network; a run that finds one there goes on with it.
+        count: networks of the job to train, from its beginning; all by default.
         time_limit: seconds after which to stop; what is finished by then is kept, and the result is not ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
         workers: networks trained at once on a CPU; by default one a core.
         device: by default a GPU if there is one.
-        mixed_precision: run the layers in bfloat16; by default on a GPU only.
+        mixed_precision: run the layers in bfloat16; by default on a GPU, and at preset "laptop" on a CPU where a trial
+            of a few steps says that it is faster. A run that goes on keeps what the first one chose.
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
         progress: show a progress bar with the time that remains.
 
     Raises:
         ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
-        DatasetNotFoundError: at preset "paper" where Figs. 7 and 8 find no photos.
+        DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
     """
     job, out, root = experiment(name, preset), out and Path(out), root and str(root)
     part, parts = shard
@@ -503,7 +488,7 @@ def run_experiment(
                 results = merge_results([results, before])
             except ValueError as error:
                 raise ValueError(f"{out} cannot be continued: {error}") from error
-        return _run(job, results, job.units[part - 1 :: parts], out, time_limit, progress,
+        return _run(job, results, job.units[:count][part - 1 :: parts], out, time_limit, progress,
                     device=device, workers=workers, mixed_precision=mixed_precision, root=root)  # fmt: skip
 
 
@@ -512,6 +497,8 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
     done = {_key(row) for row in results.rows}
     left = [unit for unit in units if _key(unit) not in done]
     device = usable_device(device)
+    if mixed_precision is None and job.preset == "laptop" and device.type == "cpu" and left:
+        mixed_precision = _faster_in_bfloat16(job, results)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     entry = {**environment(device), "started": started, "networks": 0, "seconds": 0.0}
     entry |= {} if workers is None else {"workers": workers}
@@ -536,7 +523,8 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
             train_networks(
                 job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
                 numbers=[job.units.index(unit) for unit in group], device=device, workers=workers,
-                mixed_precision=mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None, timeout=limit,
+                mixed_precision=mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
+                stop_perfect=job.stop_perfect, timeout=limit,
                 measure=partial(_use_of_nads, job, root) if job.figure == "fig7" else None,
                 on_result=on_result, states=states, progress=progress,
             )  # fmt: skip
@@ -549,6 +537,16 @@ def _run(job, results, units, out, time_limit, progress, *, device, workers, mix
         for stale in out.parent.glob(f".*{glob.escape(out.name)}.*.part"):
             stale.unlink(missing_ok=True)
     return merge_results([results])
+
+
+def _faster_in_bfloat16(job: Experiment, results: Results) -> bool:
+    """Whether a trial on this machine says so, or said so when the job began: one job, one precision."""
+    chosen = [entry["mixed_precision"] for entry in results.provenance if "mixed_precision" in entry]
+    if chosen:
+        return chosen[0]
+    shape, classes = ((3, 32, 32), 10) if job.on_photos else ((1, 32, 32), 2)
+    trial = partial(seconds_per_step, partial(job.architecture.build, shape[0], shape[1], classes), shape, job.recipe)
+    return trial(mixed_precision=True) < trial(mixed_precision=False)
 
 
 def _state(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_core.experiments import Results, grid_frequencies
+from nads_core.experiments import Results
 from nads_core.prediction import resampled_correlations, with_interval
+from nads_core.waves import Frequency, grid_frequencies
 
-Frequency = tuple[int, int]
 Pairs = list[tuple[float, float]]
 _SIZE = 32  # pixels, of the images of every sweep
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.experiments import Results, direction_of, grid_frequencies
+from nads_core.experiments import Results, direction_of
+from nads_core.waves import grid_frequencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,3 +214,20 @@ def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | Non
     order = np.argsort(-x)
     below = falling_fit(accuracies[order]) < level
     return float(x[order][below.argmax()]) if below.any() and not below.all() else None
+
+
+def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the chance that a positive item scores above a negative one, a tie counting half; NaN without one of each.
+
+    Args:
+        scores: (n,).
+        positive: (n,) booleans.
+        weights: (n,), how many items each stands for, the inverse of its probability to be in the sample; 1 by default.
+    """
+    scores, positive = np.asarray(scores, dtype=float), np.asarray(positive, dtype=bool)
+    weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
+    if positive.all() or not positive.any():
+        return float("nan")
+    above = (np.sign(scores[positive][:, None] - scores[~positive][None]) + 1) / 2
+    pairs = weights[positive][:, None] * weights[~positive][None]
+    return float((above * pairs).sum() / pairs.sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 PRESETS = ("smoke", "demo", "paper")
+SIZES = ("smoke", "demo", "laptop", "paper")  # of the jobs that run for long, which chapters only show
 
 
 def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:

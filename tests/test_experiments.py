@@ -61,7 +61,7 @@ def test_any_beginning_of_a_sweep_covers_the_plane(count):
 
 
 @pytest.mark.parametrize("name", [job for job in JOBS if job.endswith(("logreg", "lenet"))])
-@pytest.mark.parametrize("preset", experiments.PRESETS)
+@pytest.mark.parametrize("preset", experiments.SIZES)
 def test_every_job_has_units_that_differ(name, preset):
     job = experiment(name, preset)
     keys = [json.dumps(unit, sort_keys=True) for unit in job.units]

@@ -306,6 +306,8 @@ class Reader:
 
     def slide(self, label, value, scope=None):
         control = (scope or self.page).get_by_role("slider", name=label, exact=True).first
+        reach = "([slider, value]) => Number(slider.max) >= value"  # of a network chosen just now, once it has arrived
+        self.page.wait_for_function(reach, arg=[control.element_handle(), value])
         control.evaluate("(e, value) => { e.value = value; e.dispatchEvent(new Event('input')) }", value)
         self.settle()
         return control

@@ -101,7 +101,7 @@ def test_family_averages_seeds():
 
 
 def test_frozen_predictions_are_those_of_the_directions_that_they_name():
-    frozen = json.loads((ROOT / "book" / "predictions" / "fig1-energies.json").read_text())["predictions"]
+    frozen = json.loads((ROOT / "nads_core" / "precomputed" / "predicted-fig1.json").read_text())["predictions"]
     assert frozen.keys() == nc.ARCHITECTURES.keys()
     for name, told in frozen.items():
         nads = nc.load_nads(name, told["version"])

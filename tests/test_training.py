@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.seeds import seed_sequence
-from nads_core.training import interrupted, many
+from nads_core.training import interrupted, many, single
 
 SHAPE = (1, 8, 8)
 
@@ -124,13 +124,13 @@ def test_dropout_does_not_depend_on_the_group_on_any_path(monkeypatch, factory):
     else:
         torch.testing.assert_close(together[2], alone[0])
     torch.testing.assert_close(train([0, 1, 2])[2], train([2])[0])
-    job = many._Job(factory, RECIPE, 1, torch.device("cuda"), torch.float32, False, False, None, None)
+    job = many._Job(factory, RECIPE, 1, torch.device("cuda"), torch.float32, False, False, None, False, None)
     assert many._fastest(job, datasets, 3, SHAPE) == "graph"  # what a GPU would take
     assert many._fastest(dataclasses.replace(job, factory=small_network), datasets, 3, SHAPE) == "vmap"
 
 
 def test_one_vectorised_step_cannot_stop_a_single_network():
-    with pytest.raises(ValueError, match="stop_loss ends one network before the others"):
+    with pytest.raises(ValueError, match="end one network before the others"):
         nc.train_networks(small_network, [small_data(0)], recipe=RECIPE, method="vmap", stop_loss=0.1, device="cpu")
 
 
@@ -173,6 +173,37 @@ def test_training_stops_at_a_small_loss():
     done = int(stopped.losses.isfinite().sum())
     assert reached <= done < reached + 20 < full.losses.shape[1] == stopped.losses.shape[1]
     torch.testing.assert_close(stopped.losses[0, :done], full.losses[0, :done])
+
+
+def test_training_stops_when_no_test_image_is_wrong(tmp_path):
+    train, test = small_data(1, 1_000, noise_std=0.1), small_data(1, 300, noise_std=0.1)
+    recipe = nc.Recipe(epochs=8)
+    options = dict(recipe=recipe, device="cpu", progress=False)
+    full = nc.train_networks(nc.LOGREG, [train], [test], **options)
+    stopped = nc.train_networks(nc.LOGREG, [train], [test], stop_perfect=True, **options)
+    done = int(stopped.losses.isfinite().sum())
+    epoch = full.losses.shape[1] // 8
+    assert 2 * epoch <= done < 8 * epoch and done % epoch == 0
+    assert stopped.test_accuracy == full.test_accuracy == 1
+    torch.testing.assert_close(stopped.losses[0, :done], full.losses[0, :done])
+    means = full.losses[0].view(8, epoch).mean(1)
+    ready = [n for n in range(1, 8) if means[n] < means[n - 1] and means[n] < single._HOPEFUL]
+    assert done == epoch * (ready[0] + 1)
+
+    hopeless = small_data(2, 1_000, noise_std=5.0), small_data(2, 300, noise_std=5.0)
+    pair = [
+        nc.train_networks(nc.LOGREG, *([part] for part in hopeless), stop_perfect=stops, **options) for stops in (0, 1)
+    ]
+    assert torch.equal(pair[0].losses, pair[1].losses) and pair[0].losses.isfinite().all()
+    with pytest.raises(ValueError, match="give a test set"):
+        nc.train_networks(nc.LOGREG, [train], stop_perfect=True, **options)
+
+
+def test_a_trial_times_a_step_and_leaves_no_trace():
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    seconds = [nc.training.seconds_per_step(small_network, SHAPE, nc.Recipe(batch_size=size)) for size in (2, 4_096)]
+    assert 0 < seconds[0] < seconds[1]
+    assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("method", ["loop", "processes", "vmap"])

@@ -65,6 +65,7 @@ class _Job:
     mixed_precision: bool
     captured: bool
     stop_loss: float | None
+    stop_perfect: bool
     measure: Callable[[nn.Module], Any] | None
 
     def network(self, number: int) -> nn.Module:
@@ -84,9 +85,14 @@ class _Job:
         with seeded(seed_sequence(self.seed, 3, number), self.device):
             result = fit(
                 network, train, test, self.recipe, self.seed, self.device, mixed_precision=self.mixed_precision,
-                captured=self.captured, stop_loss=self.stop_loss, **options,
+                captured=self.captured, stop_loss=self.stop_loss, stop_perfect=self.stop_perfect, **options,
             )  # fmt: skip
         return result if self.measure is None else replace(result, measured=self.measure(network))
+
+    @property
+    def stops(self) -> bool:
+        """Whether a network may end before the others."""
+        return self.stop_loss is not None or self.stop_perfect
 
     def draws(self, image_shape: tuple[int, ...]) -> bool:
         """Whether a step of training draws random numbers, as dropout does."""
@@ -116,6 +122,7 @@ def train_networks(
     method: str = "auto",
     workers: int | None = None,
     stop_loss: float | None = None,
+    stop_perfect: bool = False,
     timeout: float | None = None,
     measure: Callable[[nn.Module], Any] | None = None,
     on_result: Callable[[int, TrainingResult], None] | None = None,
@@ -145,6 +152,8 @@ def train_networks(
             Networks with dropout don't go by "vmap": one generator would draw for all, by who is beside whom.
         workers: of method "processes"; by default the number of cores that this process may use.
         stop_loss: stop a network when the mean of its last 20 losses is at most this (not with "vmap").
+        stop_perfect: stop a network after an epoch that lowered its mean loss, if then no test image is wrong (not with
+            "vmap").
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
         measure: called with each network after its training (in its worker); what it returns becomes ``measured``.
         on_result: called with b and its result as soon as network b is ready.
@@ -156,8 +165,9 @@ def train_networks(
         Fields of shape (B, ...).
 
     Raises:
-        ValueError: if there is no dataset, if data don't fit the network, for a device that is not there, for "vmap"
-            with ``stop_loss`` or with a network that draws random numbers in training, or if a loss became NaN.
+        ValueError: if there is no dataset, or no test set with ``stop_perfect``, if data don't fit the network, for a
+            device that is not there, for "vmap" with a reason to stop or a network that draws random numbers in
+            training, or if a loss became NaN.
         TrainingTimeout: after ``timeout`` seconds.
     """
     count = len(datasets)
@@ -183,11 +193,14 @@ def train_networks(
     factory = architecture
     if isinstance(architecture, Architecture):
         factory = partial(architecture.build, shape[0], shape[1], num_classes)
-    job = _Job(factory, recipe, seed, device, dtype, mixed_precision, False, stop_loss, measure)
+    job = _Job(factory, recipe, seed, device, dtype, mixed_precision, False, stop_loss, stop_perfect, measure)
     if method == "auto":
         method = _fastest(job, datasets, count, shape)
-    elif method == "vmap" and stop_loss is not None:
-        raise ValueError("stop_loss ends one network before the others, which one vectorised step cannot: take 'auto'")
+    elif method == "vmap" and job.stops:
+        raise ValueError(
+            "stop_loss and stop_perfect end one network before the others, which one vectorised step cannot: take "
+            "method='auto'"
+        )
     elif method == "vmap" and job.draws(shape):
         raise ValueError(
             "the network draws random numbers in training (dropout?), which would depend on the networks beside it in "
@@ -205,7 +218,7 @@ def train_networks(
     if method == "vmap":
         _train_vectorised(job, numbers, datasets, test_datasets, deadline, label, progress, done)
     elif method == "processes":
-        workers = min(workers or _num_cores(), count)
+        workers = min(workers or num_cores(), count)
         _train_in_processes(job, numbers, datasets, test_datasets, workers, states, deadline, label, progress, done)
     else:
         job = replace(job, captured=method == "graph")
@@ -216,14 +229,15 @@ def train_networks(
 def _fastest(job: _Job, datasets: Sequence[Dataset], count: int, image_shape: tuple[int, ...]) -> str:
     if job.device.type == "cuda":
         small = sum(p.numel() for p in job.network(0).parameters()) <= _VMAP_PARAMETERS
-        return "vmap" if small and job.stop_loss is None and not job.draws(image_shape) else "graph"
+        return "vmap" if small and not job.stops and not job.draws(image_shape) else "graph"
     samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
     steps = count * job.recipe.num_steps(samples)
     worth = job.device.type == "cpu" and count > 1 and steps >= _WORTH_PROCESSES
-    return "processes" if worth and _num_cores() > 1 and importlib.util.find_spec("loky") else "loop"
+    return "processes" if worth and num_cores() > 1 and importlib.util.find_spec("loky") else "loop"
 
 
-def _num_cores() -> int:
+def num_cores() -> int:
+    """Return how many cores this process may use: so many networks are trained at once on a CPU."""
     if importlib.util.find_spec("loky"):
         from loky import cpu_count  # minds the limits of a container, such as Binder's, too
 

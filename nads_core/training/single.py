@@ -19,6 +19,7 @@ from nads_core.training.interrupted import TrainingState
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 WINDOW = 20  # steps that a running training loss is averaged over
+_HOPEFUL = 0.1  # mean loss of an epoch, without which hardly all test images are right
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def train_network(
     mixed_precision: bool = False,
     captured: bool | None = None,
     stop_loss: float | None = None,
+    stop_perfect: bool = False,
     timeout: float | None = None,
     label: str = "training",
     progress: bool = True,
@@ -225,19 +227,23 @@ def train_network(
         mixed_precision: run the layers in bfloat16 and channels last; weights and their updates stay as they are.
         captured: record the step as a CUDA graph; by default on a GPU.
         stop_loss: stop when the mean of the last 20 losses is at most this.
+        stop_perfect: stop after an epoch whose mean loss is lower than that of the epoch before, if then no test image
+            is wrong: the rest of the training could not show.
         timeout: seconds after which to give up.
         label: what the progress bar says.
         progress: show it.
 
     Raises:
-        ValueError: for data of the wrong shape, a device that is not there, or a loss that became NaN.
+        ValueError: for data of the wrong shape, ``stop_perfect`` without a test set, a device that is not there, or a
+            loss that became NaN.
         TrainingTimeout: after ``timeout`` seconds.
     """
     device = usable_device(device)
     with seeded(seed_sequence(seed, 1), device):
         return fit(
             network, train, test, recipe, seed, device, mixed_precision=mixed_precision,
-            captured=captured, stop_loss=stop_loss, timeout=timeout, label=label, progress=progress,
+            captured=captured, stop_loss=stop_loss, stop_perfect=stop_perfect, timeout=timeout, label=label,
+            progress=progress,
         )  # fmt: skip
 
 
@@ -252,6 +258,7 @@ def fit(
     mixed_precision: bool = False,
     captured: bool | None = None,
     stop_loss: float | None = None,
+    stop_perfect: bool = False,
     timeout: float | None = None,
     label: str = "training",
     progress: bool = False,
@@ -262,6 +269,8 @@ def fit(
     With a ``state`` it goes on where an interrupted call stopped, with the numbers of an uninterrupted one.
     """
     check_dataset(train, "train")
+    if stop_perfect and test is None:
+        raise ValueError("stop_perfect waits until no test image is wrong: give a test set")
     start = time.perf_counter()
     layout = torch.channels_last if mixed_precision else torch.contiguous_format
     network.to(device).train()
@@ -291,7 +300,10 @@ def fit(
             shown.update()
             if timeout is not None and time.perf_counter() - start > timeout:
                 raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
-            if state is not None and (number + 1) % per_epoch == 0 and number + 1 < total:
+            ended = (number + 1) % per_epoch == 0 and number + 1 < total
+            if ended and stop_perfect and _through(network, losses, per_epoch, test, mixed_precision):
+                break
+            if ended and state is not None:
                 state.save_if_due(changing, losses, device, time.perf_counter() - start)
             full = stop_loss is not None and (number + 1) % WINDOW == 0
             if full and float(torch.stack(losses[-WINDOW:]).mean()) <= stop_loss:
@@ -304,6 +316,19 @@ def fit(
         train_accuracy = torch.tensor(accuracy(network.eval(), train))
     seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
     return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
+
+
+def _through(network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, rounded: bool) -> bool:
+    """Whether the last epoch lowered the mean loss, and no test image is wrong after it."""
+    if len(losses) < 2 * per_epoch:
+        return False
+    means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)
+    before, last = means.tolist()
+    # A network that is hardly sure of anything is not worth a look at all test images.
+    if last >= min(before, _HOPEFUL):
+        return False
+    with torch.autocast(means.device.type, torch.bfloat16, enabled=rounded):
+        return accuracy(network, test) == 1
 
 
 def require_finite(losses: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python book/predictions/freeze.py``.
+"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python book/freeze.py``.
 
 A file that is there stays: a prediction counts because it was committed before the result that it is about.
 """
@@ -13,7 +13,7 @@ import nads_core as nc
 from nads_core.files import replacing
 from nads_core.provenance import environment
 
-path = Path(__file__).with_name("fig1-energies.json")
+path = Path(nc.__file__).with_name("precomputed") / "predicted-fig1.json"
 if path.exists():
     sys.exit(f"{path} is committed and stays as it is")
 predictions = {}

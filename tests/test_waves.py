@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+import nads_core as nc
+from nads_core import waves
+from nads_core.prediction import area_under_curve
+
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
+
+@pytest.mark.parametrize("name", nc.ARCHITECTURES)
+def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
+    energies, parts = waves.predicted_energies(name), waves.strata(name)
+    assert sorted(k for part in parts for k in part) == sorted(nc.grid_frequencies())
+    spans = [(min(energies[k] for k in part), max(energies[k] for k in part)) for part in parts]
+    assert all(low > high for (low, _), (_, high) in zip(spans, spans[1:], strict=False))
+    logs = np.log([*energies.values()])
+    assert all(np.log(high / low) <= np.ptp(logs) / waves.NUM_STRATA + 1e-9 for low, high in spans)
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg11", "resnet18", "densenet121"])
+@pytest.mark.parametrize("count", [8, 16, 33, 130])
+def test_any_beginning_is_a_sample_of_every_stratum(name, count):
+    order, parts = waves.stratified_frequencies(name), waves.strata(name)
+    assert sorted(order) == sorted(nc.grid_frequencies())
+    drawn = [len(set(order[:count]) & set(part)) for part in parts]
+    full = [number == len(part) for number, part in zip(drawn, parts, strict=True)]
+    left = [number for number, exhausted in zip(drawn, full, strict=True) if not exhausted]
+    assert min(drawn) >= 1 and max(left, default=0) - min(left, default=0) <= 1
+    weights = waves.sampling_weights(name, order[:count])
+    assert weights.sum() == pytest.approx(130) and (weights >= 1).all()
+
+
+def test_weights_undo_what_the_strata_prefer():
+    """Samples of few easy and fewer hard waves, weighted, tell on average what all waves tell."""
+    name, rng = "vgg11", np.random.default_rng(0)
+    energies = waves.predicted_energies(name)
+    truth = {k: 0.5 + 0.5 * (energy > 0.01) for k, energy in energies.items()}
+    parts = waves.strata(name)
+    found = []
+    for _ in range(400):
+        sample = [part[i] for part in parts for i in rng.permutation(len(part))[:3]]
+        weights = waves.sampling_weights(name, sample)
+        found.append(np.average([truth[k] for k in sample], weights=weights))
+    plain = np.mean([truth[k] for part in parts for k in part[:3]])
+    expected = np.mean([*truth.values()])
+    assert abs(np.mean(found) - expected) < 4 * np.std(found) / 20 + 1e-3 < abs(plain - expected)
+
+
+def test_what_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="nothing is predicted for 'alexnet'"):
+        waves.predicted_energies("alexnet")
+    with pytest.raises(ValueError, match="not on the published grid"):
+        waves.sampling_weights("vgg11", [(1, 1)])
+
+
+def test_area_under_the_curve():
+    scores, positive = np.array([3.0, 2, 2, 1, 0]), np.array([True, True, False, False, False])
+    assert area_under_curve(scores, positive) == pytest.approx((3 + 2.5) / 6)
+    rng = np.random.default_rng(1)
+    counts = rng.integers(1, 4, 5)
+    repeated = area_under_curve(np.repeat(scores, counts), np.repeat(positive, counts))
+    assert area_under_curve(scores, positive, counts) == pytest.approx(repeated)
+    assert np.isnan(area_under_curve(scores, positive | True)) and np.isnan(area_under_curve([], []))
