@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import BOOK, NEEDS_BOOK
+from conftest import BOOK, NEEDS_BOOK, execute_once
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
@@ -29,8 +29,7 @@ READY = """() => [...document.querySelectorAll('nad-explorer')].every(
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_chapter_runs_at_smoke_without_warnings(name):
-    build.execute(name, BOOK, "smoke")
-    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{Path(name).name}.ipynb", as_version=4)
+    executed = nbformat.read(execute_once(Path(name).name), as_version=4)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     errors = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stderr")
     assert "Warning" not in errors, errors
@@ -44,8 +43,7 @@ UNREADABLE = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?e[+-]\d+\b|\d\.0{6,}\b|(
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_numbers_are_written_for_people(name):
-    build.execute(name, BOOK, "smoke")
-    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{Path(name).name}.ipynb", as_version=4)
+    executed = nbformat.read(execute_once(Path(name).name), as_version=4)
     kinds = ("text/markdown", "application/papermill.record/text/html")  # the latter is for the errata page
     for cell in executed.cells:
         for output in cell.get("outputs", []):

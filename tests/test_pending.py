@@ -76,15 +76,15 @@ def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
     assert job.settings()["stop_perfect"] and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
 
 
-def test_a_job_keeps_the_precision_that_it_began_with(tmp_path, monkeypatch):
-    said = iter([True])
-    monkeypatch.setattr(
-        nc.experiments, "seconds_per_step", lambda *_, mixed_precision: 1 - mixed_precision * next(said)
-    )
-    job = lambda *_: experiment("fig1-logreg", "smoke").__class__(  # noqa: E731
-        **{**vars(experiment("fig1-logreg", "smoke")), "preset": "laptop"}
-    )
-    results = nc.Results("fig1-logreg", "laptop", {}, 6, [], [])
-    assert nc.experiments._faster_in_bfloat16(job(), results) is True
-    results.provenance.append({"mixed_precision": False})
-    assert nc.experiments._faster_in_bfloat16(job(), results) is False
+def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch):
+    job = experiment("fig1-logreg", "laptop")
+    results = nc.Results(job.name, "laptop", job.settings(), len(job.units), [], [])
+    for rounded_takes in (0.5, 2.0):
+        monkeypatch.setattr(
+            nc.experiments,
+            "seconds_per_step",
+            lambda *_, mixed_precision, s=rounded_takes: s if mixed_precision else 1.0,
+        )
+        assert nc.experiments._faster_in_bfloat16(job, results) == (rounded_takes < 1)
+    results.provenance.append({"mixed_precision": True})
+    assert nc.experiments._faster_in_bfloat16(job, results)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from nads_core.seeds import seeded
 from nads_core.training.single import Recipe, train_network
 
 _STEPS = 3
@@ -33,7 +34,8 @@ def seconds_per_step(
         mixed_precision: run the layers in bfloat16.
         device: where.
     """
-    network = build()
+    with seeded(0, torch.device(device)):
+        network = build()
     images = torch.randn(_STEPS * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(images)) % 2
     short, threads = replace(recipe, epochs=1), torch.get_num_threads()
