@@ -12,6 +12,7 @@ from nads_core import (
     prediction,
     published,
     readout,
+    waves,
 )
 
 # Networks
@@ -70,5 +71,5 @@ __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset", "readable",
     "bench", "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published",
-    "readout",
+    "readout", "waves",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nads_core.experiments import Results
-from nads_core.prediction import resampled_correlations, with_interval
-from nads_core.waves import Frequency, grid_frequencies
+from nads_core.prediction import area_under_curve, rank_correlation, resampled, resampled_correlations, with_interval
+from nads_core.waves import Frequency, grid_frequencies, sampling_weights, strata
 
 Pairs = list[tuple[float, float]]
 _SIZE = 32  # pixels, of the images of every sweep
@@ -83,8 +83,7 @@ def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
 
     Turned over the diagonal, noise and initial weights of our networks are as likely as before.
     """
-    tasks = set(grid_frequencies())
-    twins = {k: turned if (turned := (k[1], k[0])) in tasks else negative(turned) for k in values}
+    twins = {k: transposed(k) for k in values}
     return [(values[k], values[twin]) for k, twin in twins.items() if k < twin and twin in values]
 
 
@@ -118,6 +117,50 @@ class Agreement:
         rho, below, above = self.correlation
         ranked = "–" if np.isnan(rho) else f"{rho:.2f} ({below:.2f} to {above:.2f})"
         return f"{self.num_pairs} | {mean:.2f} ({low:.2f} to {high:.2f}) | {ranked}"
+
+
+def transposed(k: Frequency) -> Frequency:
+    """Return the task of the wave turned over the diagonal."""
+    turned = (k[1], k[0])
+    return turned if turned in set(grid_frequencies()) else negative(turned)
+
+
+@dataclass(frozen=True)
+class SampledAgreement:
+    """How far a stratified sample of one map agrees with another one; `sampled_agreement` makes it.
+
+    Both are estimates for the whole grid, with 95 % bootstrap intervals within the strata.
+
+    Args:
+        num_waves: n.
+        area: how well the values of the first tell what the second has learned: area under the curve.
+        correlation: rank correlation.
+    """
+
+    num_waves: int
+    area: tuple[float, float, float]
+    correlation: tuple[float, float, float]
+
+
+def sampled_agreement(
+    architecture: str, found: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = 0.55
+) -> SampledAgreement:
+    """Compare two maps where both have a value, each wave with the weight of what it stands for.
+
+    Args:
+        architecture: whose strata the sample was drawn within, see `nads_core.waves.strata`.
+        found: accuracies in [0, 1].
+        truth: the same, of the map that says what is learned.
+        learned: the accuracy above which a wave is learned.
+    """
+    sample = [k for k in found if k in truth]
+    weights = sampling_weights(architecture, sample)
+    stratum = {k: number for number, part in enumerate(strata(architecture)) for k in part}
+    a, b = (np.array([values[k] for k in sample]) for values in (found, truth))
+    options = {"strata": [stratum[k] for k in sample]}
+    areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, **options)
+    ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, **options)
+    return SampledAgreement(len(sample), with_interval(areas), with_interval(ranks))
 
 
 def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, seed: int = 0) -> Agreement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -182,25 +182,60 @@ def order_test(
     return OrderTest(gaps, found, float(np.sqrt(np.mean(found**2))), float(np.quantile(luck, 0.95)))
 
 
-def _midranks(x: np.ndarray) -> np.ndarray:
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[inverse]
+def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    _, inverse = np.unique(x, return_inverse=True)
+    totals = np.bincount(inverse, weights)
+    return (totals.cumsum() - totals / 2)[inverse]
 
 
-def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8) -> float:
-    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant."""
+def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None) -> float:
+    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant.
+
+    Args:
+        a: (n,).
+        b: (n,).
+        min_size: pairs that it takes.
+        weights: (n,), how many pairs each stands for; 1 by default.
+    """
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
-    return float(np.corrcoef(_midranks(a), _midranks(b))[0, 1])
+    weights = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=float)
+    (aa, ab), (_, bb) = np.cov(_midranks(a, weights), _midranks(b, weights), aweights=weights)
+    return float(ab / np.sqrt(aa * bb))
+
+
+def resampled(
+    statistic: Callable[..., float],
+    *columns: np.ndarray,
+    strata: Sequence | None = None,
+    num_resamples: int = 500,
+    seed: int = 0,
+) -> np.ndarray:
+    """Return a statistic of n items, followed by those of items drawn again with replacement.
+
+    The same seed draws the same items, so that several statistics can be compared draw by draw.
+
+    Args:
+        statistic: function of the columns.
+        columns: each (n,).
+        strata: (n,), the stratum of each item, where the sample was drawn within strata: from each as many again.
+        num_resamples: draws.
+        seed: of the draws.
+    """
+    columns = [np.asarray(column) for column in columns]
+    rng, count = np.random.default_rng(seed), len(columns[0])
+    if strata is None:
+        draws = rng.integers(count, size=(num_resamples, count)) if count else []
+    else:
+        labels = np.asarray(strata)
+        parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
+        draws = np.concatenate([part[rng.integers(len(part), size=(num_resamples, len(part)))] for part in parts], 1)
+    return np.array([statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)])
 
 
 def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0) -> np.ndarray:
-    """Return the rank correlation of n pairs, followed by those of pairs drawn again with replacement.
-
-    The same seed draws the same pairs, so that correlations of several predictors can be compared draw by draw.
-    """
-    draws = np.random.default_rng(seed).integers(len(a), size=(num_resamples, len(a))) if len(a) else []
-    return np.array([rank_correlation(a, b), *(rank_correlation(a[draw], b[draw]) for draw in draws)])
+    """Return the rank correlation of n pairs, followed by those of pairs drawn again: see `resampled`."""
+    return resampled(rank_correlation, a, b, num_resamples=num_resamples, seed=seed)
 
 
 def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:

@@ -48,7 +48,7 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
 
 
 @lru_cache
-def predicted_energies(architecture: str) -> dict[Frequency, float]:
+def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
     """Return what random weights predict for each wave of `grid_frequencies`: v^T C v, relative to the largest.
 
     The predictions were committed before the published accuracies and our trainings of deep networks, and stay as they
@@ -56,15 +56,20 @@ def predicted_energies(architecture: str) -> dict[Frequency, float]:
 
     Args:
         architecture: its name, such as "vgg11".
+        phase: of the wave, "sine" or "cosine"; at the four frequencies where one of them vanishes it is the other.
+            `fourier_direction` gives the sine.
 
     Raises:
-        ValueError: for an architecture of which there is no prediction.
+        ValueError: for an architecture of which there is no prediction, or another phase.
     """
+    if phase not in ("sine", "cosine"):
+        raise ValueError(f"unknown phase {phase!r}: choose sine or cosine")
     path = resources.files("nads_core") / "precomputed" / "predicted-fig1.json"
     predictions = json.loads(path.read_text("utf8"))["predictions"]
     if architecture not in predictions:
         raise ValueError(f"nothing is predicted for {architecture!r}: choose from {sorted(predictions)}")
-    return {tuple(row["frequency"]): row.get("sine", row.get("cosine")) for row in predictions[architecture]["waves"]}
+    waves, other = predictions[architecture]["waves"], {"sine": "cosine", "cosine": "sine"}[phase]
+    return {tuple(row["frequency"]): row.get(phase, row.get(other)) for row in waves}
 
 
 def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:

@@ -15,6 +15,7 @@ from nads_core.figures.generalization import (
     plot_rank_correlations,
 )
 from nads_core.figures.learning import (
+    plot_accuracy_by_energy,
     plot_agreement,
     plot_coordinates,
     plot_frequency_maps,
@@ -49,6 +50,7 @@ __all__ = [
     "plot_tasks",
     "plot_coordinates",
     "plot_frequency_maps",
+    "plot_accuracy_by_energy",
     "plot_train_test",
     "plot_losses",
     "plot_agreement",

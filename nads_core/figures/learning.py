@@ -123,6 +123,7 @@ def plot_frequency_maps(
     scale: str = "linear",
     over: str | None = None,
     size: int = 32,
+    own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
 
@@ -136,18 +137,22 @@ def plot_frequency_maps(
         scale: of the colours, "linear" or "log".
         over: what a value beyond the upper limit means; drawn in red.
         size: height and width of the images.
+        own: rows with colours of their own: label of the bar, limits, scale.
     """
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm, Normalize
 
+    own = own or {}
+
     columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
-    if len(rows) > len(columns):
+    if len(rows) > len(columns) and not own:
         rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
         columns = list(rows[columns[0]])
     step = _step([values for panels in rows.values() for values in panels.values() if values], size)
     colours = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad="0.82", over="#7a0c02")
-    norm = (LogNorm if scale == "log" else Normalize)(*limits)
+    scales = {name: own.get(name, (label, limits, scale)) for name in rows}
+    norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
     side = min((WIDTH - 1.6) / len(columns), 2.5)
     figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), sharex=True, sharey=True)
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
@@ -158,8 +163,9 @@ def plot_frequency_maps(
         for axis, title in zip(line, columns, strict=True):
             values = panels.get(title)
             grid = _filled(values or {}, size, step)
-            axis.imshow(np.ma.masked_array(grid, np.isnan(grid)), cmap=colours, norm=norm, interpolation="nearest",
-                        extent=(-edge - half, edge - half, edge - half, -edge - half))  # fmt: skip
+            extent = (-edge - half, edge - half, edge - half, -edge - half)
+            image = np.ma.masked_array(grid, np.isnan(grid))
+            axis.imshow(image, cmap=colours, norm=norms[name], interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(False)
             if not values:
                 axis.text(0.5, 0.5, "not run", ha="center", va="center", transform=axis.transAxes, color="0.35")
@@ -169,9 +175,44 @@ def plot_frequency_maps(
     figure.supxlabel("horizontal frequency", fontsize=9)
     figure.supylabel("vertical frequency", fontsize=9)
     extend = "neither" if over is None else "max"
-    bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, label=label, extend=extend, shrink=0.8, aspect=15)
+    for title in dict.fromkeys(title for title, _, _ in scales.values()):
+        names = [name for name in rows if scales[name][0] == title]
+        places = axes[[list(rows).index(name) for name in names]]
+        bar = figure.colorbar(
+            ScalarMappable(norms[names[0]], colours), ax=places, label=title, extend=extend, shrink=0.8, aspect=15
+        )
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
+    return figure
+
+
+@styled
+def plot_accuracy_by_energy(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], learned: float | None = None
+) -> Figure:
+    """Draw test accuracy against the energy that random weights give a direction, a dot a direction, a panel a network.
+
+    Args:
+        panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
+        learned: an accuracy to mark.
+    """
+    figure, (axes,) = subplots(1, len(panels), 2.9, sharey=True)
+    kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
+    for axis, (title, series) in zip(axes, panels.items(), strict=True):
+        if learned is not None:
+            axis.axhline(100 * learned, color="0.4", linestyle=":", linewidth=1)
+        for label, (energies, accuracies) in series.items():
+            place = kinds.index(label)
+            axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], color=COLOURS[place], markersize=4 - place,
+                      alpha=0.6, label=label)  # fmt: skip
+        axis.set(title=title, xscale="log", xlabel="predicted energy", ylim=(45, 102))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("test accuracy (%)")
+    if len(kinds) > 1:
+        handles = {}
+        for axis in axes:
+            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
     return figure
 
 
