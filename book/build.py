@@ -70,20 +70,21 @@ def results_folder(root: Path = ROOT) -> Path:
 
 
 def stored_results(folder: Path) -> set[str]:
-    """Return the names of the finished files in a folder of results, all of them sound.
+    """Return the names of the files of long runs in a folder of results (``JOB.json``, ``JOB.laptop.json``), all sound.
 
-    Those of other presets, of shards and of processes (``JOB.demo.json``, ``JOB.1of2.json``) are somebody's work.
+    Those of the small presets, of shards and of processes (``JOB.demo.json``, ``JOB.1of2.json``) are somebody's work.
 
     Raises:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
-    paths = [path for path in sorted(folder.glob("[!.]*")) if "." not in path.stem]
+    paths = [path for path in sorted(folder.glob("[!.]*")) if path.stem.partition(".")[2] in ("", "laptop")]
     with variables(NADS_RESULTS=str(folder)):
         for path in paths:
             try:
                 if path.suffix != ".json":
                     raise ValueError("it is no results file")
-                load_results(path.stem)
+                name, _, size = path.stem.partition(".")
+                load_results(name, size or "paper")
             except ValueError as error:
                 raise BuildError(f"{path} cannot be shown: {error}") from None
     return {path.name for path in paths}

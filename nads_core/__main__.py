@@ -1,4 +1,7 @@
-"""Command line: ``python -m nads_core compute resnet18 --out x.npz``, ``run fig1-lenet``, ``merge``, ``bench``."""
+"""Command line: ``nads compute resnet18 --out x.npz``, ``nads run fig1-lenet``, ``merge``, ``bench``, ``doctor``.
+
+``python -m nads_core`` is the same.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from nads_core import distributed, pending
+from nads_core import distributed, doctor, pending
 from nads_core.architectures import ARCHITECTURES, Architecture
 from nads_core.arguments import usable_device
 from nads_core.bench import METHODS, results_folder, rewrite, run_suite
@@ -99,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--out", type=Path, help="folder for the results; benchmarks/results by default")
     bench.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     bench.add_argument("--kernels", choices=KERNELS, default="torch")
+    checks = commands.add_parser("doctor", help="say what this machine has, or whether its GPU can be trusted")
+    checks.add_argument("--gpu", action="store_true", help="compare what the GPU computes with what the CPU computes")
+    checks.add_argument("--device", help="instead of the GPU, such as cuda:1")
     merge = commands.add_parser("merge", help="join the results files of shards")
     merge.add_argument("files", type=Path, nargs="+")
     merge.add_argument("--out", type=Path, required=True)
@@ -255,6 +261,19 @@ def _bench(options: argparse.Namespace) -> int:
     return 0
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    if not (options.gpu or options.device):
+        for line in doctor.describe():
+            print(line, flush=True)
+        return 0
+    fine = True
+    for finding in doctor.examine(options.device or "cuda"):
+        print(finding, flush=True)
+        fine = fine and finding.fine
+    print("everything agrees" if fine else "not everything agrees: see what not to trust")
+    return 0 if fine else 1
+
+
 def _estimator(options: argparse.Namespace) -> Estimator:
     """Build the estimator; an option that it does not have is an error, not ignored."""
     kind, known = _ESTIMATORS[options.estimator]
@@ -308,7 +327,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return {"compute": _compute, "run": _run, "merge": _merge, "bench": _bench}[options.command](options)
+        commands = {"compute": _compute, "run": _run, "merge": _merge, "bench": _bench, "doctor": _doctor}
+        return commands[options.command](options)
     except (TypeError, ValueError, OSError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

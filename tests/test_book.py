@@ -268,6 +268,7 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
         "fig6-lenet.json": whole.replace(known, altered),  # one character of the fingerprint
         "fig9-lenet.json": whole,  # no job has this name
         "fig6-vgg11.json": whole,  # the name of another
+        "fig6-lenet.laptop.json": whole,  # another size
         "notes.txt": "remember",
     }
     for name, content in cases.items():

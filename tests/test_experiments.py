@@ -315,7 +315,8 @@ SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_results_belong_to_their_job(path):
-    results = nc.load_results(path.stem)
+    name, _, size = path.stem.partition(".")
+    results = nc.load_results(name, size or "paper")
     job = results.experiment()
     assert experiments.results_path(results.job, results.preset).name == path.name
     assert results.settings["numbers"] == NUMBERS_VERSION

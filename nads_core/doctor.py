@@ -1,0 +1,256 @@
+"""What works here, and what to trust on a GPU: ``nads doctor`` and ``nads doctor --gpu``.
+
+Every path that only a GPU takes is compared with one that a CPU takes, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from nads_core.architectures import ARCHITECTURES, LENET, RESNET18
+from nads_core.arguments import usable_device
+from nads_core.covariance import DenseMoments
+from nads_core.directions import compute_nads
+from nads_core.ensembles import Ensemble
+from nads_core.fourier import fourier_direction
+from nads_core.fused_moments import FusedMoments
+from nads_core.images import DatasetNotFoundError, load_images
+from nads_core.kernels import draw_weights
+from nads_core.memory import available_memory
+from nads_core.provenance import environment
+from nads_core.seeds import seeded
+from nads_core.separable import SeparableDatasets
+from nads_core.training import Recipe, TrainingState, num_cores, train_networks
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Args:
+        what: was compared.
+        fine: whether it agrees.
+        said: by how much it differs, or the error.
+        otherwise: what not to trust where it does not agree.
+        seconds: that the check took.
+    """
+
+    what: str
+    fine: bool
+    said: str
+    otherwise: str
+    seconds: float
+
+    def __str__(self):
+        verdict = "ok  " if self.fine else "FAIL"
+        advice = "" if self.fine else f"\n       -> {self.otherwise}"
+        return f"{verdict}  {self.what}: {self.said} ({self.seconds:.1f} s){advice}"
+
+
+def _small_network() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(54, 2)
+    )
+
+
+_RECIPE = Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
+
+
+def _datasets() -> tuple[SeparableDatasets, SeparableDatasets]:
+    directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
+    return tuple(SeparableDatasets(directions, count, 2.0, 0.5, seed) for count, seed in ((160, 0), (100, 1)))
+
+
+def _trained(device: torch.device, method: str, dtype: torch.dtype = torch.float64, **options) -> torch.Tensor:
+    """Return the losses of three small networks."""
+    train, test = _datasets()
+    return train_networks(
+        _small_network,
+        train,
+        test,
+        recipe=_RECIPE,
+        dtype=dtype,
+        device=device,
+        method=method,
+        progress=False,
+        **options,
+    ).losses
+
+
+def _largest(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Return the largest difference, relative to the largest number."""
+    a, b = a.double().cpu(), b.double().cpu()
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1e-300))
+
+
+def _weights(device: torch.device) -> float:
+    worst = 0.0
+    for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:  # an interpreter takes minutes
+        ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), device=device, kernels="triton")
+        parameters = ensemble._plain_parameters()
+        drawn = (
+            draw_weights(parameters, seed=3, first=5, count=2, device=device, kernels=k)
+            for k in ("triton", "reference")
+        )
+        worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
+    return worst
+
+
+def _moments(device: torch.device) -> float:
+    generator = torch.Generator().manual_seed(0)
+    contributions = torch.randn(96, 9, 1024, generator=generator)
+    exact = DenseMoments(1024)
+    exact.update(contributions.double())
+    fused = FusedMoments(1024, device, kernels="triton")
+    fused.update(contributions.to(device))
+    return max(_largest(a, b) for a, b in zip(fused.sums(), exact.sums(), strict=True))
+
+
+def _vectorised(device: torch.device) -> float:
+    return _largest(_trained(device, "vmap"), _trained(torch.device("cpu"), "loop"))
+
+
+def _loop(device: torch.device) -> float:
+    return _largest(_trained(device, "loop"), _trained(torch.device("cpu"), "loop"))
+
+
+def _graph(device: torch.device) -> float:
+    return _largest(_trained(device, "graph"), _trained(device, "loop"))
+
+
+def _rounded(device: torch.device) -> float:
+    exact, rounded = (_trained(device, "loop", torch.float32, mixed_precision=mixed) for mixed in (False, True))
+    return float((exact[:, :4] - rounded[:, :4]).abs().max())
+
+
+def _directions(device: torch.device) -> float:
+    options = {"num_networks": 128, "num_directions": 10, "seed": 1, "progress": False}
+    here, there = (compute_nads(LENET, device=place, **options) for place in ("cpu", device))
+    return 1 - here.overlap(there, k=10)
+
+
+def _deep_gradients(device: torch.device) -> float:
+    """ResNet-18's input gradients of the same two networks, here and on a CPU."""
+    found = []
+    for place in ("cpu", device):
+        ensemble = Ensemble(lambda: RESNET18.build(1, 32, 1), (1, 32, 32), device=place, dtype=torch.float64)
+        images = torch.randn(2, 2, 1, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        found.append(ensemble.input_gradients(ensemble.stack(2), images.to(place)))
+    return _largest(found[1], found[0])
+
+
+def _checkpoint(device: torch.device) -> float:
+    options = {"estimator": None, "num_directions": 10, "seed": 1, "progress": False}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nads.ckpt"
+        compute_nads(LENET, 64, device=device, checkpoint=path, **options)
+        moved = compute_nads(LENET, 128, device="cpu", checkpoint=path, **options)
+    return 1 - moved.overlap(compute_nads(LENET, 128, device="cpu", **options), k=10)
+
+
+class _StoppedError(Exception):
+    """Ends a training early."""
+
+
+class _Stopping(TrainingState):
+    """Stops its training after the first epoch, once the state is written."""
+
+    def save_if_due(self, *arguments) -> None:
+        self._saved_at = -1e9
+        super().save_if_due(*arguments)
+        raise _StoppedError
+
+
+def _state(device: torch.device) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{n}.part" for n in range(3)]
+        for n in range(3):
+            train, test = _datasets()
+            with contextlib.suppress(_StoppedError):
+                train_networks(
+                    _small_network, [train[n]], [test[n]], recipe=_RECIPE, dtype=torch.float64, device=device,
+                    method="loop", progress=False, numbers=[n], states=[_Stopping(paths[n])],
+                )  # fmt: skip
+        if not all(path.exists() for path in paths):
+            raise RuntimeError("no state was written")
+        resumed = _trained(torch.device("cpu"), "loop", states=[TrainingState(path) for path in paths])
+    return _largest(resumed, _trained(torch.device("cpu"), "loop"))
+
+
+def _generators(device: torch.device) -> float:
+    torch.randn(1, device=device)
+    with seeded(5, device):
+        first = torch.randn(3, device=device)
+    before = torch.randn(3, device=device)
+    with seeded(5, device):
+        second = torch.randn(3, device=device)
+    return _largest(first, second) + float(torch.equal(before, first))
+
+
+# What is compared, the difference that is rounding, and what not to trust beyond it.
+CHECKS: tuple[tuple[str, Callable[[torch.device], float], float, str], ...] = (
+    ("input gradients of ResNet-18, against the CPU's", _deep_gradients, 1e-9, "anything computed on this device"),
+    ("first 10 NADs of LeNet, against the CPU's", _directions, 1e-4, "NADs computed on this device"),
+    ("weights drawn by our kernel, against its twin", _weights, 1e-5, 'kernels="triton": leave kernels at "torch"'),
+    ("second moments by our kernel, in tf32, against float64", _moments, 2e-3,
+     'kernels="triton": leave kernels at "torch"'),
+    ("trainings one after another, against the CPU's", _loop, 1e-8, "trainings on this device"),
+    ("trainings in one vectorised step, against the CPU's", _vectorised, 1e-8, 'method="vmap": take method="graph"'),
+    ("trainings as CUDA graphs, against the loop", _graph, 1e-8, 'method="graph": take method="loop"'),
+    ("first losses in bfloat16, against float32", _rounded, 0.05, "mixed_precision: leave it False"),
+    ("NADs begun on this device and finished on the CPU", _checkpoint, 1e-4, "checkpoints that change devices"),
+    ("trainings begun on this device and finished on the CPU", _state, 1e-8, "trainings that change devices"),
+    ("generators put back after seeding", _generators, 0.0, "seeds on this device"),
+)  # fmt: skip
+
+
+def examine(device: torch.device | str = "cuda") -> Iterator[Finding]:
+    """Compare what this device computes with what the CPU computes, and yield each finding.
+
+    On a CPU the kernels run in Triton's interpreter if TRITON_INTERPRET=1 is set, and CUDA graphs are left out.
+
+    Raises:
+        ValueError: for a device that is not there.
+    """
+    device = usable_device(device)
+    for what, check, rounding, otherwise in CHECKS:
+        if check is _graph and device.type != "cuda":
+            continue
+        start = time.perf_counter()
+        try:
+            difference = check(device)
+            fine, said = difference <= rounding, f"differs by {difference:.1e}, rounding is up to {rounding:.0e}"
+        except Exception as error:  # noqa: BLE001 whatever goes wrong is what the reader wants to know
+            fine, said = False, f"{type(error).__name__}: {error}"
+        yield Finding(what, fine, said, f"do not trust {otherwise}", time.perf_counter() - start)
+
+
+def describe() -> Iterator[str]:
+    """Say what this machine has of what the library and the book can use, a line each."""
+    for name, value in environment(usable_device(None)).items():
+        yield f"{name:<12} {value}"
+    free = available_memory("cpu")
+    yield f"{'cores':<12} {num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
+    if torch.cuda.is_available():
+        facts = torch.cuda.get_device_properties(0)
+        size = f"{facts.total_memory / 2**30:.0f} GB"
+        yield f"{'GPU':<12} {facts.name}, {size}: nads doctor --gpu compares it with the CPU"
+    try:
+        photos = load_images("cifar10", train=False, num_images=10, progress=False, download=False)
+        yield f"{'photos':<12} {photos.source}"
+    except (DatasetNotFoundError, OSError) as error:
+        yield f"{'photos':<12} none, so that chapters 7 and 8 show generated images: {error}"
+    known = os.environ.get("NADS_REFERENCE")
+    yield f"{'references':<12} {known or 'none: NADS_REFERENCE names no folder with the published directions'}"
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    yield f"{'browser':<12} {browser or 'none: the tests of the pages are skipped'}"
