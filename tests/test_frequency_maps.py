@@ -91,3 +91,30 @@ def test_agreement_against_scipy_and_the_law_of_large_numbers():
     assert found.cells().startswith("400 | ") and "–" in maps.agreement([(0.5, 0.6)] * 3).cells()
     with pytest.raises(ValueError, match="no pairs"):
         maps.agreement([])
+
+
+# Samples of a map
+
+
+def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
+    name = "vgg11"
+    cells = nc.published.fourier_accuracies(name)
+    truth = maps.of_tasks(cells)
+    rng = np.random.default_rng(0)
+    found = {k: float(np.clip(value + 0.05 * rng.standard_normal(), 0, 1)) for k, value in truth.items()}
+    whole = maps.sampled_agreement(name, found, truth)
+    a, b = np.array(maps.common_pairs(found, truth)).T
+    assert whole.num_waves == 130
+    assert whole.correlation[0] == pytest.approx(spearmanr(a, b).statistic)
+    assert whole.area[0] == pytest.approx(nc.prediction.area_under_curve(a, b > 0.55))
+    part = maps.sampled_agreement(name, {k: found[k] for k in nc.waves.stratified_frequencies(name)[:40]}, truth)
+    assert part.num_waves == 40
+    for wide, narrow in ((part.area, whole.area), (part.correlation, whole.correlation)):
+        assert wide[1] <= wide[0] <= wide[2] and wide[1] <= narrow[0] + 0.02 and narrow[0] - 0.02 <= wide[2]
+        assert wide[2] - wide[1] > narrow[2] - narrow[1]
+
+
+def test_transposing_twice_gives_the_same_task():
+    for k in TASKS:
+        twin = maps.transposed(k)
+        assert twin in TASKS and maps.transposed(twin) == k

@@ -122,3 +122,26 @@ def test_wave_energies_are_those_of_the_directions_of_the_sweep():
     energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
     told = [row.get("sine", row["cosine"]) for row in rows]
     np.testing.assert_allclose(np.array(told) * energies[5] / told[5], energies, rtol=1e-3)
+
+
+# Statistics of samples
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, 20).astype(float), rng.integers(0, 6, 20).astype(float)
+    counts = rng.integers(1, 5, 20)
+    repeated = prediction.rank_correlation(np.repeat(a, counts), np.repeat(b, counts))
+    weighted = prediction.rank_correlation(a, b, weights=counts)
+    assert weighted == pytest.approx(repeated)
+    assert prediction.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
+
+
+def test_resampling_within_strata_draws_as_many_of_each_again():
+    values, strata = np.arange(12.0), ["a"] * 4 + ["b"] * 8
+    counts = prediction.resampled(lambda x: float((x < 4).sum()), values, strata=strata, num_resamples=50)
+    assert (counts == 4).all()
+    free = prediction.resampled(lambda x: float((x < 4).sum()), values, num_resamples=50)
+    assert free[0] == 4 and np.ptp(free) > 0
+    means = prediction.resampled(np.mean, values, num_resamples=4_000)[1:]
+    assert means.std() == pytest.approx(values.std() / np.sqrt(12), rel=0.1)
