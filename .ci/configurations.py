@@ -91,8 +91,8 @@ def main() -> int:
             subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
             tests = ["-m", "pytest", "-n", "auto", "--dist", "loadfile"]
             passed, seconds, said = run(tests, row, clone, home, arguments.out / f"{number}-tests.log")
-            # One chapter at a time has both cores; two at a time have one each.
-            book = ["book/build.py", "--preset", "smoke", "--folder", "_build/book"]
+            # Goes on from the chapters that the tests have executed. One at a time has both cores; two have one each.
+            book = ["book/build.py", "--preset", "smoke", "--folder", "_build/test"]
             book += ["--jobs", "1"] if row["threads"] == "2" else []
             built, more, _ = run(book, row, clone, home, arguments.out / f"{number}-book.log")
             if (clone / "_build" / "screenshots").is_dir():

@@ -59,8 +59,11 @@ def separable_dataset(
 
 
 @lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
-def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int) -> tuple[Tensor, Tensor]:
+def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed_sequence(seed))
+    if paired:
+        noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
+        return noise.repeat(2, 1), torch.arange(2).repeat_interleave(num_samples // 2)
     labels = torch.randint(2, (num_samples,), generator=generator)
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
@@ -77,9 +80,12 @@ class SeparableDatasets(Sequence):
         margin: epsilon, half the distance between the classes along v_b.
         noise_std: sigma, of the noise in every direction but v_b.
         seed: fixes noise and labels.
+        paired: each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ in nothing but
+            their coordinate along v, and an accuracy near guessing has a smaller error than on independent samples:
+            what the noise alone decides, it decides right once and wrong once.
 
     Raises:
-        ValueError: for a direction that is not a unit image, or sizes that are not positive.
+        ValueError: for a direction that is not a unit image, or sizes that are not positive, or odd and ``paired``.
 
     Example:
         >>> data = SeparableDatasets(torch.eye(4).view(4, 1, 2, 2), num_samples=10)
@@ -92,6 +98,7 @@ class SeparableDatasets(Sequence):
     margin: float = 1.0
     noise_std: float = 3.0
     seed: int = 0
+    paired: bool = False
 
     def __post_init__(self):
         directions = torch.as_tensor(self.directions)
@@ -100,6 +107,8 @@ class SeparableDatasets(Sequence):
         object.__setattr__(self, "directions", torch.stack([unit_direction(v) for v in directions]))
         require_integers(num_samples=self.num_samples)
         require_integers(least=0, seed=self.seed)
+        if self.paired and self.num_samples % 2:
+            raise ValueError(f"pairs take an even number of samples, got {self.num_samples}")
         if not (self.margin > 0 and self.noise_std >= 0):
             raise ValueError(
                 f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
@@ -113,7 +122,7 @@ class SeparableDatasets(Sequence):
     @property
     def labels(self) -> Tensor:
         """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every direction."""
-        return _noise_and_labels(self.image_shape, self.num_samples, self.seed)[1].clone()
+        return _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -138,7 +147,7 @@ class SeparableDatasets(Sequence):
         return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
 
     def _on(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed)
+        noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
         if device.type == "cpu" and dtype == noise.dtype:
             return noise, labels
         if (device, dtype) not in self._copies:

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -97,3 +98,31 @@ def test_bad_directions_of_many_datasets_are_refused():
         nc.SeparableDatasets(torch.stack([unit(0), 2 * unit(1)]), 5)
     with pytest.raises(IndexError, match="there are 1 datasets"):
         nc.SeparableDatasets(unit(0)[None], 5)[1]
+
+
+def test_pairs_differ_along_the_direction_alone():
+    directions = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
+    data = nc.SeparableDatasets(directions, 40, margin=1.5, noise_std=2.0, seed=3, paired=True)
+    for b, v in enumerate(directions):
+        images, labels = data[b]
+        torch.testing.assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
+        assert (labels[:20] == 0).all() and (labels[20:] == 1).all()
+    with pytest.raises(ValueError, match="an even number of samples, got 41"):
+        nc.SeparableDatasets(directions, 41, paired=True)
+
+
+def test_pairs_measure_an_accuracy_near_guessing_with_less_error():
+    """A linear classifier that looks a little along v, and mostly at noise: the same mean, a smaller spread."""
+    v = nc.fourier_direction((1, 0), 8)
+    other = nc.fourier_direction((0, 2), 8)
+    weights = (0.05 * v + other).flatten()
+    found = {}
+    for paired in (False, True):
+        accuracies = []
+        for seed in range(300):
+            images, labels = nc.SeparableDatasets(v[None], 200, noise_std=1.0, seed=seed, paired=paired)[0]
+            accuracies.append(float(((images.flatten(1) @ weights > 0) == (labels == 1)).double().mean()))
+        found[paired] = np.array(accuracies)
+    means, errors = ({p: f(a) for p, a in found.items()} for f in (np.mean, np.std))
+    assert abs(means[True] - means[False]) < 4 * np.hypot(*errors.values()) / np.sqrt(300)
+    assert errors[True] < 0.7 * errors[False]
