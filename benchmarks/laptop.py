@@ -25,12 +25,14 @@ from nads_core.seeds import seed_sequence
 RESULTS = Path(__file__).parent / "results"
 SEED, NUM_TIMED = 2, 8  # the paper's size has seeds 0 and 1
 LEARNED = 0.55
-# Training and test samples, epochs, batch size, learning rate, and whether networks that are through stop, and are tested
-# on pairs.
+# Training and test samples, epochs, batch size, learning rate, and whether networks that are through stop and all are
+# tested on pairs.
 CANDIDATES = {
     "paper": (10_000, 10_000, 20, 128, 0.5, False),
-    "10000x3, batch 64, rate 0.25": (10_000, 10_000, 3, 64, 0.25, True),
     "10000x4, batch 48, rate 0.2": (10_000, 10_000, 4, 48, 0.2, True),
+    "10000x4, batch 64, rate 0.25": (10_000, 4_000, 4, 64, 0.25, True),
+    "10000x3, batch 64, rate 0.25": (10_000, 10_000, 3, 64, 0.25, True),
+    "9000x3, batch 48, rate 0.2": (9_000, 4_000, 3, 48, 0.2, True),
     "10000x4": (10_000, 10_000, 4, 128, 0.5, True),
 }
 
