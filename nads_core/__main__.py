@@ -137,6 +137,8 @@ def _pending(options: argparse.Namespace) -> int:
     for name in ("job", "preset", "count", "out", "mixed_precision"):
         if getattr(options, name) is not None:
             raise ValueError(f"--pending says itself which jobs, sizes and files: leave {name} out")
+    if options.shard != (1, 1) or (options.dry_run and options.time_limit is not None):
+        raise ValueError("--pending has no shards, and --dry-run no time limit: leave these out")
     device = usable_device(options.device)
     if options.dry_run:
         total = 0.0
@@ -144,11 +146,13 @@ def _pending(options: argparse.Namespace) -> int:
             total += seconds
             share = f"{left:>4} of {part.wanted:>3} networks left"
             print(f"{part.name:<18} {part.preset:<7} {share}  {_duration(seconds):>8}  -> {part.path}", flush=True)
-        print(f"at most {_duration(total)} on this machine; networks that are through stop earlier")
+        print(f"about {_duration(total)} on this machine; networks that are through stop earlier")
         return 0
-    for part, results in pending.run_pending(time_limit=options.time_limit, device=device, workers=options.workers):
-        print(f"{results} -> {part.path}", flush=True)
-    return 0
+    lacking = False
+    for part, found in pending.run_pending(time_limit=options.time_limit, device=device, workers=options.workers):
+        lacking = lacking or not isinstance(found, Results)
+        print(f"{found} -> {part.path}" if isinstance(found, Results) else f"left out: {found}", flush=True)
+    return 1 if lacking else 0
 
 
 def _duration(seconds: float) -> str:

@@ -183,8 +183,8 @@ def _state(device: torch.device) -> float:
                 )  # fmt: skip
         if not all(path.exists() for path in paths):
             raise RuntimeError("no state was written")
-        resumed = _trained(torch.device("cpu"), "loop", states=[TrainingState(path) for path in paths])
-    return _largest(resumed, _trained(torch.device("cpu"), "loop"))
+        resumed = _trained(device, "loop", states=[TrainingState(path) for path in paths])
+    return _largest(resumed, _trained(device, "loop"))
 
 
 def _generators(device: torch.device) -> float:
@@ -204,12 +204,13 @@ CHECKS: tuple[tuple[str, Callable[[torch.device], float], float, str], ...] = (
     ("weights drawn by our kernel, against its twin", _weights, 1e-5, 'kernels="triton": leave kernels at "torch"'),
     ("second moments by our kernel, in tf32, against float64", _moments, 2e-3,
      'kernels="triton": leave kernels at "torch"'),
-    ("trainings one after another, against the CPU's", _loop, 1e-8, "trainings on this device"),
-    ("trainings in one vectorised step, against the CPU's", _vectorised, 1e-8, 'method="vmap": take method="graph"'),
-    ("trainings as CUDA graphs, against the loop", _graph, 1e-8, 'method="graph": take method="loop"'),
+    # On a GPU the rate of a step is a float32 number, on a CPU a Python float.
+    ("trainings one after another, against the CPU's", _loop, 1e-6, "trainings on this device"),
+    ("trainings in one vectorised step, against the CPU's", _vectorised, 1e-6, 'method="vmap": take method="graph"'),
+    ("trainings as CUDA graphs, against the loop", _graph, 1e-6, 'method="graph": take method="loop"'),
     ("first losses in bfloat16, against float32", _rounded, 0.05, "mixed_precision: leave it False"),
     ("NADs begun on this device and finished on the CPU", _checkpoint, 1e-4, "checkpoints that change devices"),
-    ("trainings begun on this device and finished on the CPU", _state, 1e-8, "trainings that change devices"),
+    ("trainings stopped after an epoch and gone on with", _state, 1e-8, "interrupted trainings on this device"),
     ("generators put back after seeding", _generators, 0.0, "seeds on this device"),
 )  # fmt: skip
 
@@ -218,6 +219,7 @@ def examine(device: torch.device | str = "cuda") -> Iterator[Finding]:
     """Compare what this device computes with what the CPU computes, and yield each finding.
 
     On a CPU the kernels run in Triton's interpreter if TRITON_INTERPRET=1 is set, and CUDA graphs are left out.
+    After an error of CUDA nothing more is checked.
 
     Raises:
         ValueError: for a device that is not there.
@@ -233,6 +235,8 @@ def examine(device: torch.device | str = "cuda") -> Iterator[Finding]:
         except Exception as error:  # noqa: BLE001 whatever goes wrong is what the reader wants to know
             fine, said = False, f"{type(error).__name__}: {error}"
         yield Finding(what, fine, said, f"do not trust {otherwise}", time.perf_counter() - start)
+        if "CUDA error" in said:  # of which this process does not recover: later checks would fail because of it
+            return
 
 
 def describe() -> Iterator[str]:

@@ -6,6 +6,7 @@ the command may be stopped at any time, and started again, here or where there i
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 import torch
 
 from nads_core.experiments import Experiment, Results, experiment, results_path, run_experiment
+from nads_core.images import DatasetNotFoundError
 from nads_core.training import num_cores, seconds_per_step
 
 
@@ -70,11 +72,6 @@ QUEUE = (
     Pending("fig3-lenet", "paper"),
     Pending("random-lenet", "paper"),
     Pending("fig7-lenet", "paper"),
-    Pending("fig2-vgg11", "laptop", 32),
-    Pending("fig8-vgg11", "laptop"),
-    Pending("fig8-resnet18", "laptop"),
-    Pending("fig6-vgg11", "laptop", 16),
-    Pending("fig6-resnet18", "laptop", 8),
     Pending("fig1-vgg11", "laptop"),
     Pending("fig1-resnet18", "laptop", 48),
     Pending("fig1-densenet121", "laptop", 24),
@@ -82,10 +79,10 @@ QUEUE = (
 
 
 def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterator[tuple[Pending, int, float]]:
-    """Yield each part that is not done, how many networks it lacks, and the seconds that these take at most.
+    """Yield each part that is not done, how many networks it lacks, and about how many seconds these take.
 
-    A step of each kind of training is measured on this machine when it is first needed. Networks that stop early take
-    less.
+    A step of each kind of training is measured on this machine when it is first needed, alone. Networks that stop early
+    take less.
     """
     measured: dict[tuple, float] = {}
     together = num_cores() if torch.device(device).type == "cpu" else 1
@@ -97,20 +94,22 @@ def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterat
             continue
         counted[part.name, part.preset] = before + left
         shape, classes = ((3, 32, 32), 10) if job.on_photos else ((1, 32, 32), 2)
-        kind = (job.architecture, shape, job.recipe.batch_size)
+        kind = (job.architecture, shape, job.recipe.batch_size, part.preset == "laptop")
         if kind not in measured:
             build = partial(job.architecture.build, shape[0], shape[1], classes)
             measured[kind] = min(
                 seconds_per_step(build, shape, job.recipe, mixed_precision=rounded, device=device)
                 for rounded in ((False, True) if part.preset == "laptop" else (False,))
             )
-        yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * left / together
+        yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * math.ceil(left / together)
 
 
 def run_pending(
     queue: tuple[Pending, ...] = QUEUE, *, time_limit: float | None = None, device: str | None = None, **options
-) -> Iterator[tuple[Pending, Results]]:
+) -> Iterator[tuple[Pending, Results | DatasetNotFoundError]]:
     """Work the queue off, and yield each part with its results as soon as it is done or the time is up.
+
+    A part that asks for photos that are not here is yielded with the error that says so, and the next one begins.
 
     Args:
         queue: parts in order.
@@ -126,7 +125,12 @@ def run_pending(
         if limit is not None and limit <= 0:
             return
         part.path.parent.mkdir(parents=True, exist_ok=True)
-        results = run_experiment(
-            part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
-        )
-        yield part, results
+        try:
+            yield (
+                part,
+                run_experiment(
+                    part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
+                ),
+            )
+        except DatasetNotFoundError as error:
+            yield part, error

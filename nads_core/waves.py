@@ -51,8 +51,8 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
 def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
     """Return what random weights predict for each wave of `grid_frequencies`: v^T C v, relative to the largest.
 
-    The predictions were committed before the published accuracies and our trainings of deep networks, and stay as they
-    are: `nads_core.prediction.wave_energies` of the first NADs that shipped.
+    `nads_core.prediction.wave_energies` of the first NADs that shipped, written down once: they stay as they are. Those
+    of VGG-11 and DenseNet-121 come from NADs that shipped before the published accuracies of these were at hand.
 
     Args:
         architecture: its name, such as "vgg11".

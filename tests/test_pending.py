@@ -1,6 +1,10 @@
 """The queue of long jobs."""
 
+import re
+from pathlib import Path
+
 import pytest
+import torch
 
 import nads_core as nc
 from nads_core import pending
@@ -8,6 +12,7 @@ from nads_core.__main__ import main
 from nads_core.experiments import experiment
 from nads_core.pending import QUEUE, Pending
 
+ROOT = Path(__file__).resolve().parent.parent
 SMALL = (Pending("fig1-logreg", "smoke", 2), Pending("fig2-logreg", "smoke", 1), Pending("fig1-logreg", "smoke"))
 
 
@@ -37,7 +42,7 @@ def test_a_dry_run_measures_and_writes_nothing(folder, capsys):
     assert ["2 of   2", "1 of   1", "4 of   6"] == [
         line.split("smoke")[1].split("networks")[0].strip() for line in lines[:3]
     ]
-    assert lines[3].startswith("at most") and not list(folder.iterdir())
+    assert lines[3].startswith("about") and not list(folder.iterdir())
 
 
 def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
@@ -57,7 +62,9 @@ def test_a_time_limit_of_nothing_starts_nothing(folder):
     assert not list(pending.run_pending(time_limit=0, device="cpu")) and not list(folder.iterdir())
 
 
-@pytest.mark.parametrize("options", [["fig1-lenet"], ["--preset", "demo"], ["--count", "3"], ["--out", "x.json"]])
+@pytest.mark.parametrize(
+    "options", [["fig1-lenet"], ["--preset", "demo"], ["--count", "3"], ["--out", "x.json"], ["--shard", "1/2"]]
+)
 def test_what_the_queue_says_itself_is_refused(folder, capsys, options):
     assert main(["run", "--pending", *options]) == 2
     assert "leave" in capsys.readouterr().err
@@ -76,15 +83,49 @@ def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
     assert job.settings()["stop_perfect"] and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
 
 
-def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch):
+def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
+    """Also where it was killed in its first network, and a second trial would say otherwise."""
+    faster = iter([True, False, False])
+    monkeypatch.setattr(nc.experiments, "_faster_in_bfloat16", lambda *_: next(faster))
+    used = []
+
+    def train(*_, mixed_precision, **__):
+        used.append(mixed_precision)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nc.experiments, "train_networks", train)
+    for name in ("a.json", "a.json", "b.json"):
+        with pytest.raises(KeyboardInterrupt):
+            nc.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
+    assert used == [True, True, False]
+    parts = [nc.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
+    assert [len(part.provenance) for part in parts] == [1, 1]
+    with pytest.raises(ValueError, match="bfloat16"):
+        nc.merge_results(parts)
+
+
+def test_a_trial_decides_for_the_faster_one(monkeypatch):
     job = experiment("fig1-logreg", "laptop")
-    results = nc.Results(job.name, "laptop", job.settings(), len(job.units), [], [])
     for rounded_takes in (0.5, 2.0):
         monkeypatch.setattr(
             nc.experiments,
             "seconds_per_step",
             lambda *_, mixed_precision, s=rounded_takes: s if mixed_precision else 1.0,
         )
-        assert nc.experiments._faster_in_bfloat16(job, results) == (rounded_takes < 1)
-    results.provenance.append({"mixed_precision": True})
-    assert nc.experiments._faster_in_bfloat16(job, results)
+        assert nc.experiments._faster_in_bfloat16(job, torch.device("cpu")) == (rounded_takes < 1)
+
+
+def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsys, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(folder / "empty"))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    queue = (Pending("fig8-logreg", "laptop"), Pending("fig1-logreg", "smoke", 1))
+    monkeypatch.setattr(pending.run_pending, "__defaults__", (queue, *(pending.run_pending.__defaults__ or ())[1:]))
+    assert main(["run", "--pending", "--device", "cpu"]) == 1
+    said = capsys.readouterr().out
+    assert "left out: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
+
+
+def test_what_the_queue_trains_at_a_laptops_size_is_loaded_by_a_chapter():
+    texts = "".join(path.read_text("utf8") for path in (ROOT / "book" / "chapters").glob("*.md"))
+    shown = set(re.findall(r'load_results\(f?"(fig\d)-[^"]*", "laptop"\)', texts))
+    assert {part.name.partition("-")[0] for part in QUEUE if part.preset == "laptop"} <= shown

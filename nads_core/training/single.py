@@ -228,7 +228,7 @@ def train_network(
         captured: record the step as a CUDA graph; by default on a GPU.
         stop_loss: stop when the mean of the last 20 losses is at most this.
         stop_perfect: stop after an epoch whose mean loss is lower than that of the epoch before, if then no test image
-            is wrong: the rest of the training could not show.
+            is wrong. The test set decides when to stop, so that an accuracy of 1 is a little too good.
         timeout: seconds after which to give up.
         label: what the progress bar says.
         progress: show it.
