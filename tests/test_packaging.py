@@ -22,8 +22,8 @@ BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
 # From the ground up: a module imports only from those before it.
 FLOORS = """numbers arguments seeds interrupts files provenance memory kernels architectures fourier separable images
             ensembles input_gradients crew roofline covariance budget fused_moments distributed
-            accumulation directions bench training poisoning presets experiments prediction
-            frequency_maps pooling deep_linear readout checks errata published figures explorer __init__
+            accumulation directions bench training poisoning presets waves experiments pending prediction
+            frequency_maps pooling deep_linear readout checks errata published figures explorer doctor __init__
             __main__""".split()
 
 
