@@ -176,7 +176,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
         noise_std = 0.0
     else:
         if figure in ("fig6", "random"):
-            count = (6, 12, 16, 64)[size]
+            count = (6, 9, 16, 64)[size]
             indices = _spread_indices(count, len(_nads(model, nads_version))) if figure == "fig6" else range(count)
             things = [{"index": index} for index in indices]
         else:
@@ -194,7 +194,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     units = tuple({**thing, "seed": seed} for seed in seeds for thing in things)
     return Experiment(
         figure, architecture, preset, units, recipe, *sizes, noise_std, nads_version,
-        stop_perfect=preset == "laptop" and figure not in ("fig2", "fig7", "fig8"),
+        stop_perfect=preset in ("demo", "laptop") and figure not in ("fig2", "fig7", "fig8"),
         paired_test=preset == "laptop" and figure not in ("fig7", "fig8"),
     )  # fmt: skip
 
