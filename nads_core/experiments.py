@@ -189,7 +189,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
             frequencies = grid_frequencies(step=1 if figure.endswith("full") else 2)
             if preset == "laptop" and not figure.endswith("full"):
                 frequencies = stratified_frequencies(model)
-            things = [{"frequency": list(k)} for k in frequencies[: (6, 14, None, None)[size]]]
+            things = [{"frequency": list(k)} for k in frequencies[: (6, 12, None, None)[size]]]
         if figure.startswith("fig3") and model != "logreg":
             architecture = architecture.variant(pooling="none", name=model)
         recipe = replace(SEPARABLE_RECIPE, epochs=(4, 10, 4, 20)[size])
