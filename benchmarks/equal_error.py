@@ -22,7 +22,7 @@ import torch
 from scipy.stats import spearmanr
 
 import nads_core as nc
-from nads_core.provenance import environment
+from nads_core.machinery.provenance import environment
 
 RESULTS = Path(__file__).parent / "results"
 DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores

@@ -21,11 +21,11 @@ import torch
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.covariance import DenseMoments
-from nads_core.ensembles import Ensemble
+from nads_core.costs.roofline import data_sheet
+from nads_core.directions.covariance import DenseMoments
 from nads_core.kernels import PRECISIONS, add_second_moments, check_kernels, draw_weights
-from nads_core.provenance import environment
-from nads_core.roofline import data_sheet
+from nads_core.machinery.provenance import environment
+from nads_core.networks.ensembles import Ensemble
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 import nads_core as nc
-from nads_core import frequency_maps as maps
-from nads_core.files import replacing
-from nads_core.provenance import environment
-from nads_core.seeds import seed_sequence
+from nads_core.evidence import frequency_maps as maps
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
+from nads_core.machinery.seeds import seed_sequence
 
 RESULTS = Path(__file__).parent / "results"
 SEED, NUM_TIMED = 2, 8  # the paper's size has seeds 0 and 1

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.provenance import environment
+from nads_core.machinery.provenance import environment
 from nads_core.training import METHODS
 
 RESULTS = Path(__file__).parent / "results"

@@ -32,8 +32,9 @@ import torch
 from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from nads_core import explorer, load_results, provenance
-from nads_core.memory import available_memory
+from nads_core import explorer, load_results
+from nads_core.machinery import provenance
+from nads_core.machinery.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take

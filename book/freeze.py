@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 import nads_core as nc
-from nads_core.files import replacing
-from nads_core.provenance import environment
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
 
 path = Path(nc.__file__).with_name("precomputed") / "predicted-fig1.json"
 if path.exists():

@@ -1,50 +1,47 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
-# The theory and its checks, what others published, and the interactive explorer
-from nads_core import (
-    bench,
-    checks,
-    deep_linear,
-    errata,
-    explorer,
-    frequency_maps,
-    pooling,
-    prediction,
-    published,
-    readout,
-    waves,
+from nads_core import costs, explorer
+from nads_core.data import (
+    DatasetNotFoundError,
+    ImageSet,
+    SeparableDatasets,
+    carriers,
+    changed_predictions,
+    flip,
+    fourier_basis,
+    fourier_direction,
+    load_images,
+    normalize,
+    poison,
+    separable_dataset,
+    spectrum,
 )
-
-# Networks
-from nads_core.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
-
-# Their preferred directions
-from nads_core.directions import NADs, compute_nads, load_nads
-
-# Training, and the paper's sweeps
-from nads_core.experiments import (
+from nads_core.directions import (
+    Dipole,
+    MixedDerivative,
+    NADs,
+    PointGradient,
+    SmoothedGradient,
+    compute_nads,
+    load_nads,
+)
+from nads_core.evidence import (
     Experiment,
     Results,
+    choose_preset,
     experiment,
+    frequency_maps,
+    grid_frequencies,
     load_results,
     merge_results,
+    prediction,
+    published,
     run_experiment,
+    waves,
 )
-
-# Other directions, and data along a direction
-from nads_core.fourier import fourier_basis, fourier_direction, spectrum
-
-# Photos, and what NADs do to them
-from nads_core.images import DatasetNotFoundError, ImageSet, load_images, normalize
-from nads_core.input_gradients import Dipole, MixedDerivative, PointGradient, SmoothedGradient
-
-# Numbers as people write them
-from nads_core.numbers import readable
-from nads_core.poisoning import carriers, changed_predictions, flip, poison
-
-# The size of the book's experiments
-from nads_core.presets import choose_preset
-from nads_core.separable import SeparableDatasets, separable_dataset
+from nads_core.machinery import readable
+from nads_core.networks import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
+from nads_core.theory import checks, deep_linear, errata, pooling, readout
 from nads_core.training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -58,7 +55,8 @@ from nads_core.training import (
     train_network,
     train_networks,
 )
-from nads_core.waves import grid_frequencies
+
+bench = costs  # its name up to 0.2
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
@@ -70,6 +68,6 @@ __all__ = [
     "accuracy", "accuracy_interval", "difference_interval", "train_network", "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset", "readable",
-    "bench", "checks", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction", "published",
-    "readout", "waves",
+    "bench", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "pooling", "prediction",
+    "published", "readout", "waves",
 ]  # fmt: skip

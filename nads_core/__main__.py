@@ -16,17 +16,27 @@ from pathlib import Path
 
 import torch
 
-from nads_core import distributed, doctor, pending
-from nads_core.architectures import ARCHITECTURES, Architecture
-from nads_core.arguments import usable_device
-from nads_core.bench import METHODS, results_folder, rewrite, run_suite
-from nads_core.covariance import DEBIASINGS
+from nads_core import doctor
+from nads_core.costs import METHODS, results_folder, rewrite, run_suite
 from nads_core.directions import compute_nads
-from nads_core.experiments import FIGURES, Results, experiment, merge_results, results_path, run_experiment, writing
-from nads_core.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.directions.covariance import DEBIASINGS
+from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.evidence import pending
+from nads_core.evidence.experiments import (
+    FIGURES,
+    Results,
+    experiment,
+    merge_results,
+    results_path,
+    run_experiment,
+    writing,
+)
+from nads_core.evidence.presets import SIZES
 from nads_core.kernels import KERNELS
-from nads_core.presets import SIZES
-from nads_core.provenance import canonical, fingerprint
+from nads_core.machinery import distributed
+from nads_core.machinery.arguments import usable_device
+from nads_core.machinery.provenance import canonical, fingerprint
+from nads_core.networks.architectures import ARCHITECTURES, Architecture
 
 _ESTIMATORS = {  # with the options that each of them has
     "smoothed": (SmoothedGradient, ("num_inputs", "readouts")),

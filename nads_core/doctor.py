@@ -17,19 +17,19 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from nads_core.architectures import ARCHITECTURES, LENET, RESNET18
-from nads_core.arguments import usable_device
-from nads_core.covariance import DenseMoments
+from nads_core.data.fourier import fourier_direction
+from nads_core.data.images import DatasetNotFoundError, load_images
+from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import compute_nads
-from nads_core.ensembles import Ensemble
-from nads_core.fourier import fourier_direction
-from nads_core.fused_moments import FusedMoments
-from nads_core.images import DatasetNotFoundError, load_images
+from nads_core.directions.covariance import DenseMoments
+from nads_core.directions.fused_moments import FusedMoments
 from nads_core.kernels import draw_weights
-from nads_core.memory import available_memory
-from nads_core.provenance import environment
-from nads_core.seeds import seeded
-from nads_core.separable import SeparableDatasets
+from nads_core.machinery.arguments import usable_device
+from nads_core.machinery.memory import available_memory
+from nads_core.machinery.provenance import environment
+from nads_core.machinery.seeds import seeded
+from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
+from nads_core.networks.ensembles import Ensemble
 from nads_core.training import Recipe, TrainingState, num_cores, train_networks
 
 

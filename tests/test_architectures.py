@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.architectures import POOLINGS, SYMMETRIES
-from nads_core.ensembles import Ensemble
+from nads_core.networks.architectures import POOLINGS, SYMMETRIES
+from nads_core.networks.ensembles import Ensemble
 
 ALL = list(nc.ARCHITECTURES.values())
 DECLARED = [(architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries]

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import prediction
-from nads_core.arguments import usable_device
-from nads_core.ensembles import Ensemble
+from nads_core.evidence import prediction
+from nads_core.machinery.arguments import usable_device
+from nads_core.networks.ensembles import Ensemble
 
 WAVE = nc.fourier_direction((1, 0), 4)
 DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])

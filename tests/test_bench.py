@@ -9,10 +9,10 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.bench import first_directions, load_costs, measure_eigenvectors, measure_network, rewrite, tables
-from nads_core.bench.suite import load_pictures
-from nads_core.ensembles import Ensemble
-from nads_core.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
+from nads_core.costs import first_directions, load_costs, measure_eigenvectors, measure_network, rewrite, tables
+from nads_core.costs.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
+from nads_core.costs.suite import load_pictures
+from nads_core.networks.ensembles import Ensemble
 
 ROOT = Path(__file__).parent.parent
 SLOW = Limits("slow", 1e9, dict.fromkeys(("float32", "tf32", "bfloat16", "float64"), 1e9), cores=1)

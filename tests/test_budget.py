@@ -9,10 +9,10 @@ from torch import nn
 
 import nads_core as nc
 from nads_core import directions as directions_module
-from nads_core.accumulation import Accumulation, _check_blocks
-from nads_core.budget import Pilot, run_pilot, variances
-from nads_core.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
-from nads_core.ensembles import Ensemble
+from nads_core.directions.accumulation import Accumulation, _check_blocks
+from nads_core.directions.budget import Pilot, run_pilot, variances
+from nads_core.directions.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
+from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nads_core import checks, errata
-from nads_core.checks import LIMIT, Check
+from nads_core.theory import checks, errata
+from nads_core.theory.checks import LIMIT, Check
 
 ROOT = Path(__file__).resolve().parent.parent
 NUM_SAMPLES = 20_000

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nads_core.architectures import SYMMETRIES
-from nads_core.covariance import (
+from nads_core.directions.covariance import (
     DEBIASINGS,
     DenseMoments,
     GramMoments,
@@ -17,6 +16,7 @@ from nads_core.covariance import (
     leading_eigenpairs,
     symmetrize,
 )
+from nads_core.networks.architectures import SYMMETRIES
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -9,7 +9,8 @@ from convergence import assert_mean, assert_rate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nads_core import LENET, checks, deep_linear
+from nads_core import LENET
+from nads_core.theory import checks, deep_linear
 
 RESPONSE = torch.tensor([1.0, 0.8, 0.5, 0.2, 0.0, 0.3], dtype=torch.float64)
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core import accumulation
 from nads_core import directions as directions_module
-from nads_core.covariance import symmetrize
-from nads_core.ensembles import Ensemble
+from nads_core.directions import accumulation
+from nads_core.directions.covariance import symmetrize
+from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D = (1, 8, 8), 64
 SEEDS = st.integers(0, 2**32 - 1)

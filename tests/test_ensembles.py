@@ -14,9 +14,9 @@ from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 
 import nads_core as nc
-from nads_core.crew import Crew
-from nads_core.ensembles import Ensemble, _live, _record
-from nads_core.seeds import seed_sequence
+from nads_core.machinery.seeds import seed_sequence
+from nads_core.networks.crew import Crew
+from nads_core.networks.ensembles import Ensemble, _live, _record
 
 ALL = list(nc.ARCHITECTURES.values())
 SHAPE = (1, 8, 8)

@@ -14,11 +14,11 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import experiments
 from nads_core.__main__ import main
-from nads_core.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
-from nads_core.files import locked
-from nads_core.provenance import NUMBERS_VERSION
+from nads_core.evidence import experiments
+from nads_core.evidence.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
+from nads_core.machinery.files import locked
+from nads_core.machinery.provenance import NUMBERS_VERSION
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

@@ -4,7 +4,7 @@ import torch
 from scipy.stats import spearmanr
 
 import nads_core as nc
-from nads_core import frequency_maps as maps
+from nads_core.evidence import frequency_maps as maps
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import images
+from nads_core.data import images
 
 PHOTOS = os.environ.get("NADS_DATA")
 
@@ -171,7 +171,7 @@ def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
         tried.append(folder)
         raise nc.DatasetNotFoundError("no network")
 
-    monkeypatch.setattr("nads_core.images._download", download)
+    monkeypatch.setattr("nads_core.data.images._download", download)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.ensembles import Ensemble
-from nads_core.input_gradients import Draw
+from nads_core.directions.input_gradients import Draw
+from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D = (1, 5, 4), 20
 ESTIMATORS = [

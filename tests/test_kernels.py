@@ -22,9 +22,8 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.covariance import DenseMoments, debias, leading_eigenpairs, symmetrize
-from nads_core.ensembles import Ensemble
-from nads_core.fused_moments import _ROWS, FusedMoments
+from nads_core.directions.covariance import DenseMoments, debias, leading_eigenpairs, symmetrize
+from nads_core.directions.fused_moments import _ROWS, FusedMoments
 from nads_core.kernels import (
     PRECISIONS,
     RandomParameter,
@@ -37,6 +36,7 @@ from nads_core.kernels import (
 )
 from nads_core.kernels.random_weights import philox
 from nads_core.kernels.second_moments import rounded_to_tf32
+from nads_core.networks.ensembles import Ensemble
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -371,7 +371,7 @@ def matrix(nads: nc.NADs) -> Tensor:
 
 @needs_triton
 def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch):
-    monkeypatch.setattr("nads_core.ensembles._MAX_BLOCK", 4)  # Triton's interpreter takes its time
+    monkeypatch.setattr("nads_core.networks.ensembles._MAX_BLOCK", 4)  # Triton's interpreter takes its time
     options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
     ours, theirs, batched, others = (
         nc.compute_nads(small, 6, **options, **extra)

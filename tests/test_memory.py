@@ -3,10 +3,10 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core import memory
 from nads_core.__main__ import main
-from nads_core.covariance import GramMoments, gram_eigenpairs
-from nads_core.memory import available_memory, peak_memory, require_memory
+from nads_core.directions.covariance import GramMoments, gram_eigenpairs
+from nads_core.machinery import memory
+from nads_core.machinery.memory import available_memory, peak_memory, require_memory
 
 NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system doesn't say what is free")
 
@@ -96,7 +96,7 @@ def test_eigenvectors_take_what_is_stated_and_no_copy_of_the_vectors():
 
 
 def test_eigenpairs_by_columns_equal_those_of_all_rows_at_once(monkeypatch):
-    from nads_core import covariance
+    from nads_core.directions import covariance
 
     means, spreads = torch.randn(2, 7, 50, dtype=torch.float64)
     values, rows = gram_eigenpairs(means, spreads, 4)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import pending
 from nads_core.__main__ import main
-from nads_core.experiments import experiment
-from nads_core.pending import QUEUE, Pending
+from nads_core.evidence import pending
+from nads_core.evidence.experiments import experiment
+from nads_core.evidence.pending import QUEUE, Pending
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (Pending("fig1-logreg", "smoke", 2), Pending("fig2-logreg", "smoke", 1), Pending("fig1-logreg", "smoke"))

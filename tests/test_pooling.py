@@ -10,8 +10,8 @@ from convergence import assert_mean
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nads_core import checks, pooling, readout
-from nads_core.fourier import fourier_direction
+from nads_core.data.fourier import fourier_direction
+from nads_core.theory import checks, pooling, readout
 
 SIZES = ((8, 2), (8, 8), (12, 3), (15, 5), (24, 4), (7, 1))
 

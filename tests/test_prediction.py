@@ -10,7 +10,7 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
 
 import nads_core as nc
-from nads_core import prediction
+from nads_core.evidence import prediction
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import directions, provenance
-from nads_core.accumulation import read_checkpoint
-from nads_core.ensembles import Ensemble
-from nads_core.files import locked, replacing
+from nads_core import directions
+from nads_core.directions.accumulation import read_checkpoint
+from nads_core.machinery import provenance
+from nads_core.machinery.files import locked, replacing
+from nads_core.networks.ensembles import Ensemble
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -204,7 +205,7 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for root, package in ((ours, ours / "nads_core"), (theirs, theirs / ".venv" / "site-packages" / "nads_core")):
         package.mkdir(parents=True)
-        shutil.copy(ROOT / "nads_core" / "provenance.py", package)
+        shutil.copy(ROOT / "nads_core" / "__init__.py", package)
         shutil.copy(ROOT / "pyproject.toml", root)
         git(root, "init")
         git(root, "add", ".")
@@ -235,7 +236,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
 def test_two_processes_do_not_write_one_file(tmp_path):
     path = tmp_path / "file.txt"
     with locked(path, "name another file"):
-        code = f"from nads_core.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
+        code = f"from nads_core.machinery.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
         result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert f"another process is writing {path}: name another file" in result.stderr
     with locked(path, "name another file"):

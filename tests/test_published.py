@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nads_core as nc
-from nads_core import frequency_maps as maps
+from nads_core.evidence import frequency_maps as maps
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core import readout
-from nads_core.seeds import seeded
+from nads_core.machinery.seeds import seeded
+from nads_core.theory import readout
 
 LIBRARY = Path(nc.__file__).parent
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.seeds import seed_sequence
+from nads_core.machinery.seeds import seed_sequence
 from nads_core.training import interrupted, many, single
 
 SHAPE = (1, 8, 8)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import nads_core as nc
-from nads_core import waves
-from nads_core.prediction import area_under_curve
+from nads_core.evidence import waves
+from nads_core.evidence.prediction import area_under_curve
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

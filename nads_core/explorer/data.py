@@ -9,13 +9,13 @@ import zlib
 import numpy as np
 import torch
 
-from nads_core.architectures import ARCHITECTURES
+from nads_core.data.fourier import fourier_direction
+from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
-from nads_core.experiments import Results, load_results
+from nads_core.evidence.experiments import Results, load_results
+from nads_core.evidence.prediction import Family
 from nads_core.explorer.pictures import load_pictures
-from nads_core.fourier import fourier_direction
-from nads_core.images import ImageSet
-from nads_core.prediction import Family
+from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
 
 LABELS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from nads_core.images import ImageSet, load_images
+from nads_core.data.images import ImageSet, load_images
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nads_core.architectures import ARCHITECTURES
+from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
 from nads_core.explorer.data import LABELS, Packet, as_script, check_photos, pack_nads, pack_photos, side
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.program import FILE, link, packed_script, script
-from nads_core.images import ImageSet
+from nads_core.networks.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
     from nads_core.explorer.widget import Explorer

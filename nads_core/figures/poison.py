@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nads_core.figures.style import COLOURS, WIDTH, bare, styled, subplots
-from nads_core.numbers import readable
+from nads_core.machinery.numbers import readable
 from nads_core.training import accuracy_interval
 
 if TYPE_CHECKING:

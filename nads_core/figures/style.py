@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from nads_core.fourier import spectrum
+from nads_core.data.fourier import spectrum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

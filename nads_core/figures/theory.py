@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.checks import LIMIT, Check
 from nads_core.figures.style import COLOURS, DIVERGING, styled, subplots
+from nads_core.theory.checks import LIMIT, Check
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

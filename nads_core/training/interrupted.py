@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.files import replacing
+from nads_core.machinery.files import replacing
 
 _SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
 

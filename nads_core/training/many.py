@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
-from nads_core.architectures import Architecture
-from nads_core.arguments import usable_device
-from nads_core.interrupts import DeferredInterrupt
+from nads_core.data.separable import SeparableDatasets
 from nads_core.kernels import faster_max_pooling
-from nads_core.seeds import seed_sequence, seeded
-from nads_core.separable import SeparableDatasets
+from nads_core.machinery.arguments import usable_device
+from nads_core.machinery.interrupts import DeferredInterrupt
+from nads_core.machinery.seeds import seed_sequence, seeded
+from nads_core.networks.architectures import Architecture
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.single import (
     Dataset,

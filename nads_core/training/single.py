@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.arguments import require_integers, usable_device
-from nads_core.seeds import seed_sequence, seeded
+from nads_core.machinery.arguments import require_integers, usable_device
+from nads_core.machinery.seeds import seed_sequence, seeded
 from nads_core.training.interrupted import TrainingState
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from nads_core.seeds import seeded
+from nads_core.machinery.seeds import seeded
 from nads_core.training.single import Recipe, train_network
 
 _STEPS = 3

@@ -1,0 +1,177 @@
+"""The tables of ``benchmarks/README.md``, made from the results files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nads_core.costs.roofline import DATA_SHEETS, Limits, Work
+from nads_core.costs.suite import METHODS, load_costs
+from nads_core.networks.architectures import ARCHITECTURES
+
+START, END = "<!-- made by python -m nads_core bench --table -->", "<!-- end -->"
+
+
+def _table(rows: list[list[str]], head: list[str]) -> str:
+    alignment = ["---", "---", *["--:"] * (len(head) - 2)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, alignment, *rows))
+
+
+def _short(value: float) -> str:
+    """Return a number with two to three digits."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.995 else f"{value:.2g}"
+
+
+def _work_table(costs: list[dict]) -> str:
+    sheet, rows = DATA_SHEETS["H200"], []
+    for cost in costs:
+        work = Work(**cost["work"])
+        bound = [work.operations_seconds(sheet, precision) for precision in ("float32", "tf32", "bfloat16")]
+        if work.precision == "bfloat16":
+            bound[:2] = None, None
+        times = ["" if seconds is None else _short(1e6 * seconds) for seconds in (*bound, work.bytes_seconds(sheet))]
+        count = [work.weights / 1e6, work.forward / 1e9, work.backward / 1e9, work.moments / 1e9]
+        sizes = [work.weight_bytes / 1e6, work.activation_bytes / 1e6]
+        rows.append([cost["architecture"], cost["method"], *map(_short, count), *map(_short, sizes), *times])
+    head = ["", "", "weights drawn, M", "forward, Gflop", "backward", "outer products", "weights, MB", "activations"]
+    return _table(rows, [*head, "H200: float32, µs", "TF32", "bfloat16", "bytes"])
+
+
+def _measured_table(costs: list[dict]) -> str:
+    rows = []
+    for cost in costs:
+        parts, least = cost["parts"], cost.get("limit_seconds", {})
+        times = [least.get("operations"), least.get("bytes"), cost["seconds_per_network"], *parts.values()]
+        memory = cost["peak_memory_bytes"]
+        rows.append([
+            cost["architecture"], cost["method"], *("" if t is None else _short(1e3 * t) for t in times),
+            _short(cost["times_limit"]) if least else "", "" if memory is None else _short(memory / 1e9),
+        ])  # fmt: skip
+    head = ["", "", "limit: operations, ms", "bytes", "measured, ms", "draw", "gradients", "moments"]
+    return _table(rows, [*head, "measured / limit", "peak memory, GB"])
+
+
+def _scale_table(results: list[dict]) -> str:
+    rows = []
+    for result in sorted(results, key=lambda r: r["image_shape"]):
+        shape, last = result["image_shape"], result["eigenvectors"]
+        used = "" if last["bytes"] is None else _short(last["bytes"] / 1e9)
+        least = max(result["limit_seconds"].values()) if "limit_seconds" in result else None
+        rows.append([
+            " × ".join(map(str, shape)), f"{shape[0] * shape[1] * shape[2]:,}",
+            "" if least is None else _short(1e3 * least), _short(1e3 * result["seconds_per_network"]),
+            {"dense": "D × D", "gram": "vectors"}[last["kind"]], _short(last["seconds"]), used,
+        ])  # fmt: skip
+    head = ["input", "D", "limit, ms a network", "measured", "kept", f"eigenvectors of {last['num_vectors']}, s", "GB"]
+    return _table(rows, head)
+
+
+def _large_lines(results: list[dict]) -> str:
+    lines = []
+    for result in results:
+        seconds, memory = result["seconds"], result["peak_memory_bytes"]
+        known = ", ".join(
+            f"first {k}: {found['half_overlap']:.2g} (by chance {found['chance']:.1g})"
+            for k, found in result["first_directions"].items()
+        )
+        lines.append(
+            f"The {result['problem']}, on {result['device']} ({result['date']}), `{result['method']}` in "
+            f"{result['dtype']}: {result['num_networks']} networks in {seconds['networks']:.0f} s and the eigenvectors "
+            f"in {seconds['eigenvectors']:.1f} s; "
+            + ("" if memory is None else f"peak memory {memory / 1e9:.1f} GB. ")
+            + f"Overlap between halves of the networks: {known}."
+        )
+    return "\n\n".join(lines)
+
+
+def _equal_error_table(results: list[dict]) -> str:
+    rows = [
+        [f"{result['dipole_networks']:,} dipoles of {result['problem'].split()[2].rstrip(',')}", measure,
+         _short(result["dipole_seconds"]), f"{value:.4f}",
+         "not reached" if less is None else _short(result["dipole_seconds"] / less),
+         "" if less is None else _short(less)]
+        for result in results
+        for measure, value, less in zip(result["measures"], result["dipole"], result["times_less"], strict=True)
+    ]  # fmt: skip
+    return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "times less"])
+
+
+def _runs_table(results: list[dict]) -> str:
+    """What took how long, for results that say no more."""
+    rows = [
+        [result["problem"], result["method"], _short(result["seconds_alone"]), _short(result["seconds_together"]),
+         f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]
+        for result in results
+    ]  # fmt: skip
+    return _table(rows, ["problem", "method", "one process, s", "together, s", "gained", "difference"])
+
+
+def _training_table(results: list[dict]) -> str:
+    rows = [
+        [result["problem"], result["method"], f"{result['num_networks']}", _short(result["seconds"]),
+         _short(result["seconds_per_network"]), f"{result['mean_test_accuracy']:.3f}"]
+        for result in sorted(results, key=lambda r: -r["seconds"])
+    ]  # fmt: skip
+    return _table(rows, ["problem", "method", "networks", "s", "s a network", "mean test accuracy"])
+
+
+def _order(cost: dict) -> tuple[int, int]:
+    return list(ARCHITECTURES).index(cost["architecture"]), list(METHODS).index(cost["method"])
+
+
+def _where(result: dict) -> str:
+    limits = result.get("limits")
+    what = f"{result['device']} of {result['processor']}" if "processor" in result else result["device"]
+    if limits is None:
+        return f"{what}, torch {result['torch']}, {result['date']}"
+    rates = Limits(**limits).rates
+    share = limits["cores"] or 1
+    each = ", ".join(
+        f"{name} {_short(rate / share / 1e9)}" for name, rate in rates.items() if name != "tf32" or not limits["cores"]
+    )
+    per = "Gflop/s a core" if limits["cores"] else "Gflop/s"
+    memory = f"{_short(limits['bandwidth'] / 1e9)} GB/s"
+    return f"{what}, torch {result['torch']}, {result['date']}; limits: {each} {per}, {memory}"
+
+
+def tables(folder: Path | None = None) -> str:
+    """Return all tables as Markdown: the work of a network, what was measured on each device, and growing inputs."""
+    costs = sorted(load_costs("cost", folder), key=_order)
+    parts, devices = [], sorted({cost["device"] for cost in costs})
+    unique = {(cost["architecture"], cost["method"]): cost for cost in costs}
+    if costs:
+        parts += [
+            "**What a network needs**, at 1 × 32 × 32, and the least time on an H200.",
+            _work_table(list(unique.values())),
+        ]
+    for device in devices:
+        here = [cost for cost in costs if cost["device"] == device]
+        parts += [f"**Measured**: {_where(here[0])}.", _measured_table(here)]
+    scale = load_costs("scale", folder)
+    for device in sorted({result["device"] for result in scale}):
+        here = [result for result in scale if result["device"] == device]
+        title = f"**Growing inputs**: torchvision's ResNet-18, `{here[0]['method']}`; {_where(here[0])}."
+        parts += [title, _scale_table(here)]
+    for kind, title, write in (
+        ("large", "**Large inputs**", _large_lines),
+        ("equal_error", "**Time to the same error**, by `equal_error.py`", _equal_error_table),
+        ("processes", "**Several processes**, by `processes.py`", _runs_table),
+        ("train_networks", "**Training**, by `train_networks.py`", _training_table),
+    ):
+        if results := load_costs(kind, folder):
+            parts += [f"{title}; {_where(results[0])}.", write(results)]
+    return "\n\n".join(parts)
+
+
+def rewrite(text: str, folder: Path | None = None) -> str:
+    """Return a page with the tables between its two markers replaced.
+
+    Raises:
+        ValueError: if the page has no markers.
+    """
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise ValueError(f"the page lacks the lines {START!r} and {END!r}, between which the tables go")
+    return f"{before}{START}\n\n{tables(folder)}\n\n{END}{after}"

@@ -1,0 +1,233 @@
+"""Photos to learn from: CIFAR-10, any folder of images, or a small generated set for machines that have neither."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_core.machinery.arguments import require_integers
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+DATASETS = ("auto", "cifar10", "generated")
+CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
+CIFAR10_STD = (0.247, 0.243, 0.261)
+GENERATED = "generated images, not photos"
+_OFFICIAL = "cifar-10-batches-py"  # the folder of the official files
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Labelled images.
+
+    Args:
+        images: (N, C, H, W) float32 in [0, 1].
+        labels: (N,) int64.
+        class_names: one a label.
+        source: where they come from, for captions and provenance.
+    """
+
+    images: Tensor
+    labels: Tensor
+    class_names: tuple[str, ...]
+    source: str
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def generated(self) -> bool:
+        """Whether these are no photos, so that nothing measured on them is about photos."""
+        return self.source == GENERATED
+
+
+class DatasetNotFoundError(FileNotFoundError):
+    """No photos where they were looked for."""
+
+
+def load_images(
+    dataset: str = "auto",
+    *,
+    train: bool = True,
+    num_images: int | None = None,
+    root: str | os.PathLike | None = None,
+    download: bool | None = None,
+    size: int = 32,
+    seed: int = 0,
+    progress: bool = True,
+) -> ImageSet:
+    """Load labelled photos, the same number of every class as far as possible.
+
+    ``root`` (or else the folder that the environment variable ``NADS_DATA`` names) may hold the official CIFAR-10
+    files, or images laid out a folder a class: ``train/cat/1.png`` and ``test/cat/2.png``.
+
+    Args:
+        dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they can be had,
+            else the generated set (its ``source`` says so).
+        train: the training part, or the test part.
+        num_images: how many, drawn evenly over the classes; all by default.
+        root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
+        download: fetch CIFAR-10 with torchvision when no files are there; by default yes, unless the environment
+            variable ``NADS_DOWNLOAD`` is 0.
+        size: photos of another size are scaled to ``size`` x ``size`` pixels.
+        seed: fixes which images are drawn, and the generated ones.
+        progress: show a progress bar while reading many files.
+
+    Returns:
+        The images, in an order shuffled by ``seed``.
+
+    Raises:
+        ValueError: for an unknown dataset, a number of images, size or seed that is none, or damaged official files.
+        DatasetNotFoundError: for "cifar10" with neither files nor network.
+    """
+    if dataset not in DATASETS:
+        raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
+    require_integers(size=size, num_images=1 if num_images is None else num_images)
+    require_integers(least=0, seed=seed)
+    if dataset == "generated":
+        return _generated(train, num_images, size, seed)
+    download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
+    folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
+    try:
+        if (folder / _OFFICIAL).is_dir():
+            return _official(folder, train, num_images, size, seed)
+        if (folder / "train").is_dir() and (folder / "test").is_dir():
+            return _from_folder(folder, train, num_images, size, seed, progress)
+        if not download:
+            raise DatasetNotFoundError(f"no photos in {folder}")
+        _download(folder)
+        return _official(folder, train, num_images, size, seed)
+    except (DatasetNotFoundError, ImportError) as error:
+        if dataset == "auto":
+            return _generated(train, num_images, size, seed)
+        raise DatasetNotFoundError(
+            f"{error}. Ways out: set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
+            "test/ with a folder of images for each class; allow the download; or use dataset='generated'."
+        ) from error
+
+
+def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
+    """Return shuffled indices of ``num_images`` images, classes as equally frequent as possible."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    if num_images is None or num_images >= len(labels):
+        return order
+    rank = np.empty(len(labels), dtype=int)
+    for value in np.unique(labels):
+        members = order[labels[order] == value]
+        rank[members] = np.arange(len(members))
+    return order[np.argsort(rank[order], kind="stable")[:num_images]]
+
+
+def _pixels(photo: Image.Image, size: int) -> Tensor:
+    """Scale a photo to (3, size, size) in [0, 1]."""
+    photo = photo if photo.size == (size, size) else photo.resize((size, size))
+    return torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+
+
+def _download(folder: Path) -> None:
+    """Fetch the official files; what is there is complete, whoever else fetches them or is killed meanwhile."""
+    from filelock import FileLock
+    from torchvision.datasets import CIFAR10
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".download.lock"):
+            if (folder / _OFFICIAL).is_dir():
+                return  # another process was first
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as part:
+                CIFAR10(part, download=True)
+                Path(part, _OFFICIAL).replace(folder / _OFFICIAL)
+    except (OSError, RuntimeError) as error:  # no network, mostly
+        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be fetched ({error})") from error
+
+
+def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
+    from PIL import Image
+    from torchvision.datasets import CIFAR10
+
+    try:
+        data = CIFAR10(str(folder), train=train)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / _OFFICIAL} is incomplete or damaged ({error}): restore it, or delete it"
+        ) from error
+    labels = np.asarray(data.targets)
+    chosen = _draw_evenly(labels, num_images, seed)
+    images = torch.empty(len(chosen), 3, size, size)
+    for row, index in enumerate(chosen):
+        images[row] = _pixels(Image.fromarray(data.data[index]), size)
+    return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(data.classes), "CIFAR-10")
+
+
+def _from_folder(folder: Path, train: bool, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+    from torchvision.datasets import ImageFolder
+    from tqdm import tqdm
+
+    part = folder / ("train" if train else "test")
+    try:
+        data = ImageFolder(str(part))
+    except FileNotFoundError as error:
+        raise DatasetNotFoundError(f"{part} holds no folder of images for each class ({error})") from error
+    labels = np.asarray(data.targets)
+    chosen = _draw_evenly(labels, num_images, seed)
+    images = torch.empty(len(chosen), 3, size, size)
+    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
+        images[row] = _pixels(data.loader(data.samples[index][0]), size)
+    names = tuple(data.classes)
+    source = f"images in {folder.name}"
+    if set(names) == _CIFAR10_CLASSES:
+        lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in data.samples)
+        source = f"CIFAR-10 ({'JPEG' if lossy else 'lossless'} copy)"
+    return ImageSet(images, torch.from_numpy(labels[chosen]), names, source)
+
+
+_CIFAR10_CLASSES = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}
+_GENERATED_TRAIN, _GENERATED_TEST = 10_000, 2_000
+
+
+def _generated(train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
+    """Ten classes: five gratings and five blobs of different shape and tint, at random places, in coloured noise."""
+    count = num_images or (_GENERATED_TRAIN if train else _GENERATED_TEST)
+    generator = torch.Generator().manual_seed(2 * seed + int(train))
+    labels = torch.arange(count) % 10
+    labels = labels[torch.randperm(count, generator=generator)]
+    uniform = lambda: torch.rand(count, 1, 1, generator=generator)  # noqa: E731
+    axis = torch.linspace(-1, 1, size)
+    y, x = torch.meshgrid(axis, axis, indexing="ij")
+    kind, form = labels // 5, (labels % 5)[:, None, None]
+    angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5
+    waves = torch.sin((3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform())
+    dy, dx = y - 0.6 * (2 * uniform() - 1), x - 0.6 * (2 * uniform() - 1)
+    radius = 0.2 + 0.08 * form
+    blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1
+    pattern = torch.where(kind[:, None, None] == 0, waves, blobs)[:, None]
+    tint = 0.5 + 0.5 * torch.rand(count, 3, 1, 1, generator=generator)
+    noise = torch.fft.fft2(torch.randn(count, 3, size, size, generator=generator))
+    frequency = torch.fft.fftfreq(size)
+    noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency[None]))).real
+    images = 0.5 + 0.16 * tint * pattern + 0.12 * noise / noise.std()
+    names = tuple(f"{shape} {number}" for shape in ("grating", "blob") for number in range(1, 6))
+    return ImageSet(images.clamp(0, 1), labels, names, GENERATED)
+
+
+def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple[float, ...] = CIFAR10_STD) -> Tensor:
+    """Subtract a mean and divide by a deviation, channel by channel: (N, C, H, W) -> (N, C, H, W).
+
+    Raises:
+        ValueError: if there is not one mean and deviation for each channel.
+    """
+    if not images.shape[1] == len(mean) == len(std):
+        raise ValueError(
+            f"images have {images.shape[1]} channels, but there are {len(mean)} means and {len(std)} deviations"
+        )
+    shape = (1, -1, 1, 1)
+    return (images - images.new_tensor(mean).view(shape)) / images.new_tensor(std).view(shape)

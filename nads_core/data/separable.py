@@ -1,0 +1,166 @@
+"""The linearly separable distribution D(v) of section 2: x = epsilon y v + w, with noise w orthogonal to v."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_core.machinery.arguments import require_integers
+from nads_core.machinery.seeds import seed_sequence
+
+
+def unit_direction(direction: Tensor | np.ndarray) -> Tensor:
+    """Return a direction as a float32 tensor (C, H, W), refusing one that has not unit norm.
+
+    Raises:
+        ValueError: if the shape is not (C, H, W) or the norm is not 1.
+    """
+    direction = torch.as_tensor(direction, dtype=torch.float32)
+    if direction.dim() != 3:
+        raise ValueError(f"expected a direction of shape (C, H, W), got {tuple(direction.shape)}")
+    norm = float(direction.norm())
+    if not abs(norm - 1) < 1e-3:
+        raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
+    return direction
+
+
+def separable_dataset(
+    direction: Tensor | np.ndarray,
+    num_samples: int,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Draw from D(v): x = margin * y * v + w, w ~ N(0, noise_std^2 (I - v v^T)), y = -1 or +1 (section 2).
+
+    The noise before projection and the labels depend on ``seed`` only, not on the direction.
+
+    Args:
+        direction: v, (C, H, W), unit norm.
+        num_samples: how many, N.
+        margin: epsilon, half the distance between the classes along v.
+        noise_std: sigma, of the noise in every direction but v.
+        seed: fixes noise and labels.
+
+    Returns:
+        Images (N, C, H, W) float32, and labels (N,) int64 in {0, 1} for y = -1 and +1.
+
+    Raises:
+        ValueError: for a direction that is not a unit image, or sizes that are not positive.
+    """
+    images, labels = SeparableDatasets(unit_direction(direction)[None], num_samples, margin, noise_std, seed)[0]
+    return images, labels
+
+
+@lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
+def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed_sequence(seed))
+    if paired:
+        noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
+        return noise.repeat(2, 1), torch.arange(2).repeat_interleave(num_samples // 2)
+    labels = torch.randint(2, (num_samples,), generator=generator)
+    return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
+
+
+@dataclass(frozen=True, eq=False)
+class SeparableDatasets(Sequence):
+    """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its projection.
+
+    Each is a change of rank one of the noise, so that B datasets take the memory of one, and B directions.
+
+    Args:
+        directions: (B, C, H, W), each of unit norm.
+        num_samples: N, in each dataset.
+        margin: epsilon, half the distance between the classes along v_b.
+        noise_std: sigma, of the noise in every direction but v_b.
+        seed: fixes noise and labels.
+        paired: each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ in nothing but
+            their coordinate along v, and an accuracy near guessing has a smaller error than on independent samples:
+            what the noise alone decides, it decides right once and wrong once.
+
+    Raises:
+        ValueError: for a direction that is not a unit image, or sizes that are not positive, or odd and ``paired``.
+
+    Example:
+        >>> data = SeparableDatasets(torch.eye(4).view(4, 1, 2, 2), num_samples=10)
+        >>> len(data), data[3][0].shape
+        (4, torch.Size([10, 1, 2, 2]))
+    """
+
+    directions: Tensor
+    num_samples: int
+    margin: float = 1.0
+    noise_std: float = 3.0
+    seed: int = 0
+    paired: bool = False
+
+    def __post_init__(self):
+        directions = torch.as_tensor(self.directions)
+        if directions.dim() != 4 or not len(directions):
+            raise ValueError(f"expected directions of shape (B, C, H, W), got {tuple(directions.shape)}")
+        object.__setattr__(self, "directions", torch.stack([unit_direction(v) for v in directions]))
+        require_integers(num_samples=self.num_samples)
+        require_integers(least=0, seed=self.seed)
+        if self.paired and self.num_samples % 2:
+            raise ValueError(f"pairs take an even number of samples, got {self.num_samples}")
+        if not (self.margin > 0 and self.noise_std >= 0):
+            raise ValueError(
+                f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
+            )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return tuple(self.directions.shape[1:])
+
+    @property
+    def labels(self) -> Tensor:
+        """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every direction."""
+        return _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)[1].clone()
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} datasets, got index {index}")
+        return self.batch([index])[0], self.labels
+
+    def batch(
+        self,
+        which: Sequence[int] | slice = slice(None),
+        samples: Tensor | slice = slice(None),
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Return some samples of some datasets, (len(which), len(samples), C, H, W), made where they are used."""
+        noise, labels = self._on(torch.device(device), dtype)
+        noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0
+        directions = self.directions[which].flatten(1).to(noise)  # (B, D)
+        along = self.margin * signs - directions @ noise.T  # (B, n)
+        return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
+
+    def _on(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
+        if device.type == "cpu" and dtype == noise.dtype:
+            return noise, labels
+        if (device, dtype) not in self._copies:
+            self._copies.clear()
+            self._copies[device, dtype] = noise.to(device, dtype), labels.to(device)
+        return self._copies[device, dtype]
+
+    @cached_property
+    def _copies(self) -> dict:
+        return {}
+
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "_copies"}
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)

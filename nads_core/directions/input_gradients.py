@@ -1,0 +1,211 @@
+"""The estimators: which vectors in input space one drawn network contributes to the second moment.
+
+An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block of networks needs;
+``contributions`` turns it into vectors of shape (B, J, D). The J contributions of one network are independent given
+the network and share one expectation: their mean is the network's vector, their spread tells how noisy it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from nads_core.machinery.arguments import require_integers
+from nads_core.networks.ensembles import Ensemble, State
+
+_INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams of a block; stream 0 draws its weights
+
+
+@dataclass(frozen=True)
+class Draw:
+    """B networks with their inputs.
+
+    Args:
+        state: weights, name -> (B, *shape).
+        inputs: (B, K, C, H, W).
+        probes: directions in weight space, name -> (B, *shape); `MixedDerivative` alone has them.
+        readouts: other last layers of each network, (B, R, F).
+    """
+
+    state: State
+    inputs: Tensor
+    probes: State | None = None
+    readouts: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, rows: slice) -> Draw:
+        pick = lambda state: {name: tensor[rows] for name, tensor in state.items()}  # noqa: E731
+        return Draw(
+            pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
+            None if self.readouts is None else self.readouts[rows],
+        )  # fmt: skip
+
+    def thin(self) -> Draw:
+        """Return the same networks with their first pair of inputs and their first readout."""
+        return Draw(
+            self.state, self.inputs[:, :2], self.probes, None if self.readouts is None else self.readouts[:, :1]
+        )
+
+    @staticmethod
+    def cat(draws: Sequence[Draw]) -> Draw:
+        """Join the networks of several draws."""
+        if len(draws) == 1:
+            return draws[0]
+        join = lambda states: {name: torch.cat([state[name] for state in states]) for name in states[0]}  # noqa: E731
+        return Draw(
+            join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
+            draws[0].probes and join([draw.probes for draw in draws]),
+            None if draws[0].readouts is None else torch.cat([draw.readouts for draw in draws]),
+        )  # fmt: skip
+
+
+class Estimator(Protocol):
+    """What `compute_nads` asks of an estimator."""
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and inputs of one block of networks."""
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, J, D): J contributions a network."""
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}")
+
+
+def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: float, antithetic: bool) -> Tensor:
+    if num_inputs == "auto":
+        raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
+    count = num_inputs // 2 if antithetic else num_inputs
+    inputs = input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
+    return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if antithetic else inputs
+
+
+def _average_pairs(vectors: Tensor, antithetic: bool) -> Tensor:
+    """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
+    vectors = vectors.flatten(2)
+    return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if antithetic else vectors
+
+
+@dataclass(frozen=True)
+class PointGradient:
+    """The input gradient at one random point, as the paper's text has it (section 3.1).
+
+    g = grad_x f_theta(x), x ~ N(0, input_std^2 I), one x a network.
+    """
+
+    input_std: float = 1.0  # of the random point, in units of the input
+
+    def __post_init__(self):
+        _require_positive(input_std=self.input_std)
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the point of each network of one block."""
+        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, 1, D)."""
+        return ensemble.input_gradients(draw.state, draw.inputs).flatten(2)
+
+
+@dataclass(frozen=True)
+class SmoothedGradient:
+    """The input gradient averaged over Gaussian inputs, for one network at a time.
+
+    g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its second moment over
+    theta is the mixed derivative of the network's prior kernel, E d/dx d/dx' K(x, x'). Inputs come in opposite pairs
+    (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
+    """
+
+    num_inputs: int | str = 16  # forward-backward pairs a network; "auto": a pilot chooses them, and the readouts
+    input_std: float = 1.0  # of the Gaussian inputs, in units of the input
+    antithetic: bool = True  # draw inputs in pairs (x, -x)
+    readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
+
+    def __post_init__(self):
+        _require_positive(input_std=self.input_std)
+        require_integers(readouts=self.readouts)
+        if self.num_inputs == "auto":
+            return
+        if isinstance(self.num_inputs, str):
+            raise ValueError(f"num_inputs must be a number or 'auto', got {self.num_inputs!r}")
+        require_integers(num_inputs=self.num_inputs)
+        if self.antithetic and self.num_inputs % 2:
+            raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the Gaussian inputs of one block."""
+        inputs = _draw_inputs(ensemble, block, self.num_inputs, self.input_std, self.antithetic)
+        readouts = ensemble.readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        return Draw(ensemble.draw(block), inputs, readouts=readouts)
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
+        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)
+        return _average_pairs(gradients, self.antithetic)
+
+
+@dataclass(frozen=True)
+class Dipole:
+    """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
+
+    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), which is what the authors computed
+    for their published directions, with step 100. It takes 2 D evaluations a network.
+    """
+
+    step: float = 100.0  # length of the dipole's arm, in units of the input
+    input_std: float = 1.0  # of the random point
+
+    def __post_init__(self):
+        _require_positive(step=self.step, input_std=self.input_std)
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the centre of each network's dipoles."""
+        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, 1, D)."""
+        centre = draw.inputs  # (B, 1, C, H, W)
+        size = centre[0, 0].numel()
+        columns = []
+        for pixels in torch.arange(size, device=centre.device).split(256):
+            arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
+            arms.scatter_(1, pixels[:, None], self.step)
+            arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
+            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))
+            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))
+        return torch.cat(columns, dim=1)[:, None]
+
+
+@dataclass(frozen=True)
+class MixedDerivative:
+    """How the input gradient moves with the weights: right singular vectors of d/dtheta d/dx f (Lemma 2, eq. 5).
+
+    g = grad_x (r^T grad_theta f_theta(x)) with one probe r ~ N(0, I) a network, averaged over Gaussian inputs x as in
+    `SmoothedGradient`. Over the probes, the second moment of g is E (d_theta d_x f)^T (d_theta d_x f). With
+    ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
+    """
+
+    num_inputs: int | str = 16  # double-backward passes a network; "auto": a pilot chooses them
+    input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
+    antithetic: bool = True  # draw inputs in pairs (x, -x)
+
+    def __post_init__(self):
+        SmoothedGradient(self.num_inputs, self.input_std, self.antithetic)  # which checks them
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
+        inputs = _draw_inputs(ensemble, block, self.num_inputs, self.input_std, self.antithetic)
+        return Draw(ensemble.draw(block), inputs, ensemble.probes(block, _PROBES))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
+        return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, draw.probes), self.antithetic)

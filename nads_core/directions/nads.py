@@ -1,0 +1,196 @@
+"""`NADs`, what `compute_nads` returns and files hold, and the ones that ship with the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_core.directions.covariance import subspace_overlap
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import fingerprint
+
+
+@dataclass(frozen=True, eq=False)
+class NADs:
+    """Neural anisotropy directions of one architecture, most preferred first.
+
+    Args:
+        directions: (n, C, H, W) float32, orthonormal.
+        eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
+        provenance: how they were computed.
+    """
+
+    directions: Tensor
+    eigenvalues: Tensor
+    provenance: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
+            raise ValueError(
+                "expected directions (n, C, H, W) and eigenvalues (n,), got "
+                f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
+        return _fingerprint(self._stored(quantized=False))
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    def __repr__(self) -> str:
+        name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
+        return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks)"
+
+    @property
+    def basis(self) -> Tensor:
+        """The paper's U, of shape (D, n), one direction a column."""
+        return self.directions.flatten(1).T
+
+    def overlap(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> float:
+        """Mean squared cosine of the principal angles between the first k directions of each: 1 for the same subspace.
+
+        Two random subspaces overlap by k / D on average.
+
+        Args:
+            other: NADs, or orthonormal directions (n, ...) with the same number of pixels.
+            k: how many directions.
+
+        Raises:
+            ValueError: if either has fewer than k directions or the sizes differ.
+        """
+        theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other).flatten(1).double()
+        ours = self.directions.flatten(1).double()
+        if not 1 <= k <= min(len(ours), len(theirs)):
+            raise ValueError(f"k = {k} directions asked for, but there are {len(ours)} and {len(theirs)}")
+        if ours.shape[1] != theirs.shape[1]:
+            raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
+        return subspace_overlap(ours[:k], theirs[:k])
+
+    def energy(self, direction: Tensor | np.ndarray) -> Tensor:
+        """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
+
+        Args:
+            direction: (C, H, W), or many as (m, C, H, W); unit norm.
+
+        Returns:
+            A scalar, or (m,).
+
+        Raises:
+            ValueError: if the shape is not that of the NADs.
+        """
+        direction = torch.as_tensor(direction, dtype=torch.float64)
+        shape = self.directions.shape[1:]
+        if direction.shape[-3:] != shape or direction.dim() not in (3, 4):
+            raise ValueError(f"expected a direction of shape {tuple(shape)}, got {tuple(direction.shape)}")
+        coordinates = direction.flatten(-3) @ self.basis.double()
+        return coordinates.square() @ self.eigenvalues.double()
+
+    def completed(self) -> NADs:
+        """Return a full basis of D directions: the missing ones come last, in any order, with eigenvalue 0."""
+        rows = self.directions.flatten(1)
+        size = rows.shape[1]
+        if len(rows) == size:
+            return self
+        complement = torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
+        directions = torch.cat([rows, complement]).view(size, *self.directions.shape[1:])
+        eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(size - len(rows))])
+        return NADs(directions, eigenvalues, self.provenance)
+
+    def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
+        """Return the arrays of an npz file."""
+        rows, eigenvalues = self.directions.detach().cpu().numpy(), self.eigenvalues.detach().cpu().numpy()
+        if not quantized:
+            return {"directions": rows, "eigenvalues": eigenvalues}
+        scale = np.abs(rows).max(axis=(1, 2, 3), keepdims=True) / np.iinfo(np.int16).max
+        directions = np.round(rows / scale).astype(np.int16)
+        return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
+
+    def save(self, path: str | os.PathLike, *, quantized: bool = False) -> None:
+        """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
+
+        What `load` returns then has the fingerprint of those integers.
+        """
+        with replacing(path, "wb") as file:
+            np.savez_compressed(file, provenance=json.dumps(self.provenance), **self._stored(quantized))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> NADs:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            ValueError: if it holds no NADs.
+        """
+        with open(path, "rb") as raw:
+            try:
+                file = np.load(raw)
+            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+                raise ValueError(f"{path} holds no NADs, or a part of them: {error}") from error
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
+            missing = {"directions", "eigenvalues", "provenance"} - set(file.files)
+            if missing:
+                raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
+            try:
+                stored = {name: file[name] for name in ("directions", "scale", "eigenvalues") if name in file.files}
+                provenance = json.loads(str(file["provenance"]))
+            except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+                raise ValueError(f"{path} is damaged: {error}") from error
+        directions = torch.from_numpy(stored["directions"])
+        if "scale" in stored:
+            rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
+            for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
+                rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
+            directions = rows.float().view(directions.shape)
+        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance)
+        vars(nads)["fingerprint"] = _fingerprint(stored)  # of the file, not of what was rebuilt from it
+        return nads
+
+
+def _fingerprint(stored: dict[str, np.ndarray]) -> str:
+    """Name NADs by their stored arrays: what is rebuilt from them differs between processors in its last bits."""
+    return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
+
+
+def load_nads(name: str, version: int | None = None) -> NADs:
+    """Return the precomputed NADs of an architecture of the paper, for one channel and 32 x 32 pixels.
+
+    Args:
+        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121".
+        version: of the file; the newest by default. Older ones stay as long as results refer to them.
+
+    Returns:
+        NADs, whose provenance has the ``version``.
+
+    Raises:
+        ValueError: if none ship under that name and version.
+    """
+    folder = resources.files("nads_core") / "precomputed"
+    found: dict[str, list[int]] = {}
+    for entry in folder.iterdir():
+        if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
+            found.setdefault(shipped[1], []).append(int(shipped[2]))
+    key = str(name).lower().replace("-", "").replace("_", "")
+    if key not in found:
+        raise ValueError(
+            f"no precomputed NADs for {name!r}: choose from {sorted(found)}, or compute them with compute_nads"
+        )
+    version = max(found[key]) if version is None else version
+    if version not in found[key]:
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(found[key])}")
+    with resources.as_file(folder / f"{key}.v{version}.npz") as path:
+        nads = NADs.load(path)
+    nads.provenance["version"] = version
+    return nads

@@ -1,0 +1,128 @@
+"""The long jobs that the book waits for, in the order in which they matter: ``python -m nads_core run --pending``.
+
+Each is a job of `nads_core.evidence.experiments` at a size, up to a number of networks. What is done is not done again,
+so that the command may be stopped at any time, and started again, here or where there is a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from nads_core.data.images import DatasetNotFoundError
+from nads_core.evidence.experiments import Experiment, Results, experiment, results_path, run_experiment, unit_key
+from nads_core.training import num_cores
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A part of a job that is wanted.
+
+    Args:
+        name: of the job, such as ``fig1-vgg11``.
+        preset: its size.
+        count: networks, from the beginning of the job; all by default.
+    """
+
+    name: str
+    preset: str
+    count: int | None = None
+
+    @cached_property
+    def job(self) -> Experiment:
+        """The whole job; about the newest NADs, unless results are there already."""
+        done = self.results()
+        return experiment(self.name, self.preset) if done is None else done.experiment()
+
+    @property
+    def path(self) -> Path:
+        """Its results file."""
+        return results_path(self.name, self.preset)
+
+    def results(self) -> Results | None:
+        """What is there already."""
+        return Results.load(self.path) if self.path.exists() else None
+
+    @property
+    def wanted(self) -> int:
+        """How many networks it has."""
+        return min(self.count or len(self.job.units), len(self.job.units))
+
+    @property
+    def left(self) -> int:
+        """How many are missing."""
+        done = self.results()
+        there = set() if done is None else set(map(unit_key, done.rows))
+        return sum(unit_key(unit) not in there for unit in self.job.units[: self.wanted])
+
+
+QUEUE = (
+    Pending("fig1-lenet", "laptop"),
+    Pending("fig1-vgg11", "laptop", 32),
+    Pending("fig1-resnet18", "laptop", 16),
+    Pending("fig1-densenet121", "laptop", 6),
+    Pending("fig3-lenet", "paper"),
+    Pending("random-lenet", "paper"),
+    Pending("fig7-lenet", "paper"),
+    Pending("fig1-vgg11", "laptop"),
+    Pending("fig1-resnet18", "laptop", 48),
+    Pending("fig1-densenet121", "laptop", 24),
+)
+
+
+def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterator[tuple[Pending, int, float]]:
+    """Yield each part that is not done, how many networks it lacks, and about how many seconds these take.
+
+    A step of each kind of training is measured on this machine when it is first needed, alone. Networks that stop early
+    take less.
+    """
+    measured: dict[tuple, float] = {}
+    together = num_cores() if torch.device(device).type == "cpu" else 1
+    counted: dict[tuple, int] = {}
+    for part in queue:
+        job, before = part.job, counted.get((part.name, part.preset), 0)
+        left = part.left - before  # an earlier part of the same job comes first
+        if left <= 0:
+            continue
+        counted[part.name, part.preset] = before + left
+        kind = (job.architecture, job.on_photos, job.recipe.batch_size, part.preset == "laptop")
+        if kind not in measured:
+            precisions = (False, True) if part.preset == "laptop" else (False,)
+            measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
+        yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * math.ceil(left / together)
+
+
+def run_pending(
+    queue: tuple[Pending, ...] = QUEUE, *, time_limit: float | None = None, device: str | None = None, **options
+) -> Iterator[tuple[Pending, Results | DatasetNotFoundError]]:
+    """Work the queue off, and yield each part with its results as soon as it is done or the time is up.
+
+    A part that asks for photos that are not here is yielded with the error that says so, and the next one begins.
+
+    Args:
+        queue: parts in order.
+        time_limit: seconds for all of them.
+        device: by default a GPU if there is one.
+        **options: of `run_experiment`.
+    """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    for part in queue:
+        if not part.left:
+            continue
+        limit = None if deadline is None else deadline - time.monotonic()
+        if limit is not None and limit <= 0:
+            return
+        part.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            found = run_experiment(
+                part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
+            )
+        except DatasetNotFoundError as error:
+            found = error
+        yield part, found

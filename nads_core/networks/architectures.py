@@ -1,0 +1,264 @@
+"""The networks of the paper, and how they are downsampled, as named values.
+
+All are the CIFAR variants (32x32 inputs by default) with PyTorch's default initialisation; VGG-11's convolutions
+alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nads_core.machinery.arguments import require_integers
+
+POOLINGS = ("max", "average", "strided", "none")
+SYMMETRIES = ("flip_rows", "flip_columns", "transpose")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A named family of networks: everything about a network but its weights, its input size and its class count.
+
+    Args:
+        name: short identifier, as used by `load_nads` and on the command line.
+        module: called as ``module(in_channels, image_size, num_classes, **options)``; returns an `nn.Module`.
+        options: keyword arguments for ``module``, such as ``pooling``.
+        symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks at
+            initialisation unchanged. `compute_nads` averages over the group that they generate.
+        flip_multiple: flips hold for image sizes that are multiples of this alone: elsewhere pooling drops an edge row.
+
+    Example:
+        >>> LENET.build(1, 32, 10)(torch.zeros(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    name: str
+    module: Callable[..., nn.Module]
+    options: dict = field(default_factory=dict, hash=False)
+    symmetries: tuple[str, ...] = ()
+    flip_multiple: int = 1
+
+    def __post_init__(self):
+        unknown = set(self.symmetries) - set(SYMMETRIES)
+        if unknown:
+            raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+
+    def build(self, in_channels: int = 1, image_size: int = 32, num_classes: int = 1) -> nn.Module:
+        """Return a freshly initialised network.
+
+        Args:
+            in_channels: channels of the input image.
+            image_size: height and width of the input image, in pixels.
+            num_classes: number of logits.
+
+        Returns:
+            A module from (N, in_channels, image_size, image_size) to (N, num_classes), in training mode.
+
+        Raises:
+            ValueError: if a size is not positive or the image is too small for the network.
+        """
+        require_integers(in_channels=in_channels, image_size=image_size, num_classes=num_classes)
+        return self.module(in_channels, image_size, num_classes, **self.options)
+
+    def symmetries_at(self, image_size: int) -> tuple[str, ...]:
+        """Return the declared symmetries that hold for images of this height and width."""
+        flips = image_size % self.flip_multiple == 0
+        return tuple(symmetry for symmetry in self.symmetries if flips or symmetry == "transpose")
+
+    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options) -> Architecture:
+        """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
+
+        A variant claims no symmetry unless told, because an option can break one.
+        """
+        label = name or "-".join([self.name, *(f"{value}" for value in options.values())])
+        return replace(self, name=label, options={**self.options, **options}, symmetries=symmetries)
+
+
+def _downsample(pooling: str) -> nn.Module:
+    """Halve the resolution after a convolution: by pooling, by keeping every other pixel, or not at all."""
+    if pooling not in POOLINGS:
+        raise ValueError(f"unknown pooling {pooling!r}: choose from {POOLINGS}")
+    modules = {"max": nn.MaxPool2d(2), "average": nn.AvgPool2d(2), "strided": _EveryOther(), "none": nn.Identity()}
+    return modules[pooling]
+
+
+def _halved(size: int, pooling: str) -> int:
+    return size if pooling == "none" else -(-size // 2) if pooling == "strided" else size // 2
+
+
+class _EveryOther(nn.Module):
+    """Keep every other row and column, which turns the convolution before it into one of stride 2."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[..., ::2, ::2]
+
+
+class LogisticRegression(nn.Module):
+    """One linear layer on the pixels."""
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int):
+        super().__init__()
+        self.linear = nn.Linear(in_channels * image_size**2, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.flatten(1))
+
+
+class LeNet(nn.Module):
+    """LeNet with 5x5 valid convolutions (6 and 16 channels) and 120-84 hidden units."""
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, 6, 5)
+        self.conv2 = nn.Conv2d(6, 16, 5)
+        self.pool = _downsample(pooling)
+        size = _halved(_halved(image_size - 4, pooling) - 4, pooling)
+        if size < 1:
+            raise ValueError(
+                f"image_size {image_size} is too small for LeNet with pooling {pooling!r}: use at least 16"
+            )
+        self.fc1 = nn.Linear(16 * size**2, 120)
+        self.fc2 = nn.Linear(120, 84)
+        self.fc3 = nn.Linear(84, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.pool(F.relu(self.conv1(x)))
+        x = self.pool(F.relu(self.conv2(x)))
+        x = F.relu(self.fc1(x.flatten(1)))
+        return self.fc3(F.relu(self.fc2(x)))
+
+
+class VGG11Net(nn.Module):
+    """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
+
+    widths = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels, size = in_channels, image_size
+        for width in self.widths:
+            if width == "pool":
+                layers.append(_downsample(pooling))
+                size = _halved(size, pooling)
+            else:
+                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+                channels = width
+        if size < 1:
+            raise ValueError(f"image_size {image_size} is too small for VGG-11: use at least 32")
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(
+            nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
+            nn.Dropout(), nn.Linear(512, 512), nn.ReLU(),
+            nn.Linear(512, num_classes),
+        )  # fmt: skip
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
+                nn.init.zeros_(module.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.features(x).flatten(1))
+
+
+class _ResidualBlock(nn.Module):
+    def __init__(self, channels: int, width: int, stride: int, pooling: str):
+        super().__init__()
+        conv_stride = stride if pooling == "strided" else 1
+        self.pool = _downsample(pooling) if stride > 1 and pooling in ("max", "average") else nn.Identity()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride=conv_stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.shortcut = nn.Identity()
+        if stride > 1 or channels != width:
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels, width, 1, stride=conv_stride, bias=False), nn.BatchNorm2d(width)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.pool(x)
+        h = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(h)) + self.shortcut(x))
+
+
+class ResNet18Net(nn.Module):
+    """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
+
+    ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel.
+    """
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "strided"):
+        super().__init__()
+        _downsample(pooling)
+        if pooling in ("max", "average") and image_size < 8:
+            raise ValueError(
+                f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8"
+            )
+        self.conv1 = nn.Conv2d(in_channels, 64, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        blocks, channels = [], 64
+        for width, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
+            blocks.append(_ResidualBlock(channels, width, stride, pooling))
+            channels = width
+        self.blocks = nn.Sequential(*blocks)
+        self.head = nn.Flatten() if pooling == "none" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.linear = nn.Linear(512 * (image_size**2 if pooling == "none" else 1), num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.head(self.blocks(F.relu(self.bn1(self.conv1(x))))))
+
+
+class _DenseLayer(nn.Module):
+    def __init__(self, channels: int, growth: int):
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv1 = nn.Conv2d(channels, 4 * growth, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(4 * growth)
+        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.conv1(F.relu(self.bn1(x)))
+        return torch.cat([self.conv2(F.relu(self.bn2(h))), x], 1)
+
+
+class DenseNet121Net(nn.Module):
+    """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels."""
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "average"):
+        super().__init__()
+        growth, channels, size = 32, 64, image_size
+        layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
+        for index, depth in enumerate((6, 12, 24, 16)):
+            if index > 0:  # a transition
+                layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels // 2, 1, bias=False)]
+                layers.append(_downsample(pooling))
+                channels, size = channels // 2, _halved(size, pooling)
+            for _ in range(depth):
+                layers.append(_DenseLayer(channels, growth))
+                channels += growth
+        layers += [nn.BatchNorm2d(channels), nn.ReLU()]
+        if size < 1:
+            raise ValueError(f"image_size {image_size} is too small for DenseNet-121: use at least 8")
+        self.features = nn.Sequential(*layers)
+        self.head = nn.Flatten() if pooling == "none" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.linear = nn.Linear(channels * (size**2 if pooling == "none" else 1), num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.head(self.features(x)))
+
+
+_SQUARE = ("flip_rows", "flip_columns", "transpose")
+
+# A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
+LOGREG = Architecture("logreg", LogisticRegression, symmetries=_SQUARE)
+LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
+RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose",))
+VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
+DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
+ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}

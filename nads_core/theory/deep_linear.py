@@ -1,0 +1,338 @@
+"""The deep linear model of section 2.2: its curvature (Lemma 1), its gradients (eqs. 4, 5), its training; and Lemma 2.
+
+The model mimics a network with one pooling layer in the spectral domain, with real coefficients throughout::
+
+    f(x) = theta^T A (m * phi * x) = (1 / sqrt(S)) sum_i theta[i mod M] m[i] phi[i] x[i],
+
+where ``m`` (D,) is the response of the prefilter, ``phi`` (D,) stands for a stack of convolutions, ``theta`` (M,) for
+the last layer, and A = [I_M ... I_M] / sqrt(S) folds D = S M frequencies onto M outputs.
+The parameters are independent, theta ~ N(0, theta_std^2) and phi ~ N(0, phi_std^2); the data are x = eps y e_l + w with
+w ~ N(0, sigma^2 I) and y = +-1.
+
+Every formula below carries the factor 1 / S that the two factors 1 / sqrt(S) of A produce. The paper prints Lemma 1 and
+eq. (4) without it, which is right for A = [I_M ... I_M], and eq. (5) with it in one of two places, which is right for
+neither. ``response`` may have any shape (D,) with D a multiple of S.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nads_core.machinery.seeds import seeded
+
+Array = Tensor | np.ndarray
+
+
+def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4) -> Tensor:
+    """Return f(x) = theta^T A (m * phi * x): theta (..., M), phi and x (..., D) -> (...)."""
+    response = _response(response, stride).to(x)
+    folded = (response * phi * x).unflatten(-1, (stride, -1)).sum(-2) / math.sqrt(stride)
+    return (theta * folded).sum(-1)
+
+
+def expected_hessian(
+    frequency: int | Array,
+    response: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
+    *,
+    theta_std: float = 1.0,
+    phi_std: float = 1.0,
+    block: str = "phi",
+) -> Tensor:
+    """Return the expected Hessian of the quadratic loss J = (y - f(x))^2 over theta, phi, x and y.
+
+    Source: Lemma 1, and the result for theta that its footnote announces. Derivation: f is linear in phi with slopes
+    a[i] = theta[i mod M] m[i] x[i] / sqrt(S), so the Hessian is 2 a a^T; E x[i] x[j] vanishes off the diagonal, where
+    E theta^2 = theta_std^2 and E x[i]^2 = eps^2 [i = l] + sigma^2::
+
+        phi:    (2 / S) theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2))
+        theta:  (2 / S) phi_std^2 (eps^2 m[l]^2 diag(e_{l mod M}) + sigma^2 diag(sum_k m[t + k M]^2))
+        mixed:  -(2 / sqrt(S)) eps m[l] at (phi[l], theta[l mod M]), zero elsewhere
+
+    The mixed block is the mean gradient that pulls the product theta phi towards the signal: 2 a b^T averages to zero,
+    and -2 (y - f) d^2 f / dphi dtheta leaves E y x[l] = eps.
+
+    Args:
+        frequency: l, an integer or an array of them, in [0, D).
+        response: (D,) real response m of the prefilter.
+        stride: S, a divisor of D.
+        margin: eps.
+        noise_std: sigma.
+        theta_std: standard deviation of theta.
+        phi_std: standard deviation of phi.
+        block: "phi" (D, D), "theta" (M, M), or "both": (D + M, D + M) with phi first.
+
+    Returns:
+        float64, with the shape of ``frequency`` in front.
+
+    Raises:
+        ValueError: for an unknown block, a frequency out of range, or a stride that does not divide D.
+    """
+    response = _response(response, stride)
+    frequency = _frequencies(frequency, len(response))
+    size, outputs = len(response), len(response) // stride
+    # expected energies of m * x, signal and noise: (..., D)
+    signal = margin**2 * torch.nn.functional.one_hot(frequency, size).to(response) * response.square()
+    energy = signal + noise_std**2 * response.square()
+    of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)
+    of_theta = torch.diag_embed(2 / stride * phi_std**2 * energy.unflatten(-1, (stride, outputs)).sum(-2))
+    if block in ("phi", "theta"):
+        return of_phi if block == "phi" else of_theta
+    if block != "both":
+        raise ValueError(f"unknown block {block!r}: choose 'phi', 'theta' or 'both'")
+    mixed = -2 / math.sqrt(stride) * margin * torch.nn.functional.one_hot(frequency, size) * response
+    mixed = torch.diag_embed(mixed) @ torch.eye(outputs).to(response).repeat(stride, 1)
+    return torch.cat([torch.cat([of_phi, mixed], -1), torch.cat([mixed.mT, of_theta], -1)], -2)
+
+
+def expected_hessian_printed(
+    frequency: int | Array,
+    response: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
+    *,
+    theta_std: float = 1.0,
+) -> Tensor:
+    """Return Lemma 1 as printed: 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2)), without 1 / S."""
+    return stride * expected_hessian(frequency, response, stride, margin, noise_std, theta_std=theta_std)
+
+
+def zeta(frequency: int | Array, response: Array, margin: float = 1.0, noise_std: float = 3.0) -> Tensor:
+    """Return the curvature of the signal over the largest of the noise, eps^2 m[l]^2 / (sigma^2 max m^2).
+
+    Source: as printed below Lemma 1; the factor that the lemma misses cancels in the ratio.
+    """
+    response = _response(response, 1)
+    frequency = _frequencies(frequency, len(response))
+    return (margin / noise_std) ** 2 * response[frequency].square() / response.square().max()
+
+
+def gradient_covariance(response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+    """Return E grad_x f grad_x f^T = (theta_std^2 phi_std^2 / S) diag(m^2): (D, D) float64.
+
+    Source: eq. (4). Derivation: df/dx[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and E phi[i] phi[j] = 0 for i != j
+    removes the entries between aliases, which share one theta.
+    """
+    response = _response(response, stride)
+    return theta_std**2 * phi_std**2 / stride * response.square().diag()
+
+
+def gradient_covariance_printed(response: Array, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+    """Return eq. (4) as printed: theta_std^2 phi_std^2 diag(m^2)."""
+    return theta_std**2 * phi_std**2 * _response(response, 1).square().diag()
+
+
+def mixed_second_moment(response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+    """Return E B^T B = ((theta_std^2 + phi_std^2) / S) diag(m^2) for B = d^2 f / d(theta, phi) dx: (D, D) float64.
+
+    Source: eq. (5). Derivation: the row of theta[t] holds m[i] phi[i] / sqrt(S) where i mod M = t, the row of phi[j]
+    holds theta[j mod M] m[j] / sqrt(S) at i = j. Both blocks carry 1 / sqrt(S), so both squares carry 1 / S.
+    """
+    response = _response(response, stride)
+    return (theta_std**2 + phi_std**2) / stride * response.square().diag()
+
+
+def mixed_second_moment_printed(
+    response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0
+) -> Tensor:
+    """Return eq. (5) as printed: (theta_std^2 + phi_std^2 / S) diag(m^2)."""
+    return (theta_std**2 + phi_std**2 / stride) * _response(response, stride).square().diag()
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What `gradient_descent` saw.
+
+    Args:
+        losses: (F, runs, steps + 1), expected loss before every step.
+        iterations: (F, runs), steps until the loss had fallen by 90 % of what is possible; ``steps + 1`` if never.
+        optimum: the smallest possible expected loss.
+    """
+
+    losses: Tensor
+    iterations: Tensor
+    optimum: float
+
+
+def gradient_descent(
+    frequency: Array,
+    response: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 0.5,
+    *,
+    learning_rate: float,
+    num_steps: int,
+    num_runs: int = 8,
+    theta_std: float = 1.0,
+    phi_std: float = 1.0,
+    batch_size: int | None = None,
+    seed: int = 0,
+) -> Descent:
+    """Train the model at many frequencies and from many starts at once, by gradient descent on J.
+
+    The model is x -> beta^T x with beta[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and its expected loss is
+    ``L = 1 - 2 eps beta[l] + eps^2 beta[l]^2 + sigma^2 |beta|^2``, with minimum sigma^2 / (eps^2 + sigma^2) at every l.
+
+    Args:
+        frequency: (F,) integers, one data distribution each.
+        response: (D,) real response of the prefilter.
+        stride: S.
+        margin: eps.
+        noise_std: sigma.
+        learning_rate: step size, the same for all.
+        num_steps: how many steps.
+        num_runs: starts per frequency, drawn from the distribution of Lemma 1; the same starts at every frequency.
+        theta_std: standard deviation of theta at the start.
+        phi_std: standard deviation of phi at the start.
+        batch_size: samples a step; by default the exact gradient of the expected loss.
+        seed: fixes starts and samples.
+
+    Returns:
+        Losses and iterations.
+    """
+    response = _response(response, stride)
+    frequency = _frequencies(frequency, len(response))
+    size, shape = len(response), (len(frequency), num_runs)
+    generator = torch.Generator().manual_seed(seed)
+    theta = theta_std * torch.randn(num_runs, size // stride, generator=generator, dtype=torch.float64)
+    phi = phi_std * torch.randn(num_runs, size, generator=generator, dtype=torch.float64)
+    theta, phi = theta.expand(*shape, -1).clone(), phi.expand(*shape, -1).clone()
+    signal = torch.nn.functional.one_hot(frequency, size)[:, None].double()  # (F, 1, D)
+    weights = response / math.sqrt(stride)
+    losses = []
+    for step in range(num_steps + 1):
+        shared = theta.repeat(1, 1, stride)  # theta[i mod M], (F, runs, D)
+        beta = shared * weights * phi
+        on_signal = (beta * signal).sum(-1)
+        losses.append(1 - 2 * margin * on_signal + margin**2 * on_signal**2 + noise_std**2 * beta.square().sum(-1))
+        if step == num_steps:
+            break
+        if batch_size is None:
+            slope = 2 * (noise_std**2 * beta + (margin**2 * on_signal[..., None] - margin) * signal)  # dL / dbeta
+        else:
+            noise = noise_std * torch.randn(*shape, batch_size, size, generator=generator, dtype=torch.float64)
+            x = margin * signal[:, :, None] + noise  # y x with y = +-1: the loss only sees y f(x) = f(y x)
+            residual = torch.einsum("frbd,frd->frb", x, beta) - 1
+            slope = 2 * torch.einsum("frb,frbd->frd", residual, x) / batch_size
+        to_theta = (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)
+        phi = phi - learning_rate * slope * weights * shared
+        theta = theta - learning_rate * to_theta
+    losses = torch.stack(losses, -1)
+    optimum = noise_std**2 / (margin**2 + noise_std**2)
+    reached = losses <= optimum + 0.1 * (1 - optimum)
+    # the first step from which on the loss stays below: stochastic steps may cross the line more than once
+    iterations = num_steps + 1 - reached.flip(-1).long().cumprod(-1).sum(-1)
+    return Descent(losses, iterations, optimum)
+
+
+def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in Lemma 2.
+
+    Args:
+        network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
+        image: (C, H, W), the point x.
+        direction: (C, H, W), the dipole v.
+    """
+    slope, parameters = _slope(network, image, direction)
+    rates = torch.autograd.grad(slope, parameters, allow_unused=True)
+    rate = torch.stack([r.square().sum() for r in rates if r is not None]).sum().sqrt()
+    return slope.detach(), rate.detach()
+
+
+def dipole_statistics(
+    factory: Callable[[], nn.Module], image: Tensor, direction: Tensor, num_networks: int, *, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
+
+    Args:
+        factory: returns a new network at each call, with weights from torch's generator.
+        image: (C, H, W).
+        direction: (C, H, W).
+        num_networks: N.
+        seed: fixes the weights; the global generator is left as it was.
+    """
+    with seeded(seed):
+        pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]
+    slopes, rates = zip(*pairs, strict=True)
+    return torch.stack(slopes).double(), torch.stack(rates).double()
+
+
+def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor) -> Tensor:
+    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
+
+    Args:
+        metric: g, elementwise on tensors.
+        slopes: (N,), as `dipole_statistics` returns them.
+        rates: (N,).
+    """
+    magnitudes = slopes.abs().requires_grad_()
+    (derivative,) = torch.autograd.grad(metric(magnitudes).sum(), magnitudes)
+    return derivative.abs() * rates
+
+
+def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
+    """Return the bound of Lemma 2 with alpha where the paper prints alpha^2.
+
+    Derivation, with s the slope and r the rate (the norm of grad_theta s)::
+
+        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
+
+    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite
+    sample of networks the same steps hold for the means over the sample, so the bound holds without any error bar.
+
+    Args:
+        slopes: (N,) v^T grad_x f.
+        rates: (N,), norms of d^2 f / dtheta dx v.
+        alpha: slope in ``|g'(t)| <= alpha t + beta``.
+        beta: offset in the same.
+    """
+    return alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()
+
+
+def lemma2_bound_printed(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
+    """Return eq. (3) as printed, with alpha^2."""
+    return lemma2_bound(slopes, rates, alpha**2, beta)
+
+
+def _slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Return v^T grad_x f(x) with its graph, and the parameters."""
+    if image.shape != direction.shape:
+        raise ValueError(f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape")
+    image = image.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
+    return (gradient * direction).sum(), [p for p in network.parameters() if p.requires_grad]
+
+
+def _response(response: Array, stride: int) -> Tensor:
+    response = torch.as_tensor(response)
+    if response.dim() != 1 or response.is_complex() or len(response) == 0:
+        raise ValueError(
+            f"response must be real and of shape (D,), got {response.dtype} of shape {tuple(response.shape)}: "
+            "for a prefilter h take the magnitude, pooling.frequency_response(h).abs()"
+        )
+    if not (isinstance(stride, int) and stride >= 1) or len(response) % stride:
+        raise ValueError(
+            f"stride {stride!r} does not divide the {len(response)} entries of the response: use a divisor"
+        )
+    return response.double()
+
+
+def _frequencies(frequency: int | Array, size: int) -> Tensor:
+    frequency = torch.as_tensor(frequency)
+    if frequency.is_floating_point() or frequency.dtype == torch.bool:
+        raise TypeError(
+            f"frequencies index the {size} spectral coefficients and must be integers, got {frequency.dtype}"
+        )
+    if frequency.numel() and not (0 <= int(frequency.min()) and int(frequency.max()) < size):
+        raise ValueError(f"frequencies must lie in [0, {size}), got {int(frequency.min())} to {int(frequency.max())}")
+    return frequency.long()
