@@ -23,7 +23,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.costs.roofline import data_sheet
 from nads_core.directions.covariance import DenseMoments
-from nads_core.kernels import PRECISIONS, add_second_moments, check_kernels, draw_weights
+from nads_core.kernels import PRECISIONS, add_second_moments, draw_weights, require_kernels
 from nads_core.machinery.provenance import environment
 from nads_core.networks.ensembles import Ensemble
 
@@ -228,7 +228,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="toy sizes, to see that everything runs")
     options = parser.parse_args()
     device = torch.device(options.device)
-    check_kernels("triton", device)
+    require_kernels("triton", device)
     if options.tune:
         tune(device, options.repeats)
         return

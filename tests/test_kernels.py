@@ -28,11 +28,11 @@ from nads_core.kernels import (
     PRECISIONS,
     RandomParameter,
     add_second_moments,
-    check_kernels,
     draw_weights,
     faster_first_convolutions,
     faster_max_pooling,
     max_pool2x2,
+    require_kernels,
 )
 from nads_core.kernels.random_weights import philox
 from nads_core.kernels.second_moments import rounded_to_tf32
@@ -404,7 +404,7 @@ def test_a_run_goes_on_with_its_own_kernels(tmp_path):
 def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'reference', 'triton'\)"):
         nc.compute_nads(nc.LOGREG, 4, kernels="cuda", progress=False)
-    check_kernels("reference", "cpu")
+    require_kernels("reference", "cpu")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):
@@ -415,7 +415,7 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     assert main(command) == 2 and "TRITON_INTERPRET=1" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.raises(ValueError, match="needs Triton, which comes with PyTorch on Linux"):
-        check_kernels("triton", "cuda")
+        require_kernels("triton", "cuda")
 
 
 COMPILE = """

@@ -16,11 +16,11 @@ from nads_core.directions.budget import run_pilot
 from nads_core.directions.covariance import (
     DenseMoments,
     GramMoments,
-    check_debiasing,
-    check_symmetries,
     debias,
     gram_eigenpairs,
     leading_eigenpairs,
+    require_debiasing,
+    require_symmetries,
     symmetrize,
 )
 from nads_core.directions.fused_moments import FusedMoments
@@ -31,7 +31,7 @@ from nads_core.machinery.arguments import require_integers
 from nads_core.machinery.memory import require_memory
 from nads_core.machinery.provenance import NUMBERS_VERSION, environment
 from nads_core.networks.architectures import Architecture
-from nads_core.networks.ensembles import Ensemble, check_image_shape
+from nads_core.networks.ensembles import Ensemble, require_image_shape
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
@@ -116,7 +116,7 @@ def compute_nads(
     """
     counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
     require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
-    check_image_shape(image_shape)
+    require_image_shape(image_shape)
     dimension = math.prod(image_shape)
     dense = dimension <= DENSE_LIMIT
     if num_directions is not None and num_directions > dimension:
@@ -129,8 +129,8 @@ def compute_nads(
     most, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
     if num_leading > most:
         raise ValueError(f"num_leading must be at most {most} of {dimension} directions{why}, got {num_leading}")
-    check_debiasing(debiasing)
-    check_symmetries(image_shape, symmetries or ())
+    require_debiasing(debiasing)
+    require_symmetries(image_shape, symmetries or ())
     if symmetries and not dense:
         raise ValueError(
             f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"

@@ -188,7 +188,7 @@ def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
     return means, spreads.flatten(0, 1)
 
 
-def check_debiasing(method: str) -> None:
+def require_debiasing(method: str) -> None:
     """Raise a ValueError unless `debias` knows the method."""
     if method not in DEBIASINGS:
         raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
@@ -215,7 +215,7 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0
     Raises:
         ValueError: for an unknown method or a floor that is not positive.
     """
-    check_debiasing(method)
+    require_debiasing(method)
     if not floor > 0:
         raise ValueError(f"floor must be positive, got {floor!r}")
     seen, noise = seen.double(), noise.double()
@@ -306,7 +306,7 @@ def subspace_overlap(first: Tensor, second: Tensor) -> float:
     return float((first.double() @ second.double().T).square().sum() / len(first))
 
 
-def check_symmetries(image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> None:
+def require_symmetries(image_shape: tuple[int, int, int], symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless images of this shape have these symmetries."""
     unknown = set(symmetries) - set(SYMMETRIES)
     if unknown:
@@ -327,7 +327,7 @@ def symmetrize(matrix: Tensor, image_shape: tuple[int, int, int], symmetries: tu
         image_shape: (C, H, W).
         symmetries: of "flip_rows", "flip_columns", "transpose".
     """
-    check_symmetries(image_shape, symmetries)
+    require_symmetries(image_shape, symmetries)
     channels, height, width = image_shape
     symmetries = set(symmetries)
     if "transpose" in symmetries and len(symmetries) == 2:  # conjugating one flip by the transpose gives the other

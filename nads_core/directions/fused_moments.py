@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.covariance import DenseMoments
-from nads_core.kernels import add_second_moments, check_kernels
+from nads_core.kernels import add_second_moments, require_kernels
 
 _ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums
 
@@ -37,7 +37,7 @@ class FusedMoments(DenseMoments):
         precision: str = "tf32",
     ):
         super().__init__(dimension, device)
-        check_kernels(kernels, device)
+        require_kernels(kernels, device)
         self.kernels, self.precision = kernels, precision
         self._buffer: list[Tensor] = []
 

@@ -83,13 +83,13 @@ def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
     own = photos is not None
     if photos is None:
         photos = load_pictures(size)
-    check_photos(photos, size)
+    require_photos(photos, size)
     names = [photos.class_names[label] for label in photos.labels.tolist()]
     header = {"own": own, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
     return header, (photos.images * 255).round().byte().numpy().tobytes()
 
 
-def check_photos(photos: ImageSet, size: int) -> None:
+def require_photos(photos: ImageSet, size: int) -> None:
     """Raise ValueError unless these are images (N, 3, size, size), at least one."""
     if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size) or not len(photos):
         raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")

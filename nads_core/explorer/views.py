@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
-from nads_core.explorer.data import LABELS, Packet, as_script, check_photos, pack_nads, pack_photos, side
+from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, side
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.program import FILE, link, packed_script, script
 from nads_core.networks.architectures import ARCHITECTURES
@@ -74,7 +74,7 @@ class Source:
         if len(set(sides.values())) > 1:
             raise ValueError(f"an explorer shows NADs of one image size, got {sides}: show them one by one")
         if self.images is not None:
-            check_photos(self.images, self.side)
+            require_photos(self.images, self.side)
 
     @property
     def side(self) -> int:

@@ -7,7 +7,7 @@ import torch
 KERNELS = ("torch", "reference", "triton")
 
 
-def check_kernels(kernels: str, device: torch.device | str) -> None:
+def require_kernels(kernels: str, device: torch.device | str) -> None:
     """Raise a ValueError unless ``kernels`` is known and can run on ``device``.
 
     Args:

@@ -73,7 +73,7 @@ def draw_weights(
         count: how many networks.
         stream: numbers of different streams are independent.
         device: where to draw.
-        kernels: ``"triton"`` or ``"reference"``, see `check_kernels`.
+        kernels: ``"triton"`` or ``"reference"``, see `require_kernels`.
 
     Returns:
         For each parameter a contiguous float32 tensor (count, *shape).

@@ -35,7 +35,7 @@ def add_second_moments(
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
         precision: of the factors, one of `PRECISIONS`.
-        kernels: ``"triton"`` or ``"reference"``, see `check_kernels`.
+        kernels: ``"triton"`` or ``"reference"``, see `require_kernels`.
 
     Raises:
         ValueError: for an unknown precision, or if shapes or types don't fit together.

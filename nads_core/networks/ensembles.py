@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nads_core.kernels import RandomParameter, check_kernels, draw_weights, faster_first_convolutions
+from nads_core.kernels import RandomParameter, draw_weights, faster_first_convolutions, require_kernels
 from nads_core.machinery.arguments import is_integer, require_integers, usable_device
 from nads_core.machinery.seeds import seed_sequence, seeded
 
@@ -36,7 +36,7 @@ _ELEMENTWISE = _OVERWRITING | {
 }  # fmt: skip
 
 
-def check_image_shape(image_shape: tuple[int, int, int]) -> None:
+def require_image_shape(image_shape: tuple[int, int, int]) -> None:
     """Raise a ValueError unless ``image_shape`` is (C, H, W)."""
     if len(image_shape) != 3 or not all(is_integer(n) and n > 0 for n in image_shape):
         raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
@@ -168,11 +168,11 @@ class Ensemble:
                 f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
                 "pass `lambda: MyNet()` rather than a network"
             )
-        check_image_shape(image_shape)
+        require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=output)
         self.image_shape = tuple(image_shape)
         self.device = usable_device(device)
-        check_kernels(kernels, self.device)
+        require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
         self.method = method or ("vmap" if self.device.type == "cuda" else "loop")
         if self.method not in ("loop", "vmap"):

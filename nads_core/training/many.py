@@ -39,10 +39,10 @@ from nads_core.training.single import (
     TrainingTimeout,
     accuracy,
     batches,
-    check_dataset,
     descend,
     fit,
     progress_bar,
+    require_dataset,
     require_finite,
 )
 
@@ -186,7 +186,7 @@ def train_networks(
         mixed_precision = has_bfloat16 and dtype == torch.float32
     if isinstance(datasets, (list, tuple)):
         for data in (*datasets, *(test_datasets or ())):
-            check_dataset(data, "every dataset")
+            require_dataset(data, "every dataset")
         if len({data[0].shape for data in datasets}) > 1:
             raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")
     shape = tuple(datasets.image_shape if hasattr(datasets, "image_shape") else datasets[0][0].shape[1:])

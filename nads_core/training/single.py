@@ -109,7 +109,7 @@ def difference_interval(first: float, second: float, num_samples: int, z: float 
     )
 
 
-def check_dataset(data: Dataset, name: str) -> None:
+def require_dataset(data: Dataset, name: str) -> None:
     """Raise a ValueError unless data are images and as many integer labels."""
     images, labels = data
     if images.dim() != 4 or labels.shape != images.shape[:1] or labels.dtype.is_floating_point:
@@ -268,7 +268,7 @@ def fit(
 
     With a ``state`` it goes on where an interrupted call stopped, with the numbers of an uninterrupted one.
     """
-    check_dataset(train, "train")
+    require_dataset(train, "train")
     if stop_perfect and test is None:
         raise ValueError("stop_perfect waits until no test image is wrong: give a test set")
     start = time.perf_counter()
