@@ -52,7 +52,8 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
     """Return what random weights predict for each wave of `grid_frequencies`: v^T C v, relative to the largest.
 
     `nads_core.evidence.prediction.wave_energies` of the first NADs that shipped, written down once: they stay as
-    they are. Those of VGG-11 and DenseNet-121 come from NADs that shipped before the published accuracies of these were at hand.
+    they are. Those of VGG-11 and DenseNet-121 come from NADs that shipped before the published accuracies of these were
+    at hand.
 
     Args:
         architecture: its name, such as "vgg11".
