@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from nads_core import doctor
-from nads_core.costs import METHODS, results_folder, rewrite, run_suite
+from nads_core.costs import CASES, results_folder, run_suite
 from nads_core.directions import compute_nads
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
@@ -102,12 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--mixed-precision", action="store_true", default=None, help="bfloat16 layers, on a CPU too")
     bench = commands.add_parser("bench", help="time every architecture and estimator against the limits of the device")
     bench.add_argument("--architectures", nargs="+", choices=tuple(ARCHITECTURES), default=tuple(ARCHITECTURES))
-    bench.add_argument("--methods", nargs="+", choices=tuple(METHODS), default=tuple(METHODS))
+    bench.add_argument("--cases", nargs="+", choices=tuple(CASES), default=tuple(CASES))
     bench.add_argument("--no-scale", action="store_true", help="leave growing inputs out")
     bench.add_argument("--large", action="store_true", help="instead: the first 100 NADs at 3 x 224 x 224, minutes")
-    bench.add_argument(
-        "--table", action="store_true", help="instead: put what is in the files into benchmarks/README.md"
-    )
     bench.add_argument("--quick", action="store_true", help="toy sizes, to see that everything runs")
     bench.add_argument("--out", type=Path, help="folder for the results; benchmarks/results by default")
     bench.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
@@ -255,18 +252,11 @@ def _merge(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     usual = vars(_parser().parse_args(["bench"]))
     given = {name for name, value in vars(options).items() if value != usual[name]}
-    for mode, takes in (("table", {"out"}), ("large", {"out", "device", "quick"})):
-        ignored = sorted(given - takes - {mode})
-        if mode in given and ignored:
-            raise ValueError(f"--{mode} leaves no choice of {', '.join(ignored).replace('_', ' ')}: leave that out")
+    if options.large and (ignored := sorted(given - {"large", "out", "device", "quick"})):
+        raise ValueError(f"--large leaves no choice of {', '.join(ignored).replace('_', ' ')}: leave that out")
     folder = options.out or results_folder()
-    if options.table:
-        page = folder.parent / "README.md"
-        page.write_text(rewrite(page.read_text("utf8"), folder), "utf8")
-        print(f"-> {page}")
-        return 0
     for path, result in run_suite(
-        folder, architectures=tuple(options.architectures), methods=tuple(options.methods), scale=not options.no_scale,
+        folder, architectures=tuple(options.architectures), cases=tuple(options.cases), scale=not options.no_scale,
         large=options.large, device=usable_device(options.device), kernels=options.kernels, quick=options.quick,
     ):  # fmt: skip
         cost = f"{1e3 * result['seconds_per_network']:10.2f} ms a network" if "parts" in result else ""

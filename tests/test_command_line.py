@@ -164,7 +164,6 @@ def test_what_would_be_ignored_is_refused(folder, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--table", "--quick", "--no-scale"], "--table leaves no choice of no scale, quick: leave that out"),
         (["--large", "--kernels", "reference"], "--large leaves no choice of kernels"),
     ],
 )

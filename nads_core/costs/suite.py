@@ -22,7 +22,7 @@ from nads_core.machinery.provenance import environment
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks.ensembles import Ensemble
 
-METHODS: dict[str, tuple[Estimator, torch.dtype]] = {
+CASES: dict[str, tuple[Estimator, torch.dtype]] = {
     "smoothed-16": (SmoothedGradient(16), torch.float32),
     "smoothed-16-bfloat16": (SmoothedGradient(16), torch.bfloat16),
     "smoothed-16-readouts-8": (SmoothedGradient(16, readouts=8), torch.float32),
@@ -77,7 +77,7 @@ def run_suite(
     folder: Path | None = None,
     *,
     architectures: tuple[str, ...] = tuple(ARCHITECTURES),
-    methods: tuple[str, ...] = tuple(METHODS),
+    cases: tuple[str, ...] = tuple(CASES),
     scale: bool = True,
     large: bool = False,
     device: torch.device | str | None = None,
@@ -89,7 +89,7 @@ def run_suite(
     Args:
         folder: for the files; `results_folder` by default.
         architectures: names of ours.
-        methods: keys of `METHODS`.
+        cases: keys of `CASES`: an estimator and the type of the networks' numbers.
         scale: measure torchvision's ResNet-18 at growing inputs too.
         large: compute its first 100 NADs at 3 x 224 x 224 instead of all the rest: minutes.
         device: by default a GPU if there is one.
@@ -105,8 +105,8 @@ def run_suite(
     for name in architectures if not quick else [n for n in architectures if n in ("logreg", "lenet")]:
         architecture = ARCHITECTURES[name]
         shape = (1, size, size)
-        for method in methods:
-            estimator, dtype = METHODS[method]
+        for method in cases:
+            estimator, dtype = CASES[method]
             ensemble = Ensemble(
                 partial(architecture.build, 1, shape[1], 1), shape, device=device, dtype=dtype, kernels=kernels
             )

@@ -1,14 +1,15 @@
-"""The tables of ``benchmarks/README.md``, made from the results files alone."""
+"""The tables of this folder's README.md, made from the results files alone: python benchmarks/tables.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from nads_core.costs.roofline import DATA_SHEETS, Limits, Work
-from nads_core.costs.suite import METHODS, load_costs
+from nads_core.costs.suite import CASES, load_costs
 from nads_core.networks.architectures import ARCHITECTURES
 
-START, END = "<!-- made by python -m nads_core bench --table -->", "<!-- end -->"
+PAGE = Path(__file__).with_name("README.md")
+START, END = "<!-- made by python benchmarks/tables.py -->", "<!-- end -->"
 
 
 def _table(rows: list[list[str]], head: list[str]) -> str:
@@ -117,7 +118,7 @@ def _training_table(results: list[dict]) -> str:
 
 
 def _order(cost: dict) -> tuple[int, int]:
-    return list(ARCHITECTURES).index(cost["architecture"]), list(METHODS).index(cost["method"])
+    return list(ARCHITECTURES).index(cost["architecture"]), list(CASES).index(cost["method"])
 
 
 def _where(result: dict) -> str:
@@ -175,3 +176,8 @@ def rewrite(text: str, folder: Path | None = None) -> str:
     if not start or not end:
         raise ValueError(f"the page lacks the lines {START!r} and {END!r}, between which the tables go")
     return f"{before}{START}\n\n{tables(folder)}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rewrite(PAGE.read_text("utf8"), PAGE.with_name("results")), "utf8")
+    print(f"-> {PAGE}")
