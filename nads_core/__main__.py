@@ -36,7 +36,7 @@ from nads_core.kernels import KERNELS
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.provenance import canonical, fingerprint
-from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 
 _ESTIMATORS = {  # with the options that each of them has
     "smoothed": (SmoothedGradient, ("num_inputs", "readouts")),
@@ -76,7 +76,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     compute.add_argument("--dtype", choices=("float32", "bfloat16", "float64"), default="float32")
     compute.add_argument("--image-shape", type=int, nargs=3, default=(1, 32, 32), metavar=("C", "H", "W"))
+    compute.add_argument("--num-directions", type=int, help="to keep; all by default")
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
+    compute.add_argument(
+        "--symmetries", nargs="*", choices=SYMMETRIES,
+        help="of the distribution of networks, averaged over; by default what the architecture declares",
+    )  # fmt: skip
+    compute.add_argument("--output", type=int, default=0, help="which output of the network is f(x): 0 by default")
+    compute.add_argument("--batch-size", type=int, help="networks evaluated together on a GPU; fitted by default")
     compute.add_argument("--seed", type=int, default=0)
     compute.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     compute.add_argument("--kernels", choices=KERNELS, default="torch", help="triton: kernels of our own, on a GPU")
@@ -97,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
     run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; a next run goes on")
     run.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="run the I-th of N parts")
+    run.add_argument("--root", type=Path, help="folder with the photos of fig7 and fig8; NADS_DATA by default")
     run.add_argument("--workers", type=int, help="networks trained at once on a CPU; one a core by default")
     run.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
     run.add_argument("--mixed-precision", action="store_true", default=None, help="bfloat16 layers, on a CPU too")
@@ -181,7 +189,7 @@ def _run(options: argparse.Namespace) -> int:
         out = out.with_suffix(f".{part}of{parts}.json")
     run = partial(
         run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
-        count=options.count, mixed_precision=options.mixed_precision,
+        count=options.count, mixed_precision=options.mixed_precision, root=options.root,
     )  # fmt: skip
     with distributed.process_group(options.device) as device:
         device = usable_device(device)
@@ -300,6 +308,7 @@ def _checkpoint(options: argparse.Namespace, estimator: Estimator) -> Path:
     """Return a file beside the result that no other computation has: a run's state outlives it, to be extended."""
     what = [options.architecture, repr(estimator), list(options.image_shape), options.seed, options.dtype]
     what += [options.kernels, options.tolerance is not None]
+    what += [options.output] if options.output else []
     return options.out.with_suffix(f".{fingerprint(canonical(what))[:8]}.ckpt")
 
 
@@ -312,6 +321,10 @@ def _compute(options: argparse.Namespace) -> int:
             options.num_networks,
             estimator=estimator,
             image_shape=tuple(options.image_shape),
+            num_directions=options.num_directions,
+            symmetries=None if options.symmetries is None else tuple(options.symmetries),
+            output=options.output,
+            batch_size=options.batch_size,
             debiasing=options.debiasing,
             seed=options.seed,
             device=device,

@@ -6,6 +6,7 @@ Every path that only a GPU takes is compared with one that a CPU takes, too.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -245,16 +246,44 @@ def describe() -> Iterator[str]:
         yield f"{name:<12} {value}"
     free = available_memory("cpu")
     yield f"{'cores':<12} {num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
+    yield f"{'bfloat16':<12} {_bfloat16()}"
+    triton = _installed("triton")
+    yield f"{'Triton':<12} {'here' if triton else 'none: kernels stay at torch'}"
     if torch.cuda.is_available():
         facts = torch.cuda.get_device_properties(0)
         size = f"{facts.total_memory / 2**30:.0f} GB"
         yield f"{'GPU':<12} {facts.name}, {size}: nads doctor --gpu compares it with the CPU"
+    else:
+        yield f"{'GPU':<12} none: chapters run at demo, and preset paper takes days"
     try:
         photos = load_images("cifar10", train=False, num_images=10, progress=False, download=False)
         yield f"{'photos':<12} {photos.source}"
     except (DatasetNotFoundError, OSError) as error:
         yield f"{'photos':<12} none, so that chapters 7 and 8 show generated images: {error}"
     known = os.environ.get("NADS_REFERENCE")
-    yield f"{'references':<12} {known or 'none: NADS_REFERENCE names no folder with the published directions'}"
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    without = "none: chapters 5 and 6 leave out what they compare with the published directions (NADS_REFERENCE)"
+    yield f"{'references':<12} {known or without}"
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
     yield f"{'browser':<12} {browser or 'none: the tests of the pages are skipped'}"
+    lacking = [name for name in ("matplotlib", "jupyter_book", "papermill", "torchvision") if not _installed(name)]
+    said = f"without {', '.join(lacking)}: pip install nads-core[book]" if lacking else "what executes it is installed"
+    yield f"{'book':<12} {said}"
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def _bfloat16() -> str:
+    """Say whether bfloat16 is faster than float32 here, by a product of matrices: processors without it emulate it."""
+    device, seconds = usable_device(None), {}
+    for dtype in (torch.float32, torch.bfloat16):
+        matrix = torch.ones(1024, 1024, device=device, dtype=dtype)
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            (matrix @ matrix)[0, 0].item()  # waits for a GPU
+            times.append(time.perf_counter() - start)
+        seconds[dtype] = min(times)
+    return f"{seconds[torch.float32] / seconds[torch.bfloat16]:.1f} times as fast as float32 in products of matrices"

@@ -85,6 +85,16 @@ def test_one_of_our_architectures(folder, capsys):
     assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
 
 
+def test_options_are_the_arguments_of_the_function(folder):
+    arguments = ["compute", "logreg", "--out", "x.npz", "--num-networks", "8", "--device", "cpu", *SMALL]
+    assert main([*arguments, "--num-directions", "5", "--symmetries", "flip_rows", "--batch-size", "4"]) == 0
+    nads = nc.NADs.load("x.npz")
+    assert len(nads) == 5 and nads.provenance["symmetries"] == ["flip_rows"]
+    assert main([*arguments, "--symmetries"]) == 0  # none
+    assert nc.NADs.load("x.npz").provenance["symmetries"] == []
+    assert main([*arguments, "--output", "1"]) == 2  # logistic regression has one
+
+
 @pytest.mark.parametrize(
     ("name", "estimator"),
     [

@@ -12,7 +12,17 @@ def test_it_says_what_is_at_hand(capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("NADS_REFERENCE", raising=False)
     assert main(["doctor"]) == 0
     said = capsys.readouterr().out
-    for words in ("torch", "cores", "photos       none", "NADS_REFERENCE names no folder"):
+    for words in (
+        "torch",
+        "cores",
+        "photos       none, so that chapters 7 and 8",
+        "references   none: chapters 5 and 6",
+        "bfloat16",
+        "Triton",
+        "GPU",
+        "browser",
+        "book",
+    ):
         assert words in said
 
 
