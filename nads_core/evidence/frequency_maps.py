@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_core.evidence.experiments import Results
-from nads_core.evidence.prediction import (
+from nads_core.evidence.results import Results
+from nads_core.evidence.statistics import (
     area_under_curve,
     rank_correlation,
     resampled,
@@ -178,8 +178,5 @@ def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, 
     if not pairs:
         raise ValueError("there are no pairs to compare")
     a, b = np.array(pairs).T
-    gaps = 100 * np.abs(a - b)
-    draws = np.random.default_rng(seed).integers(len(a), size=(num_resamples, len(a)))
-    low, high = np.quantile(gaps[draws].mean(1), (0.025, 0.975))
-    correlation = with_interval(resampled_correlations(a, b, seed=seed))
-    return Agreement(len(a), (float(gaps.mean()), float(low), float(high)), correlation)
+    differences = resampled(np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed)  # in points
+    return Agreement(len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed)))
