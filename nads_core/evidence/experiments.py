@@ -34,10 +34,11 @@ FIGURES = {
     "fig7": "clean accuracy after training on CIFAR-10 that is poisoned at a NAD",
     "fig8": "accuracy on CIFAR-10 and on its flipped version",
 }
-NOISE_STD = {"fig1": 3.0, "fig1full": 3.0, "fig2": 0.5, "fig3": 3.0, "fig3full": 3.0, "fig6": 1.0, "random": 1.0}
 LOSSES = (0.3, 0.1, 0.03)  # what "a small training loss" may mean in Fig. 2; training stops at the last
 USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
-JOBS = tuple(f"{figure}-{name}" for figure in FIGURES for name in ARCHITECTURES)
+_NOISE_STD = {  # sigma of D(v); its margin is 1
+    "fig1": 3.0, "fig1full": 3.0, "fig2": 0.5, "fig3": 3.0, "fig3full": 3.0, "fig6": 1.0, "random": 1.0,
+}  # fmt: skip
 _ON_PHOTOS = ("fig7", "fig8")  # and not on D(v)
 _ABOUT_NADS = ("fig6", "fig7", "fig8")
 
@@ -142,7 +143,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     targets = _targets(figure, model, size, nads_version)
     return Experiment(
         figure, architecture, preset, tuple({**target, "seed": seed} for seed in size.seeds for target in targets),
-        training.recipe, training.num_train, training.num_test, NOISE_STD.get(figure, 0.0), nads_version,
+        training.recipe, training.num_train, training.num_test, _NOISE_STD.get(figure, 0.0), nads_version,
         stop_perfect=training.stop_perfect and figure != "fig2", paired_test=training.paired_test,
     )  # fmt: skip
 
