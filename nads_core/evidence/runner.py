@@ -160,7 +160,7 @@ class _Run:
                 kept = f"{self.results} kept in {self.out}; the same command goes on"
                 told = kept if self.out is not None else "nothing was kept: name a file"
                 raise KeyboardInterrupt(f"interrupted. {told}") from None
-        if self.out is not None and self.results.complete:  # begun in other ways, and not gone on with
+        if self.out is not None and self.results.complete:  # of trainings begun in other ways and not gone on with
             for stale in self.out.parent.glob(f".*{glob.escape(self.out.name)}.*.part"):
                 stale.unlink(missing_ok=True)
 
@@ -178,6 +178,7 @@ class _Run:
         return entry
 
     def _train_seed(self, seed: int, time_limit: float | None, progress: bool) -> None:
+        """Train the units of one seed together, and keep each network as soon as it is there."""
         job, units = self.job, [unit for unit in self.left if unit["seed"] == seed]
         states = None
         if self.out is not None:
