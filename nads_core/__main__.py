@@ -22,16 +22,10 @@ from nads_core.directions import compute_nads
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.evidence import pending
-from nads_core.evidence.experiments import (
-    FIGURES,
-    Results,
-    experiment,
-    merge_results,
-    results_path,
-    run_experiment,
-    writing,
-)
+from nads_core.evidence.experiments import FIGURES, experiment
 from nads_core.evidence.presets import SIZES
+from nads_core.evidence.results import Results, merge_results, results_path, writing
+from nads_core.evidence.runner import run_experiment
 from nads_core.kernels import KERNELS
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import usable_device

@@ -15,8 +15,11 @@ import torch
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.evidence import experiments
-from nads_core.evidence.experiments import FIGURES, JOBS, experiment, merge_results, run_experiment
+from nads_core.evidence import runner
+from nads_core.evidence.experiments import FIGURES, experiment
+from nads_core.evidence.presets import SIZES
+from nads_core.evidence.results import merge_results, results_path, unit_key
+from nads_core.evidence.runner import run_experiment
 from nads_core.machinery.files import locked
 from nads_core.machinery.provenance import NUMBERS_VERSION
 
@@ -60,8 +63,8 @@ def test_any_beginning_of_a_sweep_covers_the_plane(count):
     assert distance.max() < 1.8 * np.sqrt(32 * 32 / (2 * count))  # about the radius of a disc of one direction's share
 
 
-@pytest.mark.parametrize("name", [job for job in JOBS if job.endswith(("logreg", "lenet"))])
-@pytest.mark.parametrize("preset", experiments.SIZES)
+@pytest.mark.parametrize("name", [f"{figure}-{model}" for figure in FIGURES for model in ("logreg", "lenet")])
+@pytest.mark.parametrize("preset", SIZES)
 def test_every_job_has_units_that_differ(name, preset):
     job = experiment(name, preset)
     keys = [json.dumps(unit, sort_keys=True) for unit in job.units]
@@ -88,10 +91,10 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
     if figure in ("fig7", "fig8"):
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
         monkeypatch.setenv("NADS_DOWNLOAD", "0")
-        experiments._load_photos.cache_clear()
+        runner._load_photos.cache_clear()
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", device="cpu", progress=False)
-    experiments._load_photos.cache_clear()
+    runner._load_photos.cache_clear()
     assert results.complete and len(results.rows) == len(job.units)
     for row, unit in zip(results.rows, job.units, strict=True):
         assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] > 0
@@ -188,7 +191,7 @@ def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch)
     (tmp_path / "book" / "results").mkdir(parents=True)
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path / "notebooks")
-    assert experiments.results_path("fig1-lenet") == tmp_path / "book" / "results" / "fig1-lenet.json"
+    assert results_path("fig1-lenet") == tmp_path / "book" / "results" / "fig1-lenet.json"
 
 
 def test_bad_requests_are_refused(whole, tmp_path, capsys):
@@ -318,9 +321,9 @@ def test_shipped_results_belong_to_their_job(path):
     name, _, size = path.stem.partition(".")
     results = nc.load_results(name, size or "paper")
     job = results.experiment()
-    assert experiments.results_path(results.job, results.preset).name == path.name
+    assert results_path(results.job, results.preset).name == path.name
     assert results.settings["numbers"] == NUMBERS_VERSION
-    assert len(results.rows) == len({experiments.unit_key(row) for row in results.rows})
+    assert len(results.rows) == len({unit_key(row) for row in results.rows})
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
     assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)

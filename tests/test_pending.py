@@ -8,7 +8,7 @@ import torch
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.evidence import pending
+from nads_core.evidence import experiments, pending, runner
 from nads_core.evidence.experiments import experiment
 from nads_core.evidence.pending import QUEUE, Pending
 
@@ -86,14 +86,14 @@ def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
 def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     """Also where it was killed in its first network, and a second trial would say otherwise."""
     faster = iter([True, False, False])
-    monkeypatch.setattr(nc.experiments, "_faster_in_bfloat16", lambda *_: next(faster))
+    monkeypatch.setattr(runner, "_faster_in_bfloat16", lambda *_: next(faster))
     used = []
 
     def train(*_, mixed_precision, **__):
         used.append(mixed_precision)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nc.experiments, "train_networks", train)
+    monkeypatch.setattr(runner, "train_networks", train)
     for name in ("a.json", "a.json", "b.json"):
         with pytest.raises(KeyboardInterrupt):
             nc.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
@@ -115,8 +115,8 @@ def test_a_trial_decides_for_the_faster_one(monkeypatch):
     for rounded in (0.5, 2.0):
         seconds = {True: rounded, False: 1.0}
         trial = lambda *_, mixed_precision, seconds=seconds, **__: seconds[mixed_precision]  # noqa: E731
-        monkeypatch.setattr(nc.experiments, "seconds_per_step", trial)
-        assert nc.experiments._faster_in_bfloat16(job, torch.device("cpu")) == (rounded < 1)
+        monkeypatch.setattr(experiments, "seconds_per_step", trial)
+        assert runner._faster_in_bfloat16(job, torch.device("cpu")) == (rounded < 1)
 
 
 def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsys, monkeypatch):

@@ -4,10 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import isotonic_regression
-from scipy.stats import spearmanr
 
 import nads_core as nc
 from nads_core.evidence import prediction
@@ -42,48 +38,6 @@ def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
     ratios = prediction.signal_to_noise(flat, flat.directions, 6300, 2.0)
     np.testing.assert_allclose(ratios, np.sqrt(6300 / 63) / 4, rtol=1e-5)
     np.testing.assert_allclose(prediction.predicted_accuracy(np.array([0.0, 1.96])), [0.5, 0.975], atol=1e-4)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
-def test_falling_fit_is_isotonic_regression(values):
-    expected = isotonic_regression(np.array(values, float), increasing=False).x
-    np.testing.assert_allclose(prediction.falling_fit(values), expected, atol=1e-12)
-
-
-def test_order_test_tells_luck_from_disorder():
-    truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
-    lucky = generator.binomial(10_000, truth) / 10_000
-    test = prediction.order_test(lucky, 10_000)
-    assert test.spread < 1.3 * test.luck
-    shuffled = truth + generator.normal(0, 0.03, 60)
-    test = prediction.order_test(np.clip(shuffled, 0, 1), 10_000)
-    assert test.spread > 2 * test.luck
-    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - prediction.falling_fit(np.clip(shuffled, 0, 1)))
-
-
-def test_rank_correlation_is_spearmans_with_ties():
-    a, b = np.random.default_rng(0).integers(0, 5, (2, 40))
-    assert prediction.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
-    assert np.isnan(prediction.rank_correlation(a, np.ones(40)))
-    assert np.isnan(prediction.rank_correlation(a[:3], b[:3]))
-
-
-def test_bootstrap_interval_holds_the_estimate():
-    generator = np.random.default_rng(0)
-    a = generator.normal(size=80)
-    estimate, low, high = prediction.with_interval(
-        prediction.resampled_correlations(a, a + generator.normal(size=80), 300)
-    )
-    assert low < estimate < high and 0.1 < high - low < 0.5
-    empty = prediction.resampled_correlations(a[:2], a[:2], 5)
-    assert all(np.isnan(prediction.with_interval(empty)))
-
-
-def test_crossing_of_a_level():
-    x = np.array([3.0, 1.0, 2.0, 0.5])
-    assert prediction.crossing(x, np.array([0.9, 0.6, 0.8, 0.5]), 0.75) == 1.0
-    assert prediction.crossing(x, np.full(4, 0.9), 0.75) is None
 
 
 def test_family_averages_seeds():
@@ -122,26 +76,3 @@ def test_wave_energies_are_those_of_the_directions_of_the_sweep():
     energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
     told = [row.get("sine", row["cosine"]) for row in rows]
     np.testing.assert_allclose(np.array(told) * energies[5] / told[5], energies, rtol=1e-3)
-
-
-# Statistics of samples
-
-
-def test_weights_count_as_copies():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 6, 20).astype(float), rng.integers(0, 6, 20).astype(float)
-    counts = rng.integers(1, 5, 20)
-    repeated = prediction.rank_correlation(np.repeat(a, counts), np.repeat(b, counts))
-    weighted = prediction.rank_correlation(a, b, weights=counts)
-    assert weighted == pytest.approx(repeated)
-    assert prediction.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
-
-
-def test_resampling_within_strata_draws_as_many_of_each_again():
-    values, strata = np.arange(12.0), ["a"] * 4 + ["b"] * 8
-    counts = prediction.resampled(lambda x: float((x < 4).sum()), values, strata=strata, num_resamples=50)
-    assert (counts == 4).all()
-    free = prediction.resampled(lambda x: float((x < 4).sum()), values, num_resamples=50)
-    assert free[0] == 4 and np.ptp(free) > 0
-    means = prediction.resampled(np.mean, values, num_resamples=4_000)[1:]
-    assert means.std() == pytest.approx(values.std() / np.sqrt(12), rel=0.1)

@@ -11,8 +11,10 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import directions
+from nads_core.directions import compute
+from nads_core.directions import nads as shipped
 from nads_core.directions.accumulation import read_checkpoint
+from nads_core.evidence import experiments
 from nads_core.machinery import provenance
 from nads_core.machinery.files import locked, replacing
 from nads_core.networks.ensembles import Ensemble
@@ -56,9 +58,9 @@ def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkey
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
-    nc.experiments._nads.cache_clear()
+    experiments._nads.cache_clear()
     assert nc.experiment("fig6-lenet").settings() == before
-    nc.experiments._nads.cache_clear()
+    experiments._nads.cache_clear()
 
 
 def test_saved_directions_keep_their_fingerprint(tmp_path):
@@ -76,7 +78,7 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         values = torch.full((1,), float(version))
         nc.NADs(torch.ones(1, 1, 1, 1), values).save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
-    monkeypatch.setattr(directions.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(shipped.resources, "files", lambda package: tmp_path)
     newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
     assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
     assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
@@ -165,7 +167,7 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
-    monkeypatch.setattr(directions, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
+    monkeypatch.setattr(compute, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
     with pytest.raises(ValueError, match=r"numbers was 1, now 2; .*CHANGELOG.md") as refusal:
         checkpointed(path)
     assert "delete" not in str(refusal.value) and path.read_bytes() == before

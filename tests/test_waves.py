@@ -3,7 +3,6 @@ import pytest
 
 import nads_core as nc
 from nads_core.evidence import waves
-from nads_core.evidence.prediction import area_under_curve
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -52,13 +51,3 @@ def test_what_is_not_there_is_refused():
         waves.predicted_energies("alexnet")
     with pytest.raises(ValueError, match="not on the published grid"):
         waves.sampling_weights("vgg11", [(1, 1)])
-
-
-def test_area_under_the_curve():
-    scores, positive = np.array([3.0, 2, 2, 1, 0]), np.array([True, True, False, False, False])
-    assert area_under_curve(scores, positive) == pytest.approx((3 + 2.5) / 6)
-    rng = np.random.default_rng(1)
-    counts = rng.integers(1, 4, 5)
-    repeated = area_under_curve(np.repeat(scores, counts), np.repeat(positive, counts))
-    assert area_under_curve(scores, positive, counts) == pytest.approx(repeated)
-    assert np.isnan(area_under_curve(scores, positive | True)) and np.isnan(area_under_curve([], []))

@@ -1,12 +1,16 @@
 """The paper's sweeps, what they measured, and what the authors published.
 
-What a job is (`experiments`), how it runs, where its results are kept, and the statistics that compare them. How one
-network is trained is `training`'s.
+What a job is (`experiments`, at the sizes of `presets`), how it runs (`runner`), where its results are kept
+(`results`), which are missing (`pending`), and what they say: `statistics`, what random weights predict
+(`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. How one network is trained is
+`training`'s, how results are drawn `figures`'s.
 """
 
 from nads_core.evidence import frequency_maps, pending, prediction, published, waves
-from nads_core.evidence.experiments import Experiment, Results, experiment, load_results, merge_results, run_experiment
+from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.evidence.presets import choose_preset
+from nads_core.evidence.results import Results, load_results, merge_results, results_path
+from nads_core.evidence.runner import run_experiment
 from nads_core.evidence.waves import grid_frequencies
 
 __all__ = [
@@ -21,6 +25,7 @@ __all__ = [
     "pending",
     "prediction",
     "published",
+    "results_path",
     "run_experiment",
     "waves",
 ]

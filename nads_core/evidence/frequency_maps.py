@@ -11,28 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_core.evidence.experiments import Results
-from nads_core.evidence.prediction import (
+from nads_core.evidence.results import Results
+from nads_core.evidence.statistics import (
     area_under_curve,
     rank_correlation,
     resampled,
     resampled_correlations,
     with_interval,
 )
-from nads_core.evidence.waves import Frequency, grid_frequencies, sampling_weights, strata
+from nads_core.evidence.waves import Frequency, grid_frequencies, negative, sampling_weights, strata, wrapped
 
 Pairs = list[tuple[float, float]]
-_SIZE = 32  # pixels, of the images of every sweep
-
-
-def wrapped(ky: int, kx: int) -> Frequency:
-    """Return the same frequency with both coordinates from -16 to 15."""
-    return (ky + _SIZE // 2) % _SIZE - _SIZE // 2, (kx + _SIZE // 2) % _SIZE - _SIZE // 2
-
-
-def negative(k: Frequency) -> Frequency:
-    """Return -k, whose wave is that of k with the other sign."""
-    return wrapped(-k[0], -k[1])
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -95,7 +84,7 @@ def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
 
 def negative_pairs(cells: Mapping[Frequency, float]) -> Pairs:
     """Pair k and -k in the two columns where the published grid is no copy: one task, trained twice."""
-    return [(value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -_SIZE // 2) and k[0] > 0]
+    return [(value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -16) and k[0] > 0]
 
 
 def seed_pairs(results: Results) -> Pairs:
@@ -178,8 +167,5 @@ def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, 
     if not pairs:
         raise ValueError("there are no pairs to compare")
     a, b = np.array(pairs).T
-    gaps = 100 * np.abs(a - b)
-    draws = np.random.default_rng(seed).integers(len(a), size=(num_resamples, len(a)))
-    low, high = np.quantile(gaps[draws].mean(1), (0.025, 0.975))
-    correlation = with_interval(resampled_correlations(a, b, seed=seed))
-    return Agreement(len(a), (float(gaps.mean()), float(low), float(high)), correlation)
+    differences = resampled(np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed)  # in points
+    return Agreement(len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed)))

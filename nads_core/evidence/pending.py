@@ -16,7 +16,9 @@ from pathlib import Path
 import torch
 
 from nads_core.data.images import DatasetNotFoundError
-from nads_core.evidence.experiments import Experiment, Results, experiment, results_path, run_experiment, unit_key
+from nads_core.evidence.experiments import Experiment, experiment
+from nads_core.evidence.results import Results, results_path, unit_key
+from nads_core.evidence.runner import run_experiment
 from nads_core.training import num_cores
 
 

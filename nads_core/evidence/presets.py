@@ -1,11 +1,92 @@
-"""How large the experiments of the book are: names, and a choice for the machine at hand."""
+"""How large the experiments of the book are: names, what they stand for, and a choice for the machine at hand."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
 
+from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
+
 PRESETS = ("smoke", "demo", "paper")
-SIZES = ("smoke", "demo", "laptop", "paper")  # of the jobs that run for long, which chapters only show
+
+
+@dataclass(frozen=True)
+class TrainingSize:
+    """How much one network learns, and from what.
+
+    Args:
+        num_train, num_test: samples.
+        recipe: of the training.
+        stop_perfect: end it when no test image is wrong any more, see `train_networks`; Fig. 2 goes on.
+        paired_test: test on pairs, see `SeparableDatasets`.
+    """
+
+    num_train: int
+    num_test: int
+    recipe: Recipe
+    stop_perfect: bool = False
+    paired_test: bool = False
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the jobs of a preset are, see `nads_core.evidence.experiments.experiment`.
+
+    Args:
+        separable: a training on D(v).
+        photos: a training on CIFAR-10.
+        num_directions: NADs of Fig. 6, and random directions.
+        poison_indices: NADs of Fig. 7.
+        num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
+        stratified: whether any beginning of the waves of the published grid is a stratified sample.
+        seeds: with each of which all of that is trained.
+    """
+
+    separable: TrainingSize
+    photos: TrainingSize
+    num_directions: int
+    poison_indices: tuple[int, ...]
+    num_waves: int | None = None
+    stratified: bool = False
+    seeds: tuple[int, ...] = (0,)
+
+
+SIZES = {  # of the jobs that run for long, which chapters only show
+    "smoke": Size(
+        separable=TrainingSize(1_000, 1_000, replace(SEPARABLE_RECIPE, epochs=4)),
+        photos=TrainingSize(500, 200, replace(CIFAR10_RECIPE, epochs=2)),
+        num_directions=6,
+        poison_indices=(0, 1000),
+        num_waves=6,
+    ),
+    "demo": Size(
+        separable=TrainingSize(4_000, 4_000, replace(SEPARABLE_RECIPE, epochs=10), stop_perfect=True),
+        photos=TrainingSize(5_000, 2_000, replace(CIFAR10_RECIPE, epochs=10)),
+        num_directions=9,
+        poison_indices=(0, 10, 30, 1000),
+        num_waves=12,
+    ),
+    "laptop": Size(
+        separable=TrainingSize(
+            # A fifth of the paper's passes over images is enough where steps are smaller and more.
+            10_000, 4_000, replace(SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2),
+            stop_perfect=True, paired_test=True,
+        ),
+        photos=TrainingSize(10_000, 10_000, replace(CIFAR10_RECIPE, epochs=10)),
+        num_directions=16,
+        poison_indices=(0, 10, 30, 100, 300, 1000),
+        stratified=True,
+        seeds=(3,),  # none of paper's, so that the two can be compared, nor that of the trials that chose this size
+    ),
+    "paper": Size(
+        separable=TrainingSize(10_000, 10_000, SEPARABLE_RECIPE),
+        photos=TrainingSize(50_000, 10_000, CIFAR10_RECIPE),
+        num_directions=64,
+        poison_indices=(0, 5, 10, 20, 30, 50, 75, 100, 200, 300, 400, 600, 800, 1000),
+        seeds=(0, 1),
+    ),
+}  # fmt: skip
 
 
 def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:

@@ -21,9 +21,9 @@ NUM_STRATA = 8
 def spread(points: np.ndarray, period: float | None = None) -> list[int]:
     """Order points (n, d) so that each is as far as possible from those before it, beginning with the first."""
     order = [0]
-    distance = np.full(len(points), np.inf)
+    distance = np.full(len(points), np.inf)  # (n,), squared, from the closest one in order
     for _ in range(len(points) - 1):
-        step = np.abs(points - points[order[-1]])
+        step = np.abs(points - points[order[-1]])  # (n, d)
         if period:
             mirrored = np.abs(points + points[order[-1]])  # a frequency and its negative are one direction
             step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
@@ -34,6 +34,16 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
     return order
 
 
+def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
+    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
+    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
+
+
+def negative(k: Frequency, size: int = 32) -> Frequency:
+    """Return -k, whose wave is that of k with the other sign."""
+    return wrapped(-k[0], -k[1], size)
+
+
 def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
     """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even order.
 
@@ -41,8 +51,7 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
     cells of the published grid (``step=2``) are 130 directions.
     """
     axis = range(-size // 2, size // 2, step)
-    negative = lambda k: tuple((-f + size // 2) % size - size // 2 for f in k)  # noqa: E731
-    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx))]
+    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx), size)]
     chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
     return [chosen[i] for i in spread(np.array(chosen, float), period=size)]
 

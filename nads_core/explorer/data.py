@@ -12,8 +12,8 @@ import torch
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
-from nads_core.evidence.experiments import Results, load_results
 from nads_core.evidence.prediction import Family
+from nads_core.evidence.results import Results, load_results
 from nads_core.explorer.pictures import load_pictures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval

@@ -1,0 +1,307 @@
+"""How a job runs: it stops, goes on, splits over machines, and loses one network at most.
+
+What a unit's network learns is made in the process that trains it; its row is written as soon as it is there, and what
+of a training is done when it is killed lies in a file of its own, beside the results.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+
+import torch
+
+from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
+from nads_core.data.poisoning import changed_predictions, flip, poison
+from nads_core.data.separable import SeparableDatasets
+from nads_core.evidence.experiments import LOSSES, USE_INDICES, Experiment, Unit, direction_of, experiment
+from nads_core.evidence.results import Results, merge_results, unit_key, writing
+from nads_core.machinery.arguments import require_integers, usable_device
+from nads_core.machinery.provenance import canonical, environment, fingerprint
+from nads_core.machinery.seeds import seed_sequence
+from nads_core.training import Dataset, TrainingResult, TrainingState, TrainingTimeout, train_networks
+
+
+def run_experiment(
+    name: str,
+    preset: str = "demo",
+    *,
+    out: str | os.PathLike | None = None,
+    count: int | None = None,
+    time_limit: float | None = None,
+    shard: tuple[int, int] = (1, 1),
+    workers: int | None = None,
+    device: torch.device | str | None = None,
+    mixed_precision: bool | None = None,
+    root: str | os.PathLike | None = None,
+    progress: bool = True,
+) -> Results:
+    """Run what is left of a job.
+
+    Args:
+        name: such as ``fig1-lenet``; see `experiment`.
+        preset: "smoke", "demo", "laptop" or "paper".
+        out: results file, replaced after every network; a run that finds one there goes on with it.
+        count: networks of the job to train, from its beginning; all by default.
+        time_limit: seconds after which to stop; what is finished by then is kept, and the result is not ``complete``.
+        shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
+        workers: networks trained at once on a CPU; by default one a core.
+        device: by default a GPU if there is one.
+        mixed_precision: run the layers in bfloat16; by default on a GPU, and at preset "laptop" on a CPU where a trial
+            of a few steps says that it is faster; a run that goes on there keeps what the first one chose.
+        root: folder with the photos of Figs. 7 and 8; see `load_images`.
+        progress: show a progress bar with the time that remains.
+
+    Raises:
+        ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
+        DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
+    """
+    job, out, root = experiment(name, preset), out and Path(out), root and str(root)
+    part, parts = shard
+    if count is not None:
+        require_integers(count=count)
+    if not 1 <= part <= parts:
+        raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
+    with writing(out) if out else nullcontext():
+        results = _begun(job, out, root)
+        done = {unit_key(row) for row in results.rows}
+        left = [unit for unit in job.units[:count][part - 1 :: parts] if unit_key(unit) not in done]
+        device, start = usable_device(device), time.monotonic()
+        if left and job.preset == "laptop":
+            mixed_precision = _one_precision(job, results, device, mixed_precision)
+        run = _Run(job, results, left, out, root, device, workers, mixed_precision, start)
+        run.train(time_limit, progress)
+    return merge_results([results])
+
+
+def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:
+    """Return what is in the results file, or results without rows where there is none."""
+    photos = _photos(job, False, root).source if job.on_photos else None
+    results = Results(job.name, job.preset, job.settings(photos), len(job.units), [], [])
+    if out is None or not out.exists():
+        return results
+    before = Results.load(out)
+    try:
+        return merge_results([results, before])
+    except ValueError as error:
+        raise ValueError(f"{out} cannot be continued: {error}") from error
+
+
+def _one_precision(job: Experiment, results: Results, device: torch.device, mixed_precision: bool | None) -> bool:
+    """Return the precision that a job of preset "laptop" began with; where it begins here, that asked for, or tried.
+
+    Raises:
+        ValueError: if another one is asked for than the job began with.
+    """
+    begun_with = [entry["mixed_precision"] for entry in results.provenance if "mixed_precision" in entry]
+    if begun_with and mixed_precision not in (None, begun_with[0]):
+        raise ValueError(
+            f"{job.name} began with mixed_precision={begun_with[0]} and goes on with it: leave mixed_precision out, or "
+            "name another file"
+        )
+    if mixed_precision is not None:
+        return mixed_precision
+    return begun_with[0] if begun_with else _faster_in_bfloat16(job, device)
+
+
+def _faster_in_bfloat16(job: Experiment, device: torch.device) -> bool:
+    """Whether a trial of a few steps on this machine says so; a GPU that has it is not asked."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    return job.seconds_per_step(mixed_precision=True) < job.seconds_per_step(mixed_precision=False)
+
+
+@dataclass
+class _Run:
+    """The training of what is left of a job.
+
+    Args:
+        job: whose networks are trained.
+        results: that the rows are added to, and an entry of the provenance about this run.
+        left: units without a row.
+        out: file of the results, and folder of the trainings that are not finished; None keeps neither.
+        root: folder with photos.
+        device: where.
+        workers: networks trained at once on a CPU.
+        mixed_precision: bfloat16 layers.
+        start: of the run, in the seconds of `time.monotonic`.
+    """
+
+    job: Experiment
+    results: Results
+    left: list[Unit]
+    out: Path | None
+    root: str | None
+    device: torch.device
+    workers: int | None
+    mixed_precision: bool | None
+    start: float
+    entry: dict = field(init=False)  # of this run in the provenance
+
+    def train(self, time_limit: float | None, progress: bool) -> None:
+        """Train until all is done, or the time is up."""
+        self.entry = self._enter()
+        for seed in sorted({unit["seed"] for unit in self.left}):
+            try:
+                self._train_seed(seed, time_limit, progress)
+            except TrainingTimeout:
+                break
+            except KeyboardInterrupt:
+                kept = f"{self.results} kept in {self.out}; the same command goes on"
+                told = kept if self.out is not None else "nothing was kept: name a file"
+                raise KeyboardInterrupt(f"interrupted. {told}") from None
+        if self.out is not None and self.results.complete:  # of trainings begun in other ways and not gone on with
+            for stale in self.out.parent.glob(f".*{glob.escape(self.out.name)}.*.part"):
+                stale.unlink(missing_ok=True)
+
+    def _enter(self) -> dict:
+        """Return the entry of this run in the provenance, in place of those that trained nothing."""
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = {**environment(self.device), "started": started, "networks": 0, "seconds": 0.0}
+        chosen = {"workers": self.workers, "mixed_precision": self.mixed_precision}
+        entry |= {name: value for name, value in chosen.items() if value is not None}
+        self.results.provenance = [other for other in self.results.provenance if other["networks"]]
+        if self.left:
+            self.results.provenance.append(entry)
+            if self.out is not None and "mixed_precision" in entry:
+                self.results.save(self.out)  # what was chosen must outlive a kill in the first network
+        return entry
+
+    def _train_seed(self, seed: int, time_limit: float | None, progress: bool) -> None:
+        """Train the units of one seed together, and keep each network as soon as it is there."""
+        job, units = self.job, [unit for unit in self.left if unit["seed"] == seed]
+        states = None
+        if self.out is not None:
+            states = [_state(job, unit, self.results, self.out, self.device, self.mixed_precision) for unit in units]
+
+        def keep(b: int, result: TrainingResult) -> None:
+            self.results.rows.append({**units[b], **_row(job, result)})
+            self.entry["networks"] += 1
+            self.entry["seconds"] = round(time.monotonic() - self.start, 1)
+            if states is not None:
+                self.results.save(self.out)
+                states[b].forget()
+
+        train, test = _datasets(job, units, seed, self.root, self.results.photos)
+        train_networks(
+            job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
+            numbers=[job.units.index(unit) for unit in units], device=self.device, workers=self.workers,
+            mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
+            stop_perfect=job.stop_perfect,
+            timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
+            measure=partial(_use_of_nads, job, self.root) if job.figure == "fig7" else None,
+            on_result=keep, states=states, progress=progress,
+        )  # fmt: skip
+
+
+def _state(
+    job: Experiment, unit: Unit, results: Results, out: Path, device: torch.device, mixed_precision: bool | None
+) -> TrainingState:
+    """Return the file of a unit's training, under a name that stands for all that decides about it."""
+    what = [job.name, job.preset, results.settings, unit, device.type, mixed_precision]
+    return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
+
+
+def _row(job: Experiment, result: TrainingResult) -> dict:
+    """Return what is kept of a training, as JSON: see `Results`."""
+    steps = math.ceil(job.num_train / job.recipe.batch_size)  # of an epoch
+    losses = result.losses[result.losses.isfinite()]
+    row = {
+        "test_accuracy": round(float(result.test_accuracy), 5),
+        "train_accuracy": round(float(result.train_accuracy), 5),
+        "final_loss": round(float(losses[-steps:].mean()), 5),
+        "seconds": round(float(result.seconds), 2),
+    }
+    if job.figure == "fig2":
+        row["iterations"] = [int(result.iterations_to(loss)) for loss in LOSSES]
+    if result.measured is not None:
+        row["use"] = result.measured
+    return row
+
+
+# What the networks learn
+
+
+def _datasets(
+    job: Experiment, units: list[Unit], seed: int, root: str | None, photos: str | None
+) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
+    """Return the training and the test set of each unit, made when they are asked for."""
+    if job.on_photos:
+        return tuple(_Photos(job, tuple(units), train, root, photos) for train in (True, False))
+    directions = torch.stack([direction_of(job, unit) for unit in units])  # (B, 1, 32, 32)
+    draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
+    test = draw(job.num_test, seed=seed_sequence(seed, 6), paired=job.paired_test)
+    return draw(job.num_train, seed=seed_sequence(seed, 5)), test
+
+
+@lru_cache(maxsize=2)
+def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> ImageSet:
+    return load_images(dataset, train=train, num_images=count, root=root, progress=False)
+
+
+def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
+    """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
+    count = job.num_train if train else job.num_test
+    try:
+        photos = _load_photos("cifar10" if job.preset in ("laptop", "paper") else "auto", train, count, root)
+    except DatasetNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
+        ) from error
+    if len(photos) != count:
+        raise ValueError(f"{job.name} at preset {job.preset} needs {count:,} images, but of {photos.source} there are "
+                         f"{len(photos):,}: complete them, or name another folder (NADS_DATA)")  # fmt: skip
+    return photos
+
+
+@dataclass(frozen=True)
+class _Photos(Sequence):
+    """CIFAR-10 as each unit sees it, made in the process that trains the network."""
+
+    job: Experiment
+    units: tuple[Unit, ...]
+    train: bool
+    root: str | None
+    source: str | None  # that the results name: a worker may live longer than what its environment said
+
+    image_shape = (3, 32, 32)
+
+    @property
+    def num_samples(self) -> int:
+        return self.job.num_train if self.train else self.job.num_test
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, b: int) -> Dataset:
+        photos, unit = _photos(self.job, self.train, self.root), self.units[b]
+        if photos.source != self.source:
+            raise ValueError(f"these images are {photos.source}, but the results are to be about {self.source}")
+        images, nads = photos.images, self.job.nads
+        if self.train and unit.get("index") is not None:
+            images = poison(images, photos.labels, nads, unit["index"])
+        if unit.get("flipped"):
+            images = flip(images, nads)
+        return normalize(images), photos.labels
+
+
+def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict:
+    """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
+    photos, nads = _photos(job, False, root), job.nads
+    images = normalize(photos.images[:2_000])
+    indices = [index for index in USE_INDICES if index < len(nads)]
+    shares = {
+        change: [round(share, 4) for share in changed_predictions(network, images, nads, indices, change).tolist()]
+        for change in ("remove", "flip")
+    }
+    return {"indices": indices, "num_images": len(images), **shares}

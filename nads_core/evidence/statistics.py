@@ -1,0 +1,151 @@
+"""How well numbers order others: monotone fits, rank correlations, areas under curves, and their intervals.
+
+scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map need: those are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def falling_fit(values: Sequence[float]) -> np.ndarray:
+    """Return the falling sequence (n,) with the least squared distance from values (n,)."""
+    from scipy.optimize import isotonic_regression
+
+    values = np.asarray(values, dtype=float)
+    return isotonic_regression(values, increasing=False).x if len(values) else values
+
+
+@dataclass(frozen=True, eq=False)
+class OrderTest:
+    """How far accuracies are from falling; `order_test` makes it.
+
+    Args:
+        gaps: (n,) distances from the closest falling sequence.
+        deviations: (n,) the same in standard errors of the test set.
+        spread: root mean square of the deviations.
+        luck: 95 % quantile of that spread if the truth falls and only the test sets are finite.
+    """
+
+    gaps: np.ndarray
+    deviations: np.ndarray
+    spread: float
+    luck: float
+
+
+def order_test(
+    accuracies: Sequence[float], num_test: int | np.ndarray, num_redrawn: int = 100, seed: int = 0
+) -> OrderTest:
+    """Test whether accuracies fall, up to the luck of finite test sets.
+
+    Args:
+        accuracies: (n,) in [0, 1], in the order that is tested.
+        num_test: test samples behind each.
+        num_redrawn: how often test sets are drawn again from the fit, to see what luck makes of it.
+        seed: of these.
+
+    Raises:
+        ValueError: if there are no accuracies.
+    """
+    if not len(accuracies):
+        raise ValueError("there are no accuracies whose order could be tested")
+    fit = falling_fit(accuracies)
+
+    def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        fit = falling_fit(accuracies)
+        return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
+
+    gaps, found = deviations(np.asarray(accuracies))
+    redrawn = np.random.default_rng(seed).binomial(num_test, fit, (num_redrawn, len(fit))) / num_test
+    luck = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
+    return OrderTest(gaps, found, float(np.sqrt(np.mean(found**2))), float(np.quantile(luck, 0.95)))
+
+
+def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weight of what is smaller than each value of x (n,), and half of what equals it: (n,)."""
+    _, inverse = np.unique(x, return_inverse=True)
+    totals = np.bincount(inverse, weights)  # of each different value
+    return (totals.cumsum() - totals / 2)[inverse]
+
+
+def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None) -> float:
+    """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant.
+
+    Args:
+        a: (n,).
+        b: (n,).
+        min_size: pairs that it takes.
+        weights: (n,), how many pairs each stands for; 1 by default.
+    """
+    if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
+        return float("nan")
+    weights = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=float)
+    (aa, ab), (_, bb) = np.cov(_midranks(a, weights), _midranks(b, weights), aweights=weights)  # (2, 2)
+    return float(ab / np.sqrt(aa * bb))
+
+
+def resampled(
+    statistic: Callable[..., float],
+    *columns: np.ndarray,
+    strata: Sequence | None = None,
+    num_resamples: int = 500,
+    seed: int = 0,
+) -> np.ndarray:
+    """Return a statistic of n items, followed by those of items drawn again with replacement.
+
+    The same seed draws the same items, so that several statistics can be compared draw by draw.
+
+    Args:
+        statistic: function of the columns.
+        columns: each (n,).
+        strata: (n,), the stratum of each item, where the sample was drawn within strata: from each as many again.
+        num_resamples: draws.
+        seed: of the draws.
+    """
+    columns = [np.asarray(column) for column in columns]
+    rng, count = np.random.default_rng(seed), len(columns[0])
+    if strata is None:
+        draws = rng.integers(count, size=(num_resamples, count)) if count else []  # (num_resamples, n) positions
+    else:
+        labels = np.asarray(strata)
+        parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]  # positions of a stratum
+        draws = np.concatenate([part[rng.integers(len(part), size=(num_resamples, len(part)))] for part in parts], 1)
+    return np.array([statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)])
+
+
+def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0) -> np.ndarray:
+    """Return the rank correlation of n pairs, followed by those of pairs drawn again: see `resampled`."""
+    return resampled(rank_correlation, a, b, num_resamples=num_resamples, seed=seed)
+
+
+def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
+    """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the others."""
+    low, high = np.nanquantile(resampled[1:], (0.025, 0.975)) if np.isfinite(resampled[0]) else (np.nan, np.nan)
+    return float(resampled[0]), float(low), float(high)
+
+
+def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
+    """Return where accuracies, made monotone in x, fall below a level; None if they do not."""
+    order = np.argsort(-x)
+    below = falling_fit(accuracies[order]) < level
+    return float(x[order][below.argmax()]) if below.any() and not below.all() else None
+
+
+def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Return the chance that a positive item scores above a negative one, a tie counting half; NaN without one of each.
+
+    Args:
+        scores: (n,).
+        positive: (n,) booleans.
+        weights: (n,), how many items each stands for, the inverse of its probability to be in the sample; 1 by default.
+    """
+    scores, positive = np.asarray(scores, dtype=float), np.asarray(positive, dtype=bool)
+    weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
+    if positive.all() or not positive.any():
+        return float("nan")
+    above = (np.sign(scores[positive][:, None] - scores[~positive][None]) + 1) / 2  # (positive, negative): 0, 1/2 or 1
+    pairs = weights[positive][:, None] * weights[~positive][None]
+    return float((above * pairs).sum() / pairs.sum())

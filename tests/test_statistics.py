@@ -1,0 +1,94 @@
+"""Orders, and how sure they are."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+from scipy.stats import spearmanr
+
+from nads_core.evidence import statistics
+
+pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
+def test_falling_fit_is_isotonic_regression(values):
+    expected = isotonic_regression(np.array(values, float), increasing=False).x
+    np.testing.assert_allclose(statistics.falling_fit(values), expected, atol=1e-12)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
+def test_falling_fit_is_the_smallest_of_the_largest_means(values):
+    """The min-max formula of Barlow, Bartholomew, Bremner and Brunk (1972), for a falling fit."""
+    mean = lambda first, last: np.mean(values[first : last + 1])  # noqa: E731
+    count = len(values)
+    expected = [min(max(mean(a, b) for b in range(i, count)) for a in range(i + 1)) for i in range(count)]
+    np.testing.assert_allclose(statistics.falling_fit(values), expected, atol=1e-12)
+
+
+def test_order_test_tells_luck_from_disorder():
+    truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
+    lucky = generator.binomial(10_000, truth) / 10_000
+    test = statistics.order_test(lucky, 10_000)
+    assert test.spread < 1.3 * test.luck
+    shuffled = truth + generator.normal(0, 0.03, 60)
+    test = statistics.order_test(np.clip(shuffled, 0, 1), 10_000)
+    assert test.spread > 2 * test.luck
+    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.falling_fit(np.clip(shuffled, 0, 1)))
+
+
+def test_crossing_of_a_level():
+    x = np.array([3.0, 1.0, 2.0, 0.5])
+    assert statistics.crossing(x, np.array([0.9, 0.6, 0.8, 0.5]), 0.75) == 1.0
+    assert statistics.crossing(x, np.full(4, 0.9), 0.75) is None
+
+
+def test_rank_correlation_is_spearmans_with_ties():
+    a, b = np.random.default_rng(0).integers(0, 5, (2, 40))
+    assert statistics.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert np.isnan(statistics.rank_correlation(a, np.ones(40)))
+    assert np.isnan(statistics.rank_correlation(a[:3], b[:3]))
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, 20).astype(float), rng.integers(0, 6, 20).astype(float)
+    counts = rng.integers(1, 5, 20)
+    repeated = statistics.rank_correlation(np.repeat(a, counts), np.repeat(b, counts))
+    weighted = statistics.rank_correlation(a, b, weights=counts)
+    assert weighted == pytest.approx(repeated)
+    assert statistics.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
+
+
+def test_area_under_the_curve():
+    scores, positive = np.array([3.0, 2, 2, 1, 0]), np.array([True, True, False, False, False])
+    assert statistics.area_under_curve(scores, positive) == pytest.approx((3 + 2.5) / 6)
+    rng = np.random.default_rng(1)
+    counts = rng.integers(1, 4, 5)
+    repeated = statistics.area_under_curve(np.repeat(scores, counts), np.repeat(positive, counts))
+    assert statistics.area_under_curve(scores, positive, counts) == pytest.approx(repeated)
+    assert np.isnan(statistics.area_under_curve(scores, positive | True))
+    assert np.isnan(statistics.area_under_curve([], []))
+
+
+def test_bootstrap_interval_holds_the_estimate():
+    generator = np.random.default_rng(0)
+    a = generator.normal(size=80)
+    estimate, low, high = statistics.with_interval(
+        statistics.resampled_correlations(a, a + generator.normal(size=80), 300)
+    )
+    assert low < estimate < high and 0.1 < high - low < 0.5
+    empty = statistics.resampled_correlations(a[:2], a[:2], 5)
+    assert all(np.isnan(statistics.with_interval(empty)))
+
+
+def test_resampling_within_strata_draws_as_many_of_each_again():
+    values, strata = np.arange(12.0), ["a"] * 4 + ["b"] * 8
+    counts = statistics.resampled(lambda x: float((x < 4).sum()), values, strata=strata, num_resamples=50)
+    assert (counts == 4).all()
+    free = statistics.resampled(lambda x: float((x < 4).sum()), values, num_resamples=50)
+    assert free[0] == 4 and np.ptp(free) > 0
+    means = statistics.resampled(np.mean, values, num_resamples=4_000)[1:]
+    assert means.std() == pytest.approx(values.std() / np.sqrt(12), rel=0.1)
