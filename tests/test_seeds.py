@@ -9,7 +9,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.machinery.seeds import seeded
-from nads_core.theory import readout
+from nads_core.theory import regression
 
 LIBRARY = Path(nc.__file__).parent
 
@@ -42,13 +42,13 @@ def train() -> None:
 
 def classify() -> None:
     inputs, labels = torch.randn(1, 8, 4), torch.zeros(1, 8)
-    readout.train_classifiers(
-        lambda: readout.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
+    regression.train_classifiers(
+        lambda: regression.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
     )
 
 
 def dipoles() -> None:
-    nc.deep_linear.dipole_statistics(
+    nc.lemma2.dipole_statistics(
         lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)), torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 2, seed=3
     )
 

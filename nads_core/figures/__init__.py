@@ -1,4 +1,8 @@
-"""Every figure of the book, one call each. Each returns a matplotlib Figure and draws nothing on import."""
+"""Every figure of the book, one call each, which returns a matplotlib Figure; nothing is drawn on import.
+
+A figure gets numbers and draws them. What computes numbers lives in the rooms below; pictures for a browser are
+`explorer`'s.
+"""
 
 from nads_core.figures.bases import (
     plot_dipoles,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from nads_core.figures.style import COLOURS, styled, subplots
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MARKERS = "osD^vP"
 _SCORES = np.geomspace(0.01, 50, 200)
-_ACCURACIES = [100 * NormalDist().cdf(score) for score in _SCORES]
+_ACCURACIES = 100 * torch.special.ndtr(torch.from_numpy(_SCORES))  # of the first-step law, in per cent
 
 
 def _bars(axis: Axes, x: Sequence[float], centre: Sequence[float], intervals: Sequence, **style) -> None:
@@ -96,9 +96,9 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
     for axis, (title, points) in zip(axes.flat, panels.items(), strict=False):
         for family, (ratios, accuracies) in points.items():
             which = families.index(family)
-            many = len(ratios) > 200
-            style = {"markersize": 2, "zorder": 1} if many else {"markersize": 3, "zorder": 2}
-            marker, percent = "." if many else _MARKERS[which], 100 * np.asarray(accuracies)
+            crowded = len(ratios) > 200
+            style = {"markersize": 2, "zorder": 1} if crowded else {"markersize": 3, "zorder": 2}
+            marker, percent = "." if crowded else _MARKERS[which], 100 * np.asarray(accuracies)
             axis.plot(ratios, percent, marker, label=family, color=COLOURS[which], alpha=0.7, **style)
         axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)
         axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(_SCORES[0], _SCORES[-1]))
@@ -162,9 +162,9 @@ def plot_collapse(
     figure, (axes,) = subplots(1, len(labels), 3.4, sharey=True)
     for axis, (key, label) in zip(axes, labels.items(), strict=True):
         for which, (name, curve) in enumerate(curves.items()):
-            many = len(curve["accuracy"]) > 200
-            style = {"markersize": 2.5, "zorder": 1} if many else {"markersize": 4, "zorder": 2}
-            marker, percent = "." if many else _MARKERS[which % len(_MARKERS)], 100 * np.asarray(curve["accuracy"])
+            crowded = len(curve["accuracy"]) > 200
+            style = {"markersize": 2.5, "zorder": 1} if crowded else {"markersize": 4, "zorder": 2}
+            marker, percent = "." if crowded else _MARKERS[which % len(_MARKERS)], 100 * np.asarray(curve["accuracy"])
             axis.plot(curve[key], percent, marker, label=name, color=COLOURS[which], alpha=0.8, **style)
         if key == law:
             axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)

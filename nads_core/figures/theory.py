@@ -229,17 +229,17 @@ def plot_matrices(
     """
     figure, (axes,) = subplots(1, len(matrices), 2.9)
     common = max(float(torch.as_tensor(m).abs().max()) for title, m in matrices.items() if title not in signed)
-    shared_axes, last = [], None
+    unsigned_axes, last = [], None
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
-        limit = 4.0 if title in signed else common
+        limit = LIMIT if title in signed else common
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
         axis.set(title=title, xlabel=xlabel)
         if title in signed:
             figure.colorbar(image, ax=axis, shrink=0.7, label="z")
         else:
-            shared_axes.append(axis)
+            unsigned_axes.append(axis)
             last = image
-    figure.colorbar(last, ax=shared_axes, shrink=0.7, label="value")
+    figure.colorbar(last, ax=unsigned_axes, shrink=0.7, label="value")
     axes[0].set_ylabel(ylabel)
     return figure
 
@@ -262,14 +262,8 @@ def plot_convergence(
     low, high = iterations.double().quantile(0.1, 1), iterations.double().quantile(0.9, 1)
     done = median <= num_steps
     left.fill_between(frequencies, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    left.plot(
-        np.asarray(frequencies)[done],
-        median[done],
-        "o-",
-        color=COLOURS[0],
-        markersize=3,
-        label="steps (median, 80 % of starts)",
-    )
+    left.plot(np.asarray(frequencies)[done], median[done], "o-", color=COLOURS[0], markersize=3,
+              label="steps (median, 80 % of starts)")  # fmt: skip
     left.plot(np.asarray(frequencies)[~done], median[~done], "x", color=COLOURS[1], label="not within the budget")
     left.set(yscale="log", xlabel="frequency ℓ", ylabel="steps to convergence", title="speed of descent")
     other = left.twinx()
@@ -334,7 +328,7 @@ def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
     axis.plot(grid, np.minimum(1, 1 / grid), color="black", linewidth=1.2, label="Markov: E s² / η")
     for (label, values), colour in zip(slopes.items(), COLOURS, strict=False):
         energy = np.asarray(values.square() / values.square().mean())
-        share = (energy[:, None] >= grid).mean(0)
+        share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)
         axis.plot(grid, np.where(share > 0, share, np.nan), color=colour, label=label)
     axis.set(xscale="log", yscale="log", xlabel="η / E s²", ylabel="share of networks with s² ≥ η")
     axis.legend()

@@ -1,8 +1,9 @@
 """The paper's statements as verified, as printed, and the simulations that tell the two apart.
 
-Formulas and their checks, which need no network of `networks`. What trained networks say is `evidence`'s.
+Formulas and their checks, which need no network of `networks`, and regressions for layers that have no formula. What
+trained networks say is `evidence`'s.
 """
 
-from nads_core.theory import checks, deep_linear, errata, pooling, readout
+from nads_core.theory import checks, deep_linear, errata, lemma2, pooling, regression
 
-__all__ = ["checks", "deep_linear", "errata", "pooling", "readout"]
+__all__ = ["checks", "deep_linear", "errata", "lemma2", "pooling", "regression"]

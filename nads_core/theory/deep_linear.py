@@ -1,4 +1,4 @@
-"""The deep linear model of section 2.2: its curvature (Lemma 1), its gradients (eqs. 4, 5), its training; and Lemma 2.
+"""The deep linear model of section 2.2: its curvature (Lemma 1), its gradients (eqs. 4, 5), and its training.
 
 The model mimics a network with one pooling layer in the spectral domain, with real coefficients throughout::
 
@@ -17,14 +17,11 @@ neither. ``response`` may have any shape (D,) with D a multiple of S.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-
-from nads_core.machinery.seeds import seeded
+from torch import Tensor
 
 Array = Tensor | np.ndarray
 
@@ -212,8 +209,8 @@ def gradient_descent(
     losses = []
     for step in range(num_steps + 1):
         shared = theta.repeat(1, 1, stride)  # theta[i mod M], (F, runs, D)
-        beta = shared * weights * phi
-        on_signal = (beta * signal).sum(-1)
+        beta = shared * weights * phi  # (F, runs, D): the linear map that the model is
+        on_signal = (beta * signal).sum(-1)  # (F, runs): beta[l]
         losses.append(1 - 2 * margin * on_signal + margin**2 * on_signal**2 + noise_std**2 * beta.square().sum(-1))
         if step == num_steps:
             break
@@ -221,96 +218,19 @@ def gradient_descent(
             slope = 2 * (noise_std**2 * beta + (margin**2 * on_signal[..., None] - margin) * signal)  # dL / dbeta
         else:
             noise = noise_std * torch.randn(*shape, batch_size, size, generator=generator, dtype=torch.float64)
-            x = margin * signal[:, :, None] + noise  # y x with y = +-1: the loss only sees y f(x) = f(y x)
+            # (F, runs, batch, D): y x with y = +-1, since the loss only sees y f(x) = f(y x)
+            x = margin * signal[:, :, None] + noise
             residual = torch.einsum("frbd,frd->frb", x, beta) - 1
             slope = 2 * torch.einsum("frb,frbd->frd", residual, x) / batch_size
-        to_theta = (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)
+        to_theta = (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)  # folded: (F, runs, M)
         phi = phi - learning_rate * slope * weights * shared
         theta = theta - learning_rate * to_theta
-    losses = torch.stack(losses, -1)
+    losses = torch.stack(losses, -1)  # (F, runs, steps + 1)
     optimum = noise_std**2 / (margin**2 + noise_std**2)
     reached = losses <= optimum + 0.1 * (1 - optimum)
     # the first step from which on the loss stays below: stochastic steps may cross the line more than once
     iterations = num_steps + 1 - reached.flip(-1).long().cumprod(-1).sum(-1)
     return Descent(losses, iterations, optimum)
-
-
-def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in Lemma 2.
-
-    Args:
-        network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
-        image: (C, H, W), the point x.
-        direction: (C, H, W), the dipole v.
-    """
-    slope, parameters = _slope(network, image, direction)
-    rates = torch.autograd.grad(slope, parameters, allow_unused=True)
-    rate = torch.stack([r.square().sum() for r in rates if r is not None]).sum().sqrt()
-    return slope.detach(), rate.detach()
-
-
-def dipole_statistics(
-    factory: Callable[[], nn.Module], image: Tensor, direction: Tensor, num_networks: int, *, seed: int
-) -> tuple[Tensor, Tensor]:
-    """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
-
-    Args:
-        factory: returns a new network at each call, with weights from torch's generator.
-        image: (C, H, W).
-        direction: (C, H, W).
-        num_networks: N.
-        seed: fixes the weights; the global generator is left as it was.
-    """
-    with seeded(seed):
-        pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]
-    slopes, rates = zip(*pairs, strict=True)
-    return torch.stack(slopes).double(), torch.stack(rates).double()
-
-
-def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor) -> Tensor:
-    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
-
-    Args:
-        metric: g, elementwise on tensors.
-        slopes: (N,), as `dipole_statistics` returns them.
-        rates: (N,).
-    """
-    magnitudes = slopes.abs().requires_grad_()
-    (derivative,) = torch.autograd.grad(metric(magnitudes).sum(), magnitudes)
-    return derivative.abs() * rates
-
-
-def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
-    """Return the bound of Lemma 2 with alpha where the paper prints alpha^2.
-
-    Derivation, with s the slope and r the rate (the norm of grad_theta s)::
-
-        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
-
-    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite
-    sample of networks the same steps hold for the means over the sample, so the bound holds without any error bar.
-
-    Args:
-        slopes: (N,) v^T grad_x f.
-        rates: (N,), norms of d^2 f / dtheta dx v.
-        alpha: slope in ``|g'(t)| <= alpha t + beta``.
-        beta: offset in the same.
-    """
-    return alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()
-
-
-def lemma2_bound_printed(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
-    """Return eq. (3) as printed, with alpha^2."""
-    return lemma2_bound(slopes, rates, alpha**2, beta)
-
-
-def _slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Return v^T grad_x f(x) with its graph, and the parameters."""
-    if image.shape != direction.shape:
-        raise ValueError(f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape")
-    image = image.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
-    return (gradient * direction).sum(), [p for p in network.parameters() if p.requires_grad]
 
 
 def _response(response: Array, stride: int) -> Tensor:

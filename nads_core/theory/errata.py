@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from nads_core.theory import checks, deep_linear, pooling
+from nads_core.theory import checks, deep_linear, lemma2, pooling
 from nads_core.theory.checks import LIMIT, Check, passed, readable_z, worst
 
 
@@ -136,16 +136,16 @@ def _eq5() -> str:
 def _lemma2() -> str:
     slopes = torch.tensor([-1.0, 1.0], dtype=torch.float64)
     rates = torch.ones(2, dtype=torch.float64)
-    norms = deep_linear.dipole_gradient_norms(lambda t: t.square() / 4, slopes, rates)
-    printed = float(deep_linear.lemma2_bound_printed(slopes, rates, 0.5, 0.0))
+    norms = lemma2.dipole_gradient_norms(lambda t: t.square() / 4, slopes, rates)
+    printed = float(lemma2.lemma2_bound_printed(slopes, rates, 0.5, 0.0))
     example = "f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0)"
     return f"{example}: the left side is {float(norms.mean()):g}, the printed bound {printed:g}"
 
 
 def _lemma2_dipole() -> str:
     zeros, ones = torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
-    left = float(deep_linear.dipole_gradient_norms(torch.square, ones, ones).mean())
-    right = float(deep_linear.lemma2_bound_printed(zeros, zeros, 2.0, 0.0))
+    left = float(lemma2.dipole_gradient_norms(torch.square, ones, ones).mean())
+    right = float(lemma2.lemma2_bound_printed(zeros, zeros, 2.0, 0.0))
     return f"f = θx², θ = ±1, x = 0, v = 1, g = t²: the left side is {left:g}, the right side {right:g}"
 
 

@@ -1,7 +1,8 @@
-"""What can be read from the output of a layer, measured: for any layer by regression, and for trained classifiers.
+"""Regression on the output of a layer: what of its input the output explains, and how well classifiers learn from it.
 
 `retained_energy` in `pooling` is the share of the variance of v^T x, for white noise x, that is a linear function of
-the layer's output. Here the same share is estimated by regression, for any layer, linear or not.
+the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not; and the labels
+of D(v) are learned from the output by logistic regression and by a small CNN.
 """
 
 from __future__ import annotations
@@ -72,19 +73,19 @@ def measured_energy(
     count, shares = num_samples // (2 * num_batches), []
     for _ in range(num_batches):
         x = torch.randn(2, count, directions.shape[1], generator=generator, dtype=torch.float64)
-        wanted = x @ directions.T
+        wanted = x @ directions.T  # (2, n, F), of the two halves
         seen = torch.stack([layer(half).flatten(1) for half in x])
-        seen = torch.cat([seen, torch.ones_like(seen[..., :1])], -1)
+        seen = torch.cat([seen, torch.ones_like(seen[..., :1])], -1)  # (2, n, p), with a constant
         gram = seen[0].T @ seen[0]
-        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (seen[0].T @ wanted[0])
+        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (seen[0].T @ wanted[0])  # (p, F)
         unexplained = (wanted[1] - seen[1] @ weights).square().mean(0) / wanted[1].square().mean(0)
         shares.append(1 - unexplained * (count - seen.shape[-1]) / count)  # fitting p weights costs p / (n - p)
-    shares = torch.stack(shares)
+    shares = torch.stack(shares)  # (batches, F)
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
 
 
 def with_products(outputs: Tensor, reach: int = 3) -> Tensor:
-    """Append products of neighbouring outputs, which turns a linear readout into a quadratic one: (N, M) -> (N, M')."""
+    """Append products of neighbouring outputs, so that a linear regression becomes quadratic: (N, M) -> (N, M')."""
     products = [outputs * outputs.roll(shift, -1) for shift in range(reach + 1)]
     return torch.cat([outputs, *products], -1)
 
@@ -114,7 +115,7 @@ def _shifted_copies(x: Tensor) -> Tensor:
 
 
 class LinearClassifier(nn.Module):
-    """One linear layer on the M outputs of a pooling layer: (N, M) -> (N,)."""
+    """Logistic regression, one linear layer on the M outputs of a pooling layer: (N, M) -> (N,)."""
 
     def __init__(self, size: int):
         super().__init__()
@@ -143,7 +144,7 @@ def pooled_samples(
     """
     labels = torch.randint(0, 2, (len(directions), num_samples), generator=generator).double()
     noise = noise_std * torch.randn(len(directions), num_samples, directions.shape[1], generator=generator).double()
-    noise -= (noise @ directions[:, :, None]) * directions[:, None]
+    noise -= (noise @ directions[:, :, None]) * directions[:, None]  # (F, N, D), orthogonal to its direction
     signals = margin * (2 * labels - 1)[..., None] * directions[:, None] + noise
     return signals @ layer.T, labels
 
@@ -172,11 +173,12 @@ def train_classifiers(
     parameters, buffers = torch.func.stack_module_state(models)
     scale = inputs.std(dim=(1, 2), keepdim=True)
 
+    def run_model(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        return torch.func.functional_call(models[0], (parameters, buffers), (x,))
+
     def logits(x: Tensor) -> Tensor:
         x = (x / scale).float()
-        return torch.func.vmap(lambda p, b, one: torch.func.functional_call(models[0], (p, b), (one,)))(
-            parameters, buffers, x
-        )
+        return torch.func.vmap(run_model)(parameters, buffers, x)
 
     optimizer = torch.optim.AdamW(parameters.values(), lr=learning_rate, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(seed)
@@ -214,11 +216,11 @@ def learning_curve(
     Returns:
         Accuracies (F, sizes): mean over the runs, and its standard error.
     """
-    many = directions.repeat(num_runs, 1)
+    repeated = directions.repeat(num_runs, 1)  # (runs F, D)
     generator = torch.Generator().manual_seed(seed)
     accuracies = []
     for size in train_sizes:
-        inputs, labels = pooled_samples(many, layer, margin, noise_std, size + num_test, generator=generator)
+        inputs, labels = pooled_samples(repeated, layer, margin, noise_std, size + num_test, generator=generator)
         classify = train_classifiers(build, inputs[:, :size], labels[:, :size], seed=seed + size, **training)
         correct = (classify(inputs[:, size:]) > 0) == (labels[:, size:] > 0)
         accuracies.append(correct.double().mean(1).view(num_runs, -1))

@@ -1,132 +1,13 @@
-"""The linear pooling layer of section 2.1: the operator in space and in the spectrum, eq. (1), and Theorem 1.
-
-A pooling layer of stride S filters a periodic signal of D samples with a prefilter h and keeps every S-th sample::
-
-    z[j] = (h * x)[j S],    j = 0 .. M - 1,    M = D / S,    that is    z = P x,    P[j, n] = h[(j S - n) mod D].
-
-Conventions used throughout: signals are real; the Fourier transform is unitary on signals, x^ = fft(x) / sqrt(D), on
-both sides of the layer; the response of the prefilter is its plain transform m^ = fft(h), so that filtering is the
-product m^ x^. Everything is computed in float64.
-
-**Theorem 1, as verified here.** A sample is x = eps y v + w with y = +-1 and w ~ N(0, sigma^2 (I - v v^T)). After any
-linear layer P the two classes are Gaussians with means +-eps P v and one covariance, sigma^2 (G - u u^T), where
-G = P P^T and u = P v. The optimal classifier is linear and its accuracy is Phi(delta / 2), with delta the Mahalanobis
-distance of the means: delta^2 / 4 = (eps / sigma)^2 u^T (G - u u^T)^+ u. With q = u^T G^+ u the formula of Sherman and
-Morrison gives u^T (G - u u^T)^+ u = q / (1 - q), so::
-
-    accuracy = Phi((eps / sigma) gamma),    gamma^2 = q / (1 - q),    q = |projection of v on the row space of P|^2.
-
-gamma is the cotangent of the angle between v and what the layer keeps: q = 1 means accuracy 1, q = 0 means chance.
-
-**In the spectrum.** The row space of P splits into the M classes of aliases {t + k M}. A real direction of frequency l,
-v[n] = sqrt(2 / D) cos(2 pi l n / D + phase), sits at l and at -l. If l and -l belong to different classes (2 l is no
-multiple of M), or are one and the same (l = 0, l = D / 2), then whatever the phase::
-
-    q = |m^[l]|^2 / sum_{k = 0}^{S - 1} |m^[l + k M]|^2,    gamma^2 = |m^[l]|^2 / sum_{k = 1}^{S - 1} |m^[l + k M]|^2.
-
-If they are different but fold onto each other (2 l is a multiple of M, not of D), the two waves interfere, and with
-psi = phase + arg m^[l]::
-
-    q = 2 |m^[l]|^2 cos^2(psi) / sum_{k = 0}^{S - 1} |m^[l + k M]|^2.
-
-The paper prints Phi(eps gamma / (sqrt(2) sigma)) with gamma^2 larger by the factor S: that is right for S = 2 only.
-"""
+"""Theorem 1: the share of a direction that a pooling layer keeps, and the best accuracy that is left after it."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
-PREFILTERS = ("average", "binomial", "lowpass", "identity")
-Array = Tensor | np.ndarray
-
-
-def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
-    """Return the impulse response of a named prefilter.
-
-    Args:
-        name: "average": the mean of S neighbours, aligned as in `torch.nn.functional.avg_pool1d`; "binomial": a
-            triangle-like blur with 2 S - 1 binomial taps; "lowpass": every frequency up to M / 2 and nothing above;
-            "identity": plain subsampling.
-        size: number of samples D.
-        stride: subsampling factor S.
-
-    Returns:
-        (size,) float64, with sum 1.
-
-    Raises:
-        ValueError: for an unknown name or a stride that does not divide the size.
-
-    Example:
-        >>> prefilter("average", 6, 2).tolist()
-        [0.5, 0.0, 0.0, 0.0, 0.0, 0.5]
-    """
-    kept = _num_outputs(size, stride)
-    if name not in PREFILTERS:
-        raise ValueError(
-            f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass any impulse response of shape (D,)"
-        )
-    if name == "lowpass":
-        frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
-        return torch.fft.ifft((frequencies.abs() <= kept / 2).double()).real
-    order = 2 * (stride - 1)
-    taps, first = {
-        "average": ([1 / stride] * stride, 1 - stride),  # z[j] = mean of x[j S .. j S + S - 1]
-        "binomial": ([math.comb(order, k) / 2**order for k in range(order + 1)], 1 - stride),
-        "identity": ([1.0], 0),
-    }[name]
-    response = torch.zeros(size, dtype=torch.float64)
-    positions = torch.arange(first, first + len(taps)) % size
-    return response.index_add(0, positions, torch.tensor(taps, dtype=torch.float64))  # taps longer than D wrap around
-
-
-def frequency_response(prefilter: Array) -> Tensor:
-    """Return m^ = fft(h): (D,) complex128. Rounding errors around exact zeros are set to zero."""
-    impulse = _impulse_response(prefilter)
-    response = torch.fft.fft(impulse)
-    rounding = len(impulse) * torch.finfo(torch.float64).eps * impulse.abs().sum()
-    return torch.where(response.abs() <= rounding, 0, response)
-
-
-def pooling_matrix(prefilter: Array, stride: int = 4) -> Tensor:
-    """Return the layer in space, P[j, n] = h[(j S - n) mod D]: (M, D) float64."""
-    impulse = _impulse_response(prefilter)
-    size = len(impulse)
-    outputs = torch.arange(_num_outputs(size, stride), device=impulse.device)[:, None] * stride
-    return impulse[(outputs - torch.arange(size, device=impulse.device)) % size]
-
-
-def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Pool signals in space, without any Fourier transform: (..., D) -> (..., M)."""
-    signal = torch.as_tensor(signal)
-    return signal @ pooling_matrix(prefilter, stride).to(signal.dtype).T
-
-
-def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
-    """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has diagonal 1 / S."""
-    return torch.eye(_num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(stride)
-
-
-def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
-    """Pool in the spectrum, eq. (1): z^[t] = (1 / sqrt(S)) sum_k m^[k M + t] x^[k M + t].
-
-    Derivation: z[j] = (1 / sqrt(D)) sum_u m^[u] x^[u] exp(2 pi i u j S / D) and S / D = 1 / M, so all u = t + k M share
-    one oscillation; the unitary transform over the M outputs collects each class with M / sqrt(M D) = 1 / sqrt(S).
-
-    Args:
-        spectrum: (..., D), unitary transform of the signals: ``torch.fft.fft(x, norm="ortho")``.
-        prefilter: (D,) impulse response.
-        stride: subsampling factor S, a divisor of D.
-
-    Returns:
-        (..., M) complex128, the unitary transform of the pooled signals.
-    """
-    spectrum = torch.as_tensor(spectrum)
-    filtered = frequency_response(prefilter) * spectrum
-    return filtered.unflatten(-1, (stride, -1)).sum(-2) / math.sqrt(stride)
+from nads_core.theory.pooling.layer import Array, frequency_response, num_outputs
 
 
 def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
@@ -197,7 +78,7 @@ def bayes_accuracy(
     """Return the best accuracy that any classifier can reach after pooling: Phi((eps / sigma) gamma(l)).
 
     Source: Theorem 1 and eq. (2), with the constant that survives simulation on real signals; derivation at the top of
-    this module.
+    `pooling`.
 
     Args:
         frequency: l, an integer or an array of integers.
@@ -215,6 +96,7 @@ def bayes_accuracy(
         ValueError: for a bad prefilter, stride, margin or noise level.
 
     Example:
+        >>> from nads_core.theory.pooling import prefilter
         >>> float(bayes_accuracy(0, prefilter("identity", 8, 4), 4, margin=3.0, noise_std=1.0))  # Phi(sqrt(3))
         0.9583677416682248
     """
@@ -318,7 +200,7 @@ def _alias_energies(frequency: Tensor, prefilter: Array, stride: int) -> tuple[T
     """Return |m^[l]|^2, the same summed over the other aliases of l, and arg m^[l], for frequencies (..., axes)."""
     response = frequency_response(prefilter)
     size = len(response)
-    step = _num_outputs(size, stride)
+    step = num_outputs(size, stride)
     frequency = frequency.to(response.device)
     aliases = (frequency.unsqueeze(-1) + step * torch.arange(stride, device=response.device)) % size  # (..., axes, S)
     energies = response.abs().square()[aliases]
@@ -347,29 +229,6 @@ def _frequencies(frequency: int | Array | tuple) -> Tensor:
     if frequency.is_floating_point() or frequency.is_complex() or frequency.dtype == torch.bool:
         raise TypeError(f"frequencies count periods over the signal and must be integers, got {frequency.dtype}")
     return frequency.long()
-
-
-def _impulse_response(prefilter: Array) -> Tensor:
-    impulse = torch.as_tensor(prefilter)
-    if impulse.dim() != 1 or impulse.is_complex() or len(impulse) == 0:
-        raise ValueError(
-            f"prefilter must be a real impulse response of shape (D,), got {impulse.dtype} of shape "
-            f"{tuple(impulse.shape)}: make one with pooling.prefilter(name, size, stride)"
-        )
-    if not impulse.isfinite().all():
-        raise ValueError("prefilter contains NaN or infinite values")
-    return impulse.double()
-
-
-def _num_outputs(size: int, stride: int) -> int:
-    if not (isinstance(stride, int) and isinstance(size, int) and stride >= 1 and size >= 1):
-        raise ValueError(f"size and stride must be positive integers, got size {size!r} and stride {stride!r}")
-    if size % stride:
-        divisors = [d for d in range(1, size + 1) if size % d == 0]
-        raise ValueError(
-            f"stride {stride} does not divide the {size} samples: use one of {divisors}, or pad the signal"
-        )
-    return size // stride
 
 
 def _ratio(margin: float, noise_std: float) -> float:

@@ -1,0 +1,94 @@
+"""Lemma 2: how fast the weights of any network can turn its slope along a direction, the linearised dipole.
+
+The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect to the weights. A metric g(abs(s)) says
+how well the network separates a dipole along v; the lemma bounds how fast training changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nads_core.machinery.seeds import seeded
+
+
+def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+    """Return s = v^T grad_x f(x) and the norm of its gradient with respect to the weights, as in Lemma 2.
+
+    Args:
+        network: any module with (1, C, H, W) -> (1,) or (1, outputs), of which output 0 is f.
+        image: (C, H, W), the point x.
+        direction: (C, H, W), the dipole v.
+
+    Returns:
+        Slope and rate, of shape ().
+
+    Raises:
+        ValueError: if image and direction have different shapes.
+    """
+    if image.shape != direction.shape:
+        raise ValueError(f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape")
+    image = image.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
+    slope = (gradient * direction).sum()
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    rates = torch.autograd.grad(slope, parameters, allow_unused=True)  # None where the slope does not depend on one
+    rate = torch.stack([r.square().sum() for r in rates if r is not None]).sum().sqrt()
+    return slope.detach(), rate.detach()
+
+
+def dipole_statistics(
+    factory: Callable[[], nn.Module], image: Tensor, direction: Tensor, num_networks: int, *, seed: int
+) -> tuple[Tensor, Tensor]:
+    """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
+
+    Args:
+        factory: returns a new network at each call, with weights from torch's generator.
+        image: (C, H, W).
+        direction: (C, H, W).
+        num_networks: N.
+        seed: fixes the weights; the global generator is left as it was.
+    """
+    with seeded(seed):
+        pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]
+    slopes, rates = zip(*pairs, strict=True)
+    return torch.stack(slopes).double(), torch.stack(rates).double()
+
+
+def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor) -> Tensor:
+    """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
+
+    Args:
+        metric: g, elementwise on tensors.
+        slopes: (N,), as `dipole_statistics` returns them.
+        rates: (N,).
+    """
+    magnitudes = slopes.abs().requires_grad_()
+    (derivative,) = torch.autograd.grad(metric(magnitudes).sum(), magnitudes)
+    return derivative.abs() * rates
+
+
+def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
+    """Return the bound of Lemma 2 with alpha where the paper prints alpha^2.
+
+    Derivation, with s the slope and r the rate (the norm of grad_theta s)::
+
+        |grad_theta g(|s|)| = |g'(|s|)| r <= (alpha |s| + beta) r,    E |s| r <= sqrt(E s^2) sqrt(E r^2),
+
+    by the chain rule and by Cauchy and Schwarz: alpha stays what it is. For a finite
+    sample of networks the same steps hold for the means over the sample, so the bound holds without any error bar.
+
+    Args:
+        slopes: (N,) v^T grad_x f.
+        rates: (N,), norms of d^2 f / dtheta dx v.
+        alpha: slope in ``|g'(t)| <= alpha t + beta``.
+        beta: offset in the same.
+    """
+    return alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()
+
+
+def lemma2_bound_printed(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:
+    """Return eq. (3) as printed, with alpha^2."""
+    return lemma2_bound(slopes, rates, alpha**2, beta)

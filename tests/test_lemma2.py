@@ -1,0 +1,78 @@
+"""Lemma 2, for any network: against automatic differentiation and hand calculations."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nads_core import LENET
+from nads_core.theory import checks, lemma2
+
+
+class Product(torch.nn.Module):
+    """f = a b x[0] + b x[1]^2 with weights a, b."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (torch.nn.Parameter(torch.randn(())) for _ in range(2))
+
+    def forward(self, x):
+        return (self.a * self.b * x[:, 0, 0, 0] + self.b * x[:, 0, 0, 1] ** 2)[:, None]
+
+
+def test_slope_and_rate_by_hand():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = Product()
+    image, v = torch.tensor([[[2.0, 3.0]]]), torch.tensor([[[0.6, 0.8]]])
+    slope, rate = lemma2.dipole_slope(network, image, v)
+    a, b = network.a.item(), network.b.item()
+    assert float(slope) == pytest.approx(0.6 * a * b + 0.8 * 6 * b, rel=1e-5)
+    assert float(rate) == pytest.approx(math.hypot(0.6 * b, 0.6 * a + 4.8), rel=1e-5)
+
+
+@pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)
+def test_gradient_of_the_metric_is_that_of_automatic_differentiation(metric):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = LENET.build(1, 16, 1).eval().double()
+    image, v = (torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1))
+    slope, rate = lemma2.dipole_slope(network, image, v)
+    norm = lemma2.dipole_gradient_norms(metric.function, slope[None], rate[None])
+    x = image.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(network(x[None])[0, 0], x, create_graph=True)
+    q = metric.function((gradient * v).sum().abs())
+    direct = torch.autograd.grad(q, list(network.parameters()), allow_unused=True)
+    assert float(norm) == pytest.approx(float(torch.cat([g.flatten() for g in direct if g is not None]).norm()))
+
+
+@pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)
+def test_constants_of_the_metrics(metric):
+    t = torch.linspace(1e-3, 30, 3_000, dtype=torch.float64).requires_grad_()
+    (derivative,) = torch.autograd.grad(metric.function(t).sum(), t)
+    assert (derivative >= 0).all() and (derivative <= (metric.alpha * t + metric.beta) * (1 + 1e-9)).all()
+
+
+@given(st.integers(0, 2**31))
+def test_bound_holds_for_any_finite_set_of_networks(seed):
+    generator = torch.Generator().manual_seed(seed)
+    slopes = torch.randn(5, generator=generator, dtype=torch.float64)
+    rates = torch.rand(5, generator=generator, dtype=torch.float64)
+    for metric in checks.METRICS:
+        left = lemma2.dipole_gradient_norms(metric.function, slopes, rates).mean()
+        assert left <= lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (1 + 1e-12)
+
+
+def test_statistics_are_seeded_and_leave_the_generator_alone():
+    image, v = torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0)), torch.ones(1, 16, 16) / 16
+    state = torch.get_rng_state()
+    first, again = (lemma2.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)) and len(set(first[0].tolist())) == 3
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_dipole_and_an_image_of_different_shapes_are_refused():
+    with pytest.raises(ValueError, match="must have one shape"):
+        lemma2.dipole_slope(Product(), torch.zeros(1, 1, 2), torch.zeros(1, 2, 2))
