@@ -1,10 +1,10 @@
 """What NADs cost: measured, beside what the device allows; the suite behind ``python -m nads_core bench``."""
 
 from nads_core.costs.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
-from nads_core.costs.suite import METHODS, load_costs, load_pictures, results_folder, run_suite
+from nads_core.costs.suite import METHODS, load_costs, load_first_directions, results_folder, run_suite
 from nads_core.costs.tables import rewrite, tables
 
 __all__ = [
-    "METHODS", "first_directions", "load_costs", "load_pictures", "measure_eigenvectors", "measure_network",
+    "METHODS", "first_directions", "load_costs", "load_first_directions", "measure_eigenvectors", "measure_network",
     "results_folder", "rewrite", "run_suite", "tables", "torchvision_resnet18",
 ]  # fmt: skip
