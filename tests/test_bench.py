@@ -12,7 +12,7 @@ import nads_core as nc
 from nads_core.__main__ import main
 from nads_core.costs import first_directions, load_costs, measure_eigenvectors, measure_network
 from nads_core.costs.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
-from nads_core.costs.suite import load_pictures
+from nads_core.costs.suite import load_first_directions
 from nads_core.networks.ensembles import Ensemble
 
 ROOT = Path(__file__).parent.parent
@@ -177,7 +177,7 @@ def test_a_file_a_case(results):
     assert {"problem", "method", "device", "torch", "commit", "date", "processor"} <= cost.keys()
     (large,) = load_costs("large", results)
     assert len(large["eigenvalues"]) <= 100 and set(large["first_directions"]) >= {"1"}
-    (pictures,) = load_pictures(results).values()
+    (pictures,) = load_first_directions(results).values()
     assert pictures.shape[1:] == (3, 56, 56) and np.isfinite(pictures).all()
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -28,11 +29,19 @@ def own_nads(size=8, count=20):
 # What is packed
 
 
+def unpack_directions(packet):
+    """Return the directions (n, H, H) that a browser sees: the inverse of `pack_nads`, up to rounding."""
+    header, content = packet
+    count, size = header["count"], header["size"]
+    scales = np.frombuffer(content, "<f4", count)
+    return np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size) * scales[:, None, None]
+
+
 @pytest.mark.stored
 def test_packed_directions_are_off_by_half_a_level_at_most():
     nads = NADS["lenet"]
     packet = data.pack_nads(nads, "LeNet", "lenet")
-    seen, expected = data.unpack_directions(packet), nads.directions[:, 0].numpy()
+    seen, expected = unpack_directions(packet), nads.directions[:, 0].numpy()
     level = np.abs(expected).max((1, 2), keepdims=True) / data.LEVELS
     assert (np.abs(seen - expected) <= 0.501 * level).all()
     assert len(packet[1]) == 1024 * (4 + 4 + 1024)
@@ -181,7 +190,7 @@ def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anyw
 
 
 def test_a_notebook_carries_the_program_packed(without_anywidget):
-    """Bytes of the program in an output, beside the 62,000 that it has."""
+    """Bytes of the program in an output, beside the 59,000 that it has."""
     arrays = data.as_script("small", data.pack_nads(own_nads(), "small"))
     page = nc.explorer.show("direction", nads=own_nads())._repr_html_()
     assert 0 < len(page) - len(arrays) < 0.5 * len(program.script())
@@ -213,6 +222,35 @@ def test_what_the_source_does_not_have_is_refused(without_anywidget):
     assert {nc.load_nads(name).directions.shape for name in data.LABELS} == {(views.Source().count(""), 1, 32, 32)}
 
 
+# The program's sources
+
+PATHS = sorted(program.SOURCES.rglob("*.js"))
+SOURCES = {path.relative_to(program.SOURCES).as_posix(): path.read_text("utf8") for path in PATHS}
+
+
+def declared(source):
+    """Name what a source has in its outermost scope."""
+    return set(re.findall(r"^(?:export )?(?:async )?(?:const|class|function) (\w+)", source, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_imports_what_it_uses_and_nothing_else(name):
+    """As far as calls and constants show: joined, the sources share one scope, and would not miss an import."""
+    source = SOURCES[name]
+    imported = set(", ".join(re.findall(r"^import \{ (.*) \}", source, re.MULTILINE)).split(", ")) - {""}
+    body = program.IMPORT.sub("", source)
+    used = set(re.findall(r"(?<![\w.$])(\w+)\(|\b([A-Z][A-Z_]+)\b", body))
+    elsewhere = set().union(*map(declared, SOURCES.values())) - declared(source)
+    assert {name for pair in used for name in pair} & elsewhere <= imported
+    assert all(re.search(rf"\b{name}\b", body) for name in imported)
+
+
+def test_every_source_is_joined_once():
+    joined = re.findall(r"^(?:async )?(?:const|class|function) (\w+)", program.module(), re.MULTILINE)
+    assert sorted(joined) == sorted(["STYLE", *(name for source in SOURCES.values() for name in declared(source))])
+    assert not re.search(r"^(import|export)\b", program.script(), re.MULTILINE)
+
+
 # A browser. `site` holds pages as the book has them, without the book around.
 
 
@@ -233,6 +271,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     views.write_pages_data(folder / "_static" / "explorer")
     (folder / "module.mjs").write_text(program.module(), "utf8")
+    shutil.copytree(program.SOURCES, folder / "sources")
     write_page(folder, "all.html", views.Page(views.View(), views.Source(), book=True))
     two = [views.Page(views.View(parts), views.Source(), book=True) for parts in (("direction",), ("mixer",))]
     write_page(folder, "two.html", *two)
@@ -324,10 +363,10 @@ def reader(browser, site):
 
 @pytest.fixture(scope="module")
 def tables(browser, site):
-    """The colour maps of the module, each (256, 4)."""
+    """The colour maps of the program, each (256, 4)."""
     page = browser.new_page()
     page.goto(f"{site}/empty.html")
-    found = page.evaluate("async () => (await import('/module.mjs')).COLOURS")
+    found = page.evaluate("async () => (await import('/sources/colours.js')).COLOURS")
     page.close()
     return {name: np.array(table) for name, table in found.items()}
 
@@ -351,6 +390,27 @@ def assert_photo(pixels, expected, slack=4):
     """The picture is this photo (3, H, W), clipped to [0, 1], within a few of 255 levels."""
     expected = 255 * torch.as_tensor(expected).clamp(0, 1).permute(1, 2, 0).numpy()
     assert np.abs(pixels[..., :3] - expected).max() < slack
+
+
+def test_the_sources_work_unjoined(reader, folder, monkeypatch):
+    """A browser finds every name that a source imports."""
+    monkeypatch.setattr(views, "link", lambda: "globalThis.STYLE = ''; import('/sources/explorer.js')")
+    write_page(folder, "unjoined.html", views.Page(views.View(), views.Source(), book=True))
+    reader.open("unjoined.html")
+    reader.page.get_by_role("button", name="Show the Python").click()
+    reader.slide("NAD", 3)
+    assert not reader.page.evaluate(DEAD)
+
+
+def test_the_module_has_what_anywidget_calls(reader):
+    reader.open("empty.html")
+    exported = reader.page.evaluate(
+        """async () => {
+          const module = await import('/module.mjs');
+          return [Object.keys(module), Object.keys(module.default), typeof module.default.render];
+        }"""
+    )
+    assert exported == [["default"], ["render"], "function"]
 
 
 def test_colours_are_those_of_the_figures(tables):

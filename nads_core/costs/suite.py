@@ -50,7 +50,7 @@ def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict]:
     return [json.loads(path.read_text("utf8")) for path in files]
 
 
-def load_pictures(folder: Path | None = None) -> dict[str, np.ndarray]:
+def load_first_directions(folder: Path | None = None) -> dict[str, np.ndarray]:
     """Return the first NADs of the large run as small pictures, (n, C, H, W), by the name of its file."""
     files = sorted((folder or results_folder()).glob("large-*.npz"))
     pictures = {}

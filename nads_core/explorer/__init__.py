@@ -1,4 +1,9 @@
-"""The interactive explorer of NADs: one ES module, shown by a live notebook or by a static page."""
+"""The interactive explorer of NADs, shown by a live notebook or by a static page.
+
+Here are its program (`sources/`: JavaScript and a style sheet, joined into one module), the arrays it draws, packed for
+a browser, the pictures it offers, and `show`. What is drawn is computed and measured in the rooms below; figures that
+stand still are in `figures`.
+"""
 
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.views import PARTS, Page, show, write_pages_data

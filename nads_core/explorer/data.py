@@ -45,9 +45,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     Raises:
         ValueError: for images of another kind.
     """
-    count, height = len(nads), side(nads)
-    directions = nads.directions.flatten(1).numpy()
-    scales = np.abs(directions).max(1, keepdims=True) / LEVELS
+    count, height = len(nads), require_square(nads)
+    directions = nads.directions.flatten(1).numpy()  # (n, H^2)
+    scales = np.abs(directions).max(1, keepdims=True) / LEVELS  # (n, 1)
     arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
     header = {"label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height)}
     measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
@@ -58,7 +58,7 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     return header, b"".join(array.tobytes() for array in arrays)
 
 
-def side(nads: NADs) -> int:
+def require_square(nads: NADs) -> int:
     """Return the side of square single-channel images; the Fourier map and its frequencies ask for a multiple of 4.
 
     Raises:
@@ -70,16 +70,8 @@ def side(nads: NADs) -> int:
     return height
 
 
-def unpack_directions(packet: Packet) -> np.ndarray:
-    """Return the directions (n, H, H) that a browser sees: the inverse of `pack_nads`, up to rounding."""
-    header, content = packet
-    count, size = header["count"], header["size"]
-    scales = np.frombuffer(content, "<f4", count)
-    return np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size) * scales[:, None, None]
-
-
 def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
-    """Pack a few labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
+    """Pack labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
     own = photos is not None
     if photos is None:
         photos = load_pictures(size)
@@ -136,7 +128,7 @@ def _energies(nads: NADs, size: int) -> list[list[float]]:
     The map shows every second frequency: the others may have more than its largest.
     """
     axis = range(-size // 2, size // 2)
-    waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])
+    waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])  # (H^2, 1, H, H)
     energies = nads.energy(waves).double().clamp(min=0).view(size, size)
     largest = energies[::2, ::2].max().clamp(min=torch.finfo(torch.float32).tiny)
     return [[float(f"{e:.3g}") for e in row] for row in (energies / largest).tolist()]

@@ -32,7 +32,7 @@ def load_pictures(size: int = 32) -> ImageSet:
         return load_images("generated", train=False, num_images=10, size=size)
     found = {name: draw() for name, draw in SCENES.items()} | _photograph()
     small = [image.resize((size, size), Image.Resampling.LANCZOS) for image in found.values()]
-    images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255
+    images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
     return ImageSet(images.contiguous(), torch.arange(len(images)), tuple(found), "drawings and a photograph")
 
 

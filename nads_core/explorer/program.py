@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+SOURCES = Path(__file__).parent / "sources"  # ES modules, and a style sheet
+IMPORT = re.compile(r'^import (?:\{[^}]*\} from )?"(\S+)";\n', re.MULTILINE)
+LEFT_OUT = re.compile(  # when sources are joined into one scope
+    rf"{IMPORT.pattern}|^export (?:default .*\n)?|^ *(?://.*|/\*\*?[^*]*\*/)\n",  # the last: lines of comment
+    re.MULTILINE,
+)
 FILE = "_static/explorer/explorer.js"  # beside the pages of a book
 UNPACK = """(async (packed) => {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
@@ -16,13 +23,13 @@ UNPACK = """(async (packed) => {
 
 
 def module() -> str:
-    """Return the program as an ES module."""
-    return f"{_source()}\nexport {{ COLOURS }};\nexport default {{ render }};\n"
+    """Return the program as an ES module, whose default export is what anywidget calls."""
+    return f"{_joined()}\nexport default {{ render }};\n"
 
 
 def script() -> str:
     """Return the program as a classic script, which defines <nad-explorer> and loads from a file as from a server."""
-    return f'(() => {{\n"use strict";\n{_source()}\n}})();\n'
+    return f'(() => {{\n"use strict";\n{_joined()}\n}})();\n'
 
 
 def packed_module() -> str:
@@ -50,9 +57,22 @@ def link() -> str:
     return f"globalThis.nadExplorerProgram ??= {run};\n"
 
 
-def _source() -> str:
-    style = json.dumps((FOLDER / "explorer.css").read_text("utf8"))
-    return f"const STYLE = {style};\n{(FOLDER / 'explorer.js').read_text('utf8')}"
+def _joined() -> str:
+    """Return the style and all sources as one text, without what only separate sources and their readers need."""
+    style = json.dumps((SOURCES / "explorer.css").read_text("utf8"))
+    texts = (LEFT_OUT.sub("", text).strip() for text in _ordered(SOURCES / "explorer.js", set()))
+    return f"const STYLE = {style};\n" + "\n".join(filter(None, texts))
+
+
+def _ordered(path: Path, seen: set[Path]) -> Iterator[str]:
+    """Yield a source behind those that it imports, each of them once."""
+    if path in seen:
+        return
+    seen.add(path)
+    text = path.read_text("utf8")
+    for name in IMPORT.findall(text):
+        yield from _ordered((path.parent / name).resolve(), seen)
+    yield text
 
 
 def _packed(text: str) -> tuple[str, str]:

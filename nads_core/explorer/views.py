@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
-from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, side
+from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.program import FILE, link, packed_script, script
 from nads_core.networks.architectures import ARCHITECTURES
@@ -70,7 +70,7 @@ class Source:
     def __post_init__(self):
         if not all(isinstance(label, str) and label for label in self.nads):
             raise ValueError(f"the label of NADs is a text that is not empty, got {list(self.nads)}")
-        sides = {label: side(nads) for label, nads in self.nads.items()}
+        sides = {label: require_square(nads) for label, nads in self.nads.items()}
         if len(set(sides.values())) > 1:
             raise ValueError(f"an explorer shows NADs of one image size, got {sides}: show them one by one")
         if self.images is not None:
@@ -79,7 +79,7 @@ class Source:
     @property
     def side(self) -> int:
         """Side of the images, in pixels."""
-        return side(next(iter(self.nads.values()))) if self.nads else 32
+        return require_square(next(iter(self.nads.values()))) if self.nads else 32
 
     @property
     def labels(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ class Source:
         return max((len(self.nads[name]) for name in names if name in self.nads), default=self.side**2)
 
 
-def checked(key: str, value: object, view: View, source: Source) -> object:
+def require_drawable(key: str, value: object, view: View, source: Source) -> object:
     """Return one value of a view, with the types of JSON, if these NADs and images have it.
 
     Args:
@@ -129,30 +129,30 @@ def checked(key: str, value: object, view: View, source: Source) -> object:
     if key == "frequency":
         if len(value) != 2:
             raise ValueError(f"a frequency is (ky, kx), got {value!r}")
-        return tuple(_whole(key, k) for k in value)
+        return tuple(_require_whole(key, k) for k in value)
     if key == "mix":
         if len(value) != len(view.mix):
             raise ValueError(f"mix has {len(value)} weights, expected {len(view.mix)}")
-        return tuple(_within(key, float(weight), -1, 1) for weight in value)
+        return tuple(_require_within(key, float(weight), -1, 1) for weight in value)
     if key == "strength":
-        return round(_within(key, float(value), *STRENGTHS), 2)
+        return round(_require_within(key, float(value), *STRENGTHS), 2)
     count = source.count(view.architecture, view.second)
     last = {
         "index": lambda: count - 1,
         "kept": lambda: count,
         "photo": lambda: source.num_photos - 1,
     }
-    return _within(key, _whole(key, value), 0, last[key]())
+    return _require_within(key, _require_whole(key, value), 0, last[key]())
 
 
-def _whole(key: str, value: object) -> int:
+def _require_whole(key: str, value: object) -> int:
     try:
         return operator.index(value)
     except TypeError:
         raise ValueError(f"{key} is {value!r}, expected a whole number") from None
 
 
-def _within(key: str, value: float, low: float, high: float) -> float:
+def _require_within(key: str, value: float, low: float, high: float) -> float:
     if not low <= value <= high:  # nor is NaN
         raise ValueError(f"{key} is {value}, expected {low} to {high}")
     return value
@@ -191,7 +191,7 @@ def show(
     if "kept" not in view:
         chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
     for key, value in vars(chosen).items():
-        setattr(chosen, key, checked(key, value, chosen, source))
+        setattr(chosen, key, require_drawable(key, value, chosen, source))
     if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter
         return Page(chosen, source, book=True)
     try:

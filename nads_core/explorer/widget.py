@@ -6,7 +6,7 @@ import anywidget
 import traitlets
 
 from nads_core.explorer.program import packed_module
-from nads_core.explorer.views import Source, View, checked
+from nads_core.explorer.views import Source, View, require_drawable
 
 KEYS = tuple(View.__dataclass_fields__)
 
@@ -42,7 +42,7 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(labels=source.labels, **state)
 
     @traitlets.validate(*KEYS)
-    def _checked(self, proposal: dict) -> object:
+    def _require_drawable(self, proposal: dict) -> object:
         key, value = proposal["trait"].name, proposal["value"]
         if key == "photo" and value == -1:
             return value
@@ -50,7 +50,7 @@ class Explorer(anywidget.AnyWidget):
             raise traitlets.TraitError("the parts of an explorer stay as they were made: call show again")
         view = View(self._first.parts, self.architecture, self.second, mix=self._first.mix)
         try:
-            value = checked(key, value, view, self._source)
+            value = require_drawable(key, value, view, self._source)
         except ValueError as error:
             raise traitlets.TraitError(str(error)) from None
         return list(value) if isinstance(value, tuple) else value

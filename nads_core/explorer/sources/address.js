@@ -1,0 +1,79 @@
+// A view in the page's address
+
+import { KEYS } from "./view.js";
+
+/** A model in the browser, with the interface of a widget's. What differs from the start is kept in the address. */
+export class PageModel {
+  constructor(start, id) {
+    Object.assign(this, { start, id, state: { ...start }, listeners: new Map() });
+  }
+
+  get = (key) => this.state[key];
+
+  set(key, value) {
+    if (JSON.stringify(this.state[key]) === JSON.stringify(value)) return;
+    this.state[key] = value;
+    (this.listeners.get(`change:${key}`) ?? []).forEach((listener) => listener());
+  }
+
+  on(event, listener) {
+    this.listeners.set(event, [...(this.listeners.get(event) ?? []), listener]);
+  }
+
+  off(event, listener) {
+    this.listeners.set(event, (this.listeners.get(event) ?? []).filter((other) => other !== listener));
+  }
+
+  /** Browsers limit how often an address may change, so it waits until the reader pauses. */
+  save_changes() {
+    if (!this.start.shared) return; // the address of a notebook is not ours
+    clearTimeout(PageModel.timer);
+    PageModel.timer = setTimeout(writeAddress, 150);
+  }
+
+  /** Add to the address what differs from the start: but an image of the reader's own cannot be found again. */
+  describe(address) {
+    const moved = KEYS.filter((key) => !(key === "photo" && this.state.photo < 0))
+      .map((key) => [key, JSON.stringify(this.state[key])])
+      .filter(([key, value]) => value !== JSON.stringify(this.start[key]));
+    if (moved.length && this.part) address.set(`${this.id}.part`, this.part);
+    for (const [key, value] of moved) address.set(`${this.id}.${key}`, value.replaceAll('"', ""));
+  }
+
+  /** Take over what the address says of this explorer, if anything; a key or value that makes no sense is left out. */
+  restore() {
+    if (!this.start.shared) return false;
+    const address = parameters();
+    if (!["part", ...KEYS].some((key) => address.has(`${this.id}.${key}`))) return false;
+    for (const key of KEYS)
+      this.set(key, parsed(address.get(`${this.id}.${key}`), this.start[key], key, this.start.labels));
+    const part = address.get(`${this.id}.part`);
+    this.part = this.start.parts.includes(part) ? part : "";
+    return true;
+  }
+}
+
+const parameters = () => new URLSearchParams(/^#explorer(-\d+)?\./.test(location.hash) ? location.hash.slice(1) : "");
+
+/** The address says what every explorer of the page shows. */
+function writeAddress() {
+  const address = new URLSearchParams();
+  for (const { model } of document.querySelectorAll("nad-explorer")) if (model?.start.shared) model.describe(address);
+  const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");
+  if (hash || [...parameters()].length) history.replaceState(null, "", `#${hash}`);
+}
+
+function parsed(text, fallback, key, labels) {
+  if (text === null) return fallback;
+  if (typeof fallback === "string")
+    return Object.hasOwn(labels, text) || (key === "second" && text === "") ? text : fallback;
+  try {
+    const value = JSON.parse(text);
+    const like = Array.isArray(fallback)
+      ? Array.isArray(value) && value.length === fallback.length && value.every(Number.isFinite)
+      : typeof value === typeof fallback && (typeof value !== "number" || (Number.isFinite(value) && value >= 0));
+    return like ? value : fallback;
+  } catch {
+    return fallback;
+  }
+}

@@ -1,0 +1,51 @@
+// Controls. Each writes one key of the view; `sync` shows the view's value.
+
+import { h } from "./drawing.js";
+
+export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => `${x}`, text = show }) {
+  const output = h("output", {}, "");
+  const input = h("input", { type: "range", min, step, "aria-label": label,
+    input: () => app.set({ [key]: +input.value }) });
+  const sync = () => {
+    input.max = max();
+    input.value = Math.min(app.view[key], max());
+    output.textContent = show(+input.value);
+    input.setAttribute("aria-valuetext", text(+input.value));
+  };
+  return { element: h("label", { class: "slider" }, h("span", {}, label), input, output), sync };
+}
+
+export function playButton(app, key, last) {
+  let timer = null;
+  const stop = () => {
+    clearInterval(timer);
+    timer = null;
+    button.textContent = "▶";
+    button.setAttribute("aria-label", "Play: step through the NADs");
+  };
+  const start = () => {
+    button.textContent = "❚❚";
+    button.setAttribute("aria-label", "Pause");
+    timer = setInterval(() => {
+      const now = app.view[key];
+      const next = now + Math.max(1, Math.round(now / 40)); // faster, the less neighbours differ
+      if (!button.isConnected || now >= last()) stop();
+      else app.set({ [key]: Math.min(next, last()) });
+    }, 120);
+  };
+  const toggle = () => {
+    if (timer) return stop();
+    if (app.view[key] >= last()) app.set({ [key]: 0 });
+    start();
+  };
+  const button = h("button", { class: "play", click: toggle });
+  stop();
+  return button;
+}
+
+export function menu(app, key, label, options) {
+  const select = h("select", { "aria-label": label, change: () => app.set({ [key]: select.value }) },
+    ...Object.entries(options).map(([value, text]) => h("option", { value }, text)));
+  const sync = () => (select.value = app.view[key]);
+  return { element: h("label", { class: "menu" }, h("span", {}, label), select), sync };
+}

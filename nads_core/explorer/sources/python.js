@@ -1,0 +1,33 @@
+import { h } from "./drawing.js";
+import { quoted } from "./text.js";
+
+/** The Python code of the present view. */
+function python(app) {
+  const first = app.shown[0];
+  const body = app.parts.flatMap((part) => ["", ...part.code(app.view, first)]);
+  const imports = [...(body.some((line) => line.includes("np.")) ? ["import numpy as np"] : []),
+    ...(body.some((line) => line.includes("torch.")) ? ["import torch"] : [])];
+  const nads = first.name
+    ? `nads = nc.load_nads("${first.name}")`
+    : `# nads: your own, ${quoted(first.label)}, as given to nc.explorer.show`;
+  return [...imports, ...(imports.length ? [""] : []), "import nads_core as nc", "", nads, ...body, ""].join("\n");
+}
+
+export function pythonPanel(app) {
+  const code = h("code");
+  const copy = h("button", { click: async () => {
+    await navigator.clipboard.writeText(code.textContent);
+    copy.textContent = "Copied";
+    setTimeout(() => (copy.textContent = "Copy"), 1500);
+  } }, "Copy");
+  const text = h("pre", { tabindex: 0, role: "region", "aria-label": "Python code for this view" }, code);
+  const box = h("div", { class: "python", hidden: true }, text, copy);
+  const button = h("button", { "aria-expanded": "false", click: () => {
+    box.hidden = !box.hidden;
+    button.setAttribute("aria-expanded", `${!box.hidden}`);
+    button.textContent = box.hidden ? "Show the Python" : "Hide the Python";
+    update();
+  } }, "Show the Python");
+  const update = () => box.hidden || (code.textContent = python(app));
+  return { element: h("div", { class: "footer" }, button, box), update };
+}
