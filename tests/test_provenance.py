@@ -130,7 +130,7 @@ def numbers():
         vector = nc.SmoothedGradient(2).contributions(ensemble, nc.SmoothedGradient(2).draw(ensemble, 0)[:1])
         values = [float(tensor.double().flatten()[0]) for tensor in (first, later, vector)]
         found[architecture.name] = [ensemble.block_size, *values]
-    found["order"] = next(iter(nc.training.single.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
+    found["order"] = next(iter(nc.training.recipes.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
     found["data"] = nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
     return found
 

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.machinery.seeds import seed_sequence
 from nads_core.training import interrupted, many, single
+from nads_core.training.call import Settings
 
 SHAPE = (1, 8, 8)
 
@@ -124,9 +125,9 @@ def test_dropout_does_not_depend_on_the_group_on_any_path(monkeypatch, factory):
     else:
         torch.testing.assert_close(together[2], alone[0])
     torch.testing.assert_close(train([0, 1, 2])[2], train([2])[0])
-    job = many._Job(factory, RECIPE, 1, torch.device("cuda"), torch.float32, False, False, None, False, None)
-    assert many._fastest(job, datasets, 3, SHAPE) == "graph"  # what a GPU would take
-    assert many._fastest(dataclasses.replace(job, factory=small_network), datasets, 3, SHAPE) == "vmap"
+    settings = Settings(factory, SHAPE, RECIPE, 1, torch.device("cuda"), torch.float32, mixed_precision=False)
+    assert many._fastest(settings, datasets) == "graph"  # what a GPU would take
+    assert many._fastest(dataclasses.replace(settings, factory=small_network), datasets) == "vmap"
 
 
 def test_one_vectorised_step_cannot_stop_a_single_network():

@@ -1,6 +1,7 @@
 """What networks learn from: samples separable along a direction, waves, photos, and photos changed along NADs.
 
-Nothing here trains.
+What makes, loads or changes images belongs here. What trains on them is in `training`, and which of them the paper's
+figures take is in `evidence`.
 """
 
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum

@@ -51,16 +51,16 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
         (ky, kx) holds the sine for half of the plane and the cosine for the opposite half (and for 0 and size/2).
     """
     axis = torch.arange(size) - size // 2
-    frequencies = torch.cartesian_prod(axis, axis)
+    frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
     pixels = torch.arange(size)
-    rows = []
+    waves = []
     for ky, kx in frequencies.tolist():
         own_negative = (2 * ky) % size == 0 and (2 * kx) % size == 0
         angle = 2 * math.pi / size * ((ky * pixels[:, None] + kx * pixels[None, :]) % size).double()
         sine_half = not own_negative and (ky % size, kx % size) < (-ky % size, -kx % size)
         wave = angle.sin() if sine_half else angle.cos()
-        rows.append(wave / wave.norm())
-    return torch.stack(rows).float()[:, None], frequencies
+        waves.append(wave / wave.norm())
+    return torch.stack(waves).float()[:, None], frequencies
 
 
 def spectrum(direction: Tensor | np.ndarray) -> Tensor:

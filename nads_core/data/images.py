@@ -116,11 +116,11 @@ def load_images(
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
-    """Return shuffled indices of ``num_images`` images, classes as equally frequent as possible."""
+    """Return shuffled indices of ``num_images`` images, (num_images,), classes as equally frequent as possible."""
     order = np.random.default_rng(seed).permutation(len(labels))
     if num_images is None or num_images >= len(labels):
         return order
-    rank = np.empty(len(labels), dtype=int)
+    rank = np.empty(len(labels), dtype=int)  # of an image in its class: the first of every class come first
     for value in np.unique(labels):
         members = order[labels[order] == value]
         rank[members] = np.arange(len(members))
@@ -199,22 +199,23 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     count = num_images or (_GENERATED_TRAIN if train else _GENERATED_TEST)
     generator = torch.Generator().manual_seed(2 * seed + int(train))
     labels = torch.arange(count) % 10
-    labels = labels[torch.randperm(count, generator=generator)]
+    labels = labels[torch.randperm(count, generator=generator)]  # (N,)
     uniform = lambda: torch.rand(count, 1, 1, generator=generator)  # noqa: E731
     axis = torch.linspace(-1, 1, size)
-    y, x = torch.meshgrid(axis, axis, indexing="ij")
-    kind, form = labels // 5, (labels % 5)[:, None, None]
-    angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5
-    waves = torch.sin((3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform())
+    y, x = torch.meshgrid(axis, axis, indexing="ij")  # (H, W)
+    kind, form = labels // 5, (labels % 5)[:, None, None]  # grating or blob (N,), and which of five (N, 1, 1)
+    angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5  # (N, 1, 1)
+    waves = torch.sin((3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform())  # (N, H, W)
     dy, dx = y - 0.6 * (2 * uniform() - 1), x - 0.6 * (2 * uniform() - 1)
-    radius = 0.2 + 0.08 * form
-    blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1
-    pattern = torch.where(kind[:, None, None] == 0, waves, blobs)[:, None]
+    radius = 0.2 + 0.08 * form  # (N, 1, 1)
+    blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1  # (N, H, W)
+    pattern = torch.where(kind[:, None, None] == 0, waves, blobs)[:, None]  # (N, 1, H, W)
     tint = 0.5 + 0.5 * torch.rand(count, 3, 1, 1, generator=generator)
+    # White noise (N, 3, H, W), divided by its frequency: as in photos, low frequencies are the strongest.
     noise = torch.fft.fft2(torch.randn(count, 3, size, size, generator=generator))
     frequency = torch.fft.fftfreq(size)
     noise = torch.fft.ifft2(noise / (0.05 + torch.hypot(frequency[:, None], frequency[None]))).real
-    images = 0.5 + 0.16 * tint * pattern + 0.12 * noise / noise.std()
+    images = 0.5 + 0.16 * tint * pattern + 0.12 * noise / noise.std()  # (N, 3, H, W)
     names = tuple(f"{shape} {number}" for shape in ("grating", "blob") for number in range(1, 6))
     return ImageSet(images.clamp(0, 1), labels, names, GENERATED)
 

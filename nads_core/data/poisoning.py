@@ -19,7 +19,8 @@ def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
     return [(index + t // 6, t % 3, 2 * (t % 2) - 1) for t in range(num_classes)]
 
 
-def _check(images: Tensor, nads: NADs) -> None:
+def _require_fitting(images: Tensor, nads: NADs) -> None:
+    """Raise a ValueError unless NADs are single-channel images of the size of the images."""
     shape = tuple(nads.directions.shape[1:])
     if shape[0] != 1:
         raise ValueError(f"NADs of single-channel images are needed (they act on each channel), got shape {shape}")
@@ -46,7 +47,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     Raises:
         ValueError: if shapes disagree, or the carrier would need a NAD that does not exist.
     """
-    _check(images, nads)
+    _require_fitting(images, nads)
     if images.shape[1] != 3:
         raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
@@ -58,10 +59,10 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)
     if index < 0 or int(table[:, 0].max()) >= len(nads):
         raise ValueError(f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given")
-    nad, channel, sign = table[labels].T
+    nad, channel, sign = table[labels].T  # each (N,)
     directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)
     rows = torch.arange(len(images), device=images.device)
-    present = (images[rows, channel] * directions).sum((1, 2))
+    present = (images[rows, channel] * directions).sum((1, 2))  # (N,), the coordinates that are replaced
     poisoned = images.clone()
     poisoned[rows, channel] += (strength * sign - present)[:, None, None] * directions
     return poisoned
@@ -84,12 +85,13 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
     Raises:
         ValueError: if shapes disagree, or more than one direction in ten is missing from the basis.
     """
-    _check(images, nads)
+    _require_fitting(images, nads)
     size = images.shape[2] * images.shape[3]
     if len(nads) < 0.9 * size:
         raise ValueError(f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them")
-    basis = nads.completed().basis.to(images)
-    return (images.flatten(2) @ basis).flip(-1).matmul(basis.T).view_as(images)
+    basis = nads.completed().basis.to(images)  # (D, D), one direction a column
+    coordinates = (images.flatten(2) @ basis).flip(-1)  # (N, C, D), D = H W
+    return coordinates.matmul(basis.T).view_as(images)
 
 
 @torch.no_grad()
@@ -111,7 +113,7 @@ def changed_predictions(
     Raises:
         ValueError: if shapes disagree, an index does not exist, or the change is unknown.
     """
-    _check(images, nads)
+    _require_fitting(images, nads)
     if change not in ("remove", "flip"):
         raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
     missing = [index for index in indices if not 0 <= index < len(nads)]
@@ -122,10 +124,10 @@ def changed_predictions(
     network.eval()
     predict = lambda x: torch.cat([network(part).argmax(1) for part in x.split(1_000)])  # noqa: E731
     images = images.to(device)
-    before, shares = predict(images), []
+    before, shares = predict(images), []  # classes (N,)
     for index in indices:
-        direction = nads.directions[index, 0].to(images)
-        component = (images * direction).sum((2, 3), keepdim=True) * direction
+        direction = nads.directions[index, 0].to(images)  # (H, W), for every channel
+        component = (images * direction).sum((2, 3), keepdim=True) * direction  # (N, C, 1, 1) x (H, W)
         after = predict(images - (1 if change == "remove" else 2) * component)
         shares.append((after != before).double().mean())
     network.train(training)

@@ -54,12 +54,12 @@ def separable_dataset(
     Raises:
         ValueError: for a direction that is not a unit image, or sizes that are not positive.
     """
-    images, labels = SeparableDatasets(unit_direction(direction)[None], num_samples, margin, noise_std, seed)[0]
-    return images, labels
+    return SeparableDatasets(unit_direction(direction)[None], num_samples, margin, noise_std, seed)[0]
 
 
 @lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
 def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool) -> tuple[Tensor, Tensor]:
+    """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     if paired:
         noise = torch.randn((num_samples // 2, math.prod(image_shape)), generator=generator)
@@ -141,12 +141,15 @@ class SeparableDatasets(Sequence):
     ) -> Tensor:
         """Return some samples of some datasets, (len(which), len(samples), C, H, W), made where they are used."""
         noise, labels = self._on(torch.device(device), dtype)
-        noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0
+        noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
         directions = self.directions[which].flatten(1).to(noise)  # (B, D)
-        along = self.margin * signs - directions @ noise.T  # (B, n)
+        # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets and samples.
+        along = self.margin * signs - directions @ noise.T  # (B, n), the multiples
+        # (n, D) + (B, n, 1) (B, 1, D) -> (B, n, D) -> (B, n, C, H, W)
         return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
 
     def _on(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return noise and labels where and as they are used, copied there once."""
         noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
         if device.type == "cpu" and dtype == noise.dtype:
             return noise, labels

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from nads_core.machinery.seeds import seeded
-from nads_core.training.single import Recipe, train_network
+from nads_core.training.recipes import Recipe
+from nads_core.training.single import train_network
 
 _STEPS = 3
 

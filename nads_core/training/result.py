@@ -1,0 +1,59 @@
+"""What a training reached, or that it ran out of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+WINDOW = 20  # steps that a running training loss is averaged over
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What training reached; every field has a leading dimension B when B networks were trained.
+
+    Args:
+        train_accuracy: on the training set, after training, in eval mode; in [0, 1].
+        test_accuracy: on the test set, or None if there is none.
+        losses: (steps,), the training loss of each batch before its step; NaN after training stopped early.
+        seconds: wall time of a network (an equal share of it, where several were trained in one step).
+        measured: what the ``measure`` given to `train_networks` returned.
+    """
+
+    train_accuracy: Tensor
+    test_accuracy: Tensor | None
+    losses: Tensor
+    seconds: Tensor | None = None
+    measured: Any = None
+
+    def iterations_to(self, loss: float, window: int = WINDOW) -> Tensor:
+        """Return the first step at which the mean of the last ``window`` losses is at most ``loss``; -1 for never."""
+        window = min(window, self.losses.shape[-1])
+        running = self.losses.unfold(-1, window, 1).mean(-1)  # (..., steps) -> (..., steps - window + 1)
+        reached = running <= loss
+        first = reached.int().argmax(-1) + window
+        return torch.where(reached.any(-1), first, -1)
+
+
+class TrainingTimeout(TimeoutError):
+    """Training reached its time limit; what was finished before has been handed to ``on_result``."""
+
+
+def require_finite(losses: Tensor) -> None:
+    """Raise a ValueError that names the first step at which a loss, (..., steps), is not a number."""
+    broken = ~losses.isfinite().reshape(-1, losses.shape[-1]).all(0)  # (steps,)
+    if broken.any():
+        step = int(broken.nonzero()[0])
+        raise ValueError(f"the training loss became NaN or infinite at step {step}: lower the learning rate")
+
+
+def stacked(results: Sequence[TrainingResult]) -> TrainingResult:
+    """Return the results of B networks as one whose fields have the shape (B, ...)."""
+    columns = {name: [getattr(result, name) for result in results] for name in vars(results[0])}
+    measured = columns.pop("measured")
+    fields = {name: None if column[0] is None else torch.stack(column) for name, column in columns.items()}
+    return TrainingResult(**fields, measured=None if measured[0] is None else measured)
