@@ -17,8 +17,6 @@ from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout
 
-EVALUATIONS = ("loop", "vmap")
-
 _BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
 _KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
@@ -78,7 +76,7 @@ class Ensemble:
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
-        if self.evaluation not in EVALUATIONS:
+        if self.evaluation not in ("loop", "vmap"):
             raise ValueError(f"evaluation must be 'loop' or 'vmap', got {evaluation!r}")
         self._initialisation = initialisation = Initialisation.of(factory, self.device)
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
@@ -90,6 +88,7 @@ class Ensemble:
             faster_first_convolutions(network)
         self._function = ScalarFunction(network, set(initialisation.shapes), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
+        # Any weights would do to see what the network returns.
         weights = _network(self._converted(initialisation.draw(1, seed_sequence(seed, 0, 0))), 0)
         images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
         layers = self._function.require_outputs(weights, images)
