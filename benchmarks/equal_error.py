@@ -23,6 +23,7 @@ from scipy.stats import spearmanr
 
 import nads_core as nc
 from nads_core.machinery.provenance import environment
+from nads_core.networks import Ensemble
 
 RESULTS = Path(__file__).parent / "results"
 DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores
@@ -63,7 +64,7 @@ def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: i
     dipoles, judges = references(name)[0], references(name)
     options = {"estimator": nc.Dipole(), "debiasing": "none", "symmetries": (), "device": device}
     dipole_seconds, dipole = run(name, (dipoles, dipoles), num_dipoles, 0, **options)
-    checked = min(8, nc.ensembles.Ensemble(nc.ARCHITECTURES[name].build, (1, 32, 32)).block_size)
+    checked = min(8, Ensemble(nc.ARCHITECTURES[name].build, (1, 32, 32)).block_size)
     dipole_seconds *= num_dipoles / (num_dipoles + checked)  # `compute_nads` first tries a few, for nothing
     print(f"{name}: {num_dipoles} networks by the dipole in {dipole_seconds:.1f} s, {np.round(dipole, 3)}", flush=True)
 

@@ -25,7 +25,7 @@ from nads_core.costs.roofline import data_sheet
 from nads_core.directions.covariance import DenseMoments
 from nads_core.kernels import PRECISIONS, add_second_moments, draw_weights, require_kernels
 from nads_core.machinery.provenance import environment
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks import Ensemble, Initialisation
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -54,25 +54,25 @@ def draw_cases(name: str, count: int, image_size: int, device: torch.device, smo
     """Draw the weights of ``count`` networks."""
     architecture, shape = nc.ARCHITECTURES[name], (1, image_size, image_size)
 
-    def ensemble(kernels: str) -> Ensemble:
-        return Ensemble(lambda: architecture.build(1, image_size, 1), shape, device=device, kernels=kernels)
+    def factory() -> torch.nn.Module:
+        return architecture.build(1, image_size, 1)
 
-    problem, shipped, together = f"weights of {count} {name}", ensemble("torch"), ensemble("torch")
+    shipped, together = (Ensemble(factory, shape, device=device) for _ in range(2))
     together.block_size = count
-    blocks = -(-count // shipped.block_size)
+    problem, blocks = f"weights of {count} {name}", -(-count // shipped.block_size)
     num_bytes = 4.0 * count * shipped.num_parameters
     yield Case(problem, "torch, as shipped", lambda: [shipped.draw(block) for block in range(blocks)], num_bytes)
     yield Case(problem, "torch, one block", lambda: together.draw(0), num_bytes)
-    parameters = ensemble("reference")._parameters
+    parameters = Initialisation.of(factory, device).random_parameters()
 
-    def draw(kernels: str) -> list[torch.Tensor]:
-        return draw_weights(parameters, seed=1, first=0, count=count, device=device, kernels=kernels)
+    def draw(twin: bool = False) -> list[torch.Tensor]:
+        return draw_weights(parameters, seed=1, first=0, count=count, device=device, twin=twin)
 
-    yield Case(problem, "triton", lambda: draw("triton"), num_bytes)
+    yield Case(problem, "triton", draw, num_bytes)
     if count * shipped.num_parameters < 5e7:  # it needs some hundred bytes a number
-        yield Case(problem, "reference", lambda: draw("reference"), num_bytes)
+        yield Case(problem, "twin", lambda: draw(twin=True), num_bytes)
         function = compiled(draw, smoke)
-        yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes)
+        yield Case(problem, "twin, compiled", lambda: function(twin=True), num_bytes)
 
 
 def moment_cases(count: int, per_network: int, size: int, device: torch.device, smoke: bool) -> Iterator[Case]:
@@ -84,12 +84,12 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
     num_bytes = 4.0 * contributions.numel() + 2 * 8 * (2 if per_network > 1 else 1) * size**2
     flop = 1.0 * count * products * size * (size + 1)  # of the lower triangle
 
-    def add(kernels: str, precision: str = "float32") -> None:
-        add_second_moments(seen, noise, contributions, precision=precision, kernels=kernels)
+    def add(precision: str = "float32", twin: bool = False) -> None:
+        add_second_moments(seen, noise, contributions, precision=precision, twin=twin)
 
     for precision in PRECISIONS:
         limit = "tf32" if precision == "tf32" else "float32"
-        yield Case(problem, f"triton, {precision}", lambda p=precision: add("triton", p), num_bytes, flop, limit)
+        yield Case(problem, f"triton, {precision}", lambda p=precision: add(p), num_bytes, flop, limit)
     moments = DenseMoments(size, device)
 
     def shipped() -> None:
@@ -97,9 +97,9 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
         moments.sums()
 
     yield Case(problem, "torch, as shipped", shipped, num_bytes, flop, "float64")
-    yield Case(problem, "reference", lambda: add("reference"), num_bytes, flop, "float64")
+    yield Case(problem, "twin", lambda: add(twin=True), num_bytes, flop, "float64")
     function = compiled(add, smoke)
-    yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes, flop, "float64")
+    yield Case(problem, "twin, compiled", lambda: function(twin=True), num_bytes, flop, "float64")
     for precision in ("float64", "float32", "tf32"):
         rows = contributions.flatten(0, 1).to(torch.float64 if precision == "float64" else torch.float32)
         total = torch.zeros(size, size, dtype=rows.dtype, device=device)

@@ -24,13 +24,14 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import compute_nads
 from nads_core.directions.covariance import DenseMoments
 from nads_core.directions.fused_moments import FusedMoments
-from nads_core.kernels import draw_weights
+from nads_core.kernels import draw_weights, require_kernels
 from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.memory import available_memory
 from nads_core.machinery.provenance import environment
 from nads_core.machinery.seeds import seeded
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import Initialisation
 from nads_core.training import Recipe, TrainingState, num_cores, train_networks
 
 
@@ -95,14 +96,11 @@ def _largest(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def _weights(device: torch.device) -> float:
+    require_kernels("triton", device)
     worst = 0.0
     for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:  # an interpreter takes minutes
-        ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), device=device, kernels="triton")
-        parameters = ensemble._plain_parameters()
-        drawn = (
-            draw_weights(parameters, seed=3, first=5, count=2, device=device, kernels=k)
-            for k in ("triton", "reference")
-        )
+        parameters = Initialisation.of(lambda a=architecture: a.build(1, 32, 1), device).random_parameters()
+        drawn = (draw_weights(parameters, seed=3, first=5, count=2, device=device, twin=twin) for twin in (False, True))
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
     return worst
 

@@ -62,6 +62,19 @@ def published() -> Callable[[str], torch.Tensor]:
     return load
 
 
+@pytest.fixture
+def twins(monkeypatch) -> None:
+    """Let the twins of Triton's kernels do their work, on any device; the kernels themselves are out of reach."""
+    from nads_core.directions import fused_moments
+    from nads_core.networks import ensembles
+
+    monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
+    for module, name in ((ensembles, "draw_weights"), (fused_moments, "add_second_moments")):
+        monkeypatch.setattr(module, name, functools.partial(getattr(module, name), twin=True))
+    for name in ("random_weights_triton", "second_moments_triton"):
+        monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)
+
+
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory) -> Path:
     """Build sdist and wheel as a release does, without a network, from a copy that no earlier build has touched."""

@@ -25,7 +25,9 @@ def convnet() -> nn.Module:
 def at_once(monkeypatch) -> None:
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     plain = directions_module.Ensemble
-    monkeypatch.setattr(directions_module, "Ensemble", lambda *args, **options: plain(*args, **options, method="vmap"))
+    monkeypatch.setattr(
+        directions_module, "Ensemble", lambda *args, **options: plain(*args, **options, evaluation="vmap")
+    )
 
 
 def compute(num_networks, estimator, **options):
@@ -55,7 +57,7 @@ def test_readouts_equal_networks_with_those_last_layers():
 
 
 def test_readouts_agree_between_loop_and_vmap():
-    loop, batched = (Ensemble(convnet, SHAPE, dtype=torch.float64, method=m) for m in ("loop", "vmap"))
+    loop, batched = (Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=e) for e in ("loop", "vmap"))
     draw = nc.SmoothedGradient(4, readouts=3).draw(loop, 0)[:5]
     first, second = (e.input_gradients(draw.state, draw.inputs, draw.readouts) for e in (loop, batched))
     torch.testing.assert_close(first, second, rtol=1e-10, atol=1e-14)
@@ -96,17 +98,19 @@ class ConstantBias(nn.Sequential):
         super().__init__(nn.Conv2d(1, 3, 3, stride=2), nn.ReLU(), nn.Flatten(), last)
 
 
-@pytest.mark.parametrize("method", ["loop", "vmap"])
-def test_a_constant_bias_of_several_outputs_moves_no_readout(method):
+@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
+def test_a_constant_bias_of_several_outputs_moves_no_readout(evaluation):
     gradients = []
     for bias in (0.7, -3.0):
-        ensemble = Ensemble(lambda b=bias: ConstantBias(b), SHAPE, device="cpu", dtype=torch.float64, method=method)
+        factory = lambda b=bias: ConstantBias(b)  # noqa: E731
+        ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation=evaluation)
         draw = nc.SmoothedGradient(4, readouts=3).draw(ensemble, 0)[:5]
         assert "3.bias" not in draw.state
         gradients.append(ensemble.input_gradients(draw.state, draw.inputs, draw.readouts))
     assert gradients[0].shape == (15, 4, *SHAPE) and gradients[0].any()
     torch.testing.assert_close(*gradients)
-    first = ensemble._one(draw.state | {"3.weight": draw.readouts[:, :1].expand(-1, 5, -1)}, 0)
+    replaced = draw.state | {"3.weight": draw.readouts[:, :1].expand(-1, 5, -1)}
+    first = {name: tensor[0] for name, tensor in replaced.items()}
     images = draw.inputs[0].requires_grad_()
     (alone,) = torch.autograd.grad(torch.func.functional_call(ensemble.template, first, (images,))[:, 0].sum(), images)
     torch.testing.assert_close(gradients[1][0], alone)

@@ -174,7 +174,7 @@ def test_what_would_be_ignored_is_refused(folder, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--large", "--kernels", "reference"], "--large leaves no choice of kernels"),
+        (["--large", "--kernels", "triton"], "--large leaves no choice of kernels"),
     ],
 )
 def test_a_benchmark_ignores_nothing(folder, capsys, arguments, message):
@@ -182,7 +182,7 @@ def test_a_benchmark_ignores_nothing(folder, capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys):
+def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys, twins):
     arguments = ["compute", "factories:small", "--out", "x.npz", "--device", "cpu", *SMALL]
 
     def checkpoints(*more: str) -> dict[str, int]:
@@ -195,7 +195,7 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert nc.NADs.load("x.npz").provenance["seed"] == 1
     extended = checkpoints("--num-networks", "192")
     assert extended == both | {first: 3}  # a finished one is extended
-    more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "reference"), ("--readouts", "2")]
+    more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "triton"), ("--readouts", "2")]
     for count, option in enumerate(more, 3):
         assert len(checkpoints("--num-networks", "320", *option)) == count
     assert len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6  # the same networks

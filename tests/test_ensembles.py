@@ -16,7 +16,8 @@ from torch.nn.utils.parametrizations import spectral_norm
 import nads_core as nc
 from nads_core.machinery.seeds import seed_sequence
 from nads_core.networks.crew import Crew
-from nads_core.networks.ensembles import Ensemble, _live, _record
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import record, without_overwritten
 
 ALL = list(nc.ARCHITECTURES.values())
 SHAPE = (1, 8, 8)
@@ -138,8 +139,8 @@ def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> 
     "factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)]
 )
 def test_recorded_steps_repeat_the_factorys_draws_bitwise(factory):
-    module, steps = _record(factory, seed=7)
-    _, other_steps = _record(factory, seed=8)
+    module, steps = record(factory, seed=7)
+    _, other_steps = record(factory, seed=8)
     assert steps == other_steps
     generator = torch.Generator().manual_seed(7)
     drawn = {
@@ -261,8 +262,8 @@ def test_moments_of_replayed_factories(factory, mean, variance):
 
 
 def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distribution():
-    _, steps = _record(lambda: nc.VGG11.build(1, 32, 1), seed=1)
-    live = _live(steps)
+    _, steps = record(lambda: nc.VGG11.build(1, 32, 1), seed=1)
+    live = without_overwritten(steps)
     names = [step.name for step in live]
     assert 0 < len(live) < len(steps)
     assert set(names) == {step.name for step in steps}
@@ -315,8 +316,8 @@ def test_blocks_hold_about_two_million_weights():
 
 @pytest.mark.parametrize("factory", SMALL, ids=by_name)
 def test_loop_vmap_and_separate_modules_agree(factory):
-    loop = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, method="loop")
-    batched = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, method="vmap")
+    loop = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, evaluation="loop")
+    batched = Ensemble(factory, SHAPE, seed=1, dtype=torch.float64, evaluation="vmap")
     state = {name: tensor[:3] for name, tensor in loop.draw(1).items()}
     images = loop.randn(1, 1, 4, *SHAPE)[:3]  # (3, 4, 1, 8, 8)
     values, gradients = [], []
@@ -336,7 +337,9 @@ def test_loop_vmap_and_separate_modules_agree(factory):
 def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(architecture):
     size = {"resnet18": 8, "densenet121": 8}.get(architecture.name, 32)
     factory, shape = lambda: architecture.build(1, size, 1), (1, size, size)
-    loop, batched = (Ensemble(factory, shape, dtype=torch.float64, method=method) for method in ("loop", "vmap"))
+    loop, batched = (
+        Ensemble(factory, shape, dtype=torch.float64, evaluation=evaluation) for evaluation in ("loop", "vmap")
+    )
     parts = [loop.draw(block) for block in range(2)]
     state = {name: torch.stack([part[name][0] for part in parts]) for name in parts[0]}
     images = loop.randn(0, 1, 4, *shape)[:1].view(2, 2, *shape)
@@ -353,8 +356,8 @@ def test_output_selects_the_scalar():
     state = SHARED.draw(0)
     all_outputs = functional_call(convnet().eval(), {name: tensor[0] for name, tensor in state.items()}, (images[0],))
     for index in range(3):
-        for method in ("loop", "vmap"):
-            values = Ensemble(convnet, SHAPE, output=index, method=method).outputs(state, images)
+        for evaluation in ("loop", "vmap"):
+            values = Ensemble(convnet, SHAPE, output=index, evaluation=evaluation).outputs(state, images)
             torch.testing.assert_close(values[0], all_outputs[:, index])
 
 
@@ -533,28 +536,28 @@ def test_bad_input_is_refused(factory, shape, error, message):
         Ensemble(factory, shape)
 
 
-@pytest.mark.parametrize("method", ["loop", "vmap"])
-def test_a_network_that_draws_in_eval_mode_is_refused(method):
+@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
+def test_a_network_that_draws_in_eval_mode_is_refused(evaluation):
     class Restless(nn.Sequential):
         def forward(self, x):
             return super().forward(nn.functional.dropout(x, training=True))
 
     with pytest.raises(ValueError, match="draws random numbers in eval mode"):
-        Ensemble(lambda: Restless(convnet()), SHAPE, method=method)
+        Ensemble(lambda: Restless(convnet()), SHAPE, evaluation=evaluation)
 
 
 def test_bad_options_are_refused():
     with pytest.raises(ValueError, match="output 3 does not exist: the network has 3 outputs"):
         Ensemble(convnet, SHAPE, output=3)
-    with pytest.raises(ValueError, match="method must be 'loop' or 'vmap', got 'jit'"):
-        Ensemble(convnet, SHAPE, method="jit")
+    with pytest.raises(ValueError, match="evaluation must be 'loop' or 'vmap', got 'jit'"):
+        Ensemble(convnet, SHAPE, evaluation="jit")
 
 
 def test_a_network_that_ignores_its_input():
-    loop = Ensemble(Constant, SHAPE, method="loop")
+    loop = Ensemble(Constant, SHAPE, evaluation="loop")
     with pytest.raises(ValueError, match="does not depend on its input"):
         loop.input_gradients(loop.draw(0), loop.randn(0, 1, 2, *SHAPE))
-    batched = Ensemble(Constant, SHAPE, method="vmap")
+    batched = Ensemble(Constant, SHAPE, evaluation="vmap")
     assert not batched.input_gradients(batched.draw(0), batched.randn(0, 1, 2, *SHAPE)).any()
 
 

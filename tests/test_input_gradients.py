@@ -214,7 +214,7 @@ def test_estimators_against_one_input_at_a_time(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_vmap_gives_the_same_contributions(estimator):
     ensemble, draw, g = drawn(convnet, estimator)
-    batched = Ensemble(convnet, SHAPE, seed=1, dtype=torch.float64, method="vmap")
+    batched = Ensemble(convnet, SHAPE, seed=1, dtype=torch.float64, evaluation="vmap")
     close(estimator.contributions(batched, draw), g)
 
 

@@ -31,16 +31,18 @@ from nads_core.kernels import (
     draw_weights,
     faster_first_convolutions,
     faster_max_pooling,
-    max_pool2x2,
     require_kernels,
 )
+from nads_core.kernels.cpu_layers import max_pool2x2
 from nads_core.kernels.random_weights import philox
 from nads_core.kernels.second_moments import rounded_to_tf32
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import Initialisation
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="there is no Triton for this platform")
+EITHER = pytest.mark.parametrize("twin", [True, pytest.param(False, marks=needs_triton)], ids=["twin", "triton"])
 
 
 # --- layers on a CPU
@@ -133,7 +135,7 @@ def test_philox_gives_the_words_that_its_authors_publish(counter, key, words):
 @pytest.mark.parametrize(("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)])
 def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
     arguments = {"seed": seed, "first": first, "count": count, "stream": 2, "device": DEVICE}
-    ours, theirs = (draw_weights(PARAMETERS, kernels=kernels, **arguments) for kernels in ("triton", "reference"))
+    ours, theirs = (draw_weights(PARAMETERS, twin=twin, **arguments) for twin in (False, True))
     for parameter, a, b in zip(PARAMETERS, ours, theirs, strict=True):
         assert a.shape == b.shape == (count, *parameter.shape) and a.is_contiguous() and a.dtype == torch.float32
         if parameter.distribution == "uniform":
@@ -142,21 +144,24 @@ def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
             torch.testing.assert_close(a, b, rtol=2e-6, atol=2e-6 * parameter.scale)
 
 
-@pytest.mark.parametrize("kernels", ["reference", pytest.param("triton", marks=needs_triton)])
-def test_a_network_keeps_its_weights_in_any_company(kernels):
-    together = draw_weights(PARAMETERS, seed=5, first=0, count=5, device=DEVICE, kernels=kernels)
-    alone = draw_weights(PARAMETERS[:2], seed=5, first=3, count=1, device=DEVICE, kernels=kernels)
+@EITHER
+def test_a_network_keeps_its_weights_in_any_company(twin):
+    together = draw_weights(PARAMETERS, seed=5, first=0, count=5, device=DEVICE, twin=twin)
+    alone = draw_weights(PARAMETERS[:2], seed=5, first=3, count=1, device=DEVICE, twin=twin)
     for a, b in zip(together, alone, strict=False):
         assert torch.equal(a[3], b[0])
-    longer = draw_weights([RandomParameter((22,), "uniform", 0.0, 0.3)], seed=5, first=3, count=1, device=DEVICE)
+    parameters = [RandomParameter((22,), "uniform", 0.0, 0.3)]
+    longer = draw_weights(parameters, seed=5, first=3, count=1, device=DEVICE, twin=True)
     assert torch.equal(together[0][3].flatten(), longer[0][0, :21])  # whatever the shape
-    assert [len(tensor) for tensor in draw_weights(PARAMETERS, seed=5, first=0, count=0)] == [0] * len(PARAMETERS)
+    none = draw_weights(PARAMETERS, seed=5, first=0, count=0, twin=True)
+    assert [len(tensor) for tensor in none] == [0] * len(PARAMETERS)
 
 
 def test_numbers_have_the_distributions_they_should_have():
     size = 200_000
     parameters = [RandomParameter((size,), "uniform", 1.0, 0.5), RandomParameter((size,), "normal", -1.0, 3.0)]
-    uniform, normal = (tensor[0].double() for tensor in draw_weights(parameters, seed=3, first=0, count=1))
+    drawn = draw_weights(parameters, seed=3, first=0, count=1, twin=True)
+    uniform, normal = (tensor[0].double() for tensor in drawn)
     assert stats.kstest(uniform, stats.uniform(0.5, 1.0).cdf).pvalue > 1e-3
     assert stats.kstest(normal, stats.norm(-1.0, 3.0).cdf).pvalue > 1e-3
     assert stats.kstest(normal, stats.norm(-1.0, 3.05).cdf).pvalue < 1e-3  # the test can fail
@@ -167,9 +172,8 @@ def test_numbers_have_the_distributions_they_should_have():
 
 
 def test_numbers_of_neighbouring_counters_are_independent():
-    draw = lambda **changes: draw_weights(  # noqa: E731
-        [RandomParameter((40_000,), "normal")] * 2, **{"seed": 3, "first": 0, "count": 2, "stream": 0} | changes
-    )
+    parameters, options = [RandomParameter((40_000,), "normal")] * 2, {"seed": 3, "first": 0, "count": 2, "stream": 0}
+    draw = lambda **changes: draw_weights(parameters, **options | changes, twin=True)  # noqa: E731
     (base, other), (stream, _), (seed, _) = draw(), draw(stream=1), draw(seed=4)
     rows = torch.stack([base[0], base[1], other[0], stream[0], seed[0], base[0].roll(1), base[0].roll(4)])
     correlations = torch.corrcoef(rows.double()) - torch.eye(len(rows))
@@ -185,11 +189,12 @@ def small() -> nn.Module:
 
 
 @pytest.mark.parametrize("name", ["lenet", "vgg11"])
-def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name):
-    architecture = nc.ARCHITECTURES[name]
-    found = Ensemble(lambda: architecture.build(1, 32, 1), (1, 32, 32), device="cpu", kernels="reference")
+def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins):
+    factory = lambda: nc.ARCHITECTURES[name].build(1, 32, 1)  # noqa: E731
+    found = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
     assert found.keyed
-    for parameter, (weights, shape) in zip(found._parameters, found._shapes.items(), strict=True):
+    drawn = Initialisation.of(factory, "cpu")
+    for parameter, (weights, shape) in zip(drawn.random_parameters(), drawn.shapes.items(), strict=True):
         values = found.template.get_parameter(weights).detach()  # the factory's own
         assert parameter.shape == tuple(shape) == tuple(values.shape)
         variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
@@ -198,11 +203,13 @@ def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name):
             assert abs(values.double().square().mean() / variance - 1) < 5 * math.sqrt(2 / values.numel())
 
 
-@pytest.mark.parametrize("kernels", ["reference", pytest.param("triton", marks=needs_triton)])
-def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(kernels):
+@EITHER
+def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(twin, request):
+    if twin:
+        request.getfixturevalue("twins")
     drawn = []
     for block_size in (3, 1):
-        networks = Ensemble(small, (1, 8, 8), seed=2, device=DEVICE, kernels=kernels)
+        networks = Ensemble(small, (1, 8, 8), seed=2, device=DEVICE, kernels="triton")
         networks.block_size = block_size
         block, row = divmod(4, block_size)
         state, images = networks.draw(block), networks.randn(block, 1, 2, 1, 8, 8)
@@ -228,12 +235,12 @@ class Truncated(nn.Module):
     [Truncated, lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 1, dtype=torch.float64))],
     ids=["steps", "double"],
 )
-def test_other_networks_stay_with_torch(factory):
-    theirs, ours = (Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "reference"))
+def test_other_networks_stay_with_torch(factory, twins):
+    theirs, ours = (Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "triton"))
     assert not ours.keyed and ours.block_size == theirs.block_size
     for a, b in zip(ours.draw(1).values(), theirs.draw(1).values(), strict=True):
         assert torch.equal(a, b)
-    assert not Ensemble(small, (1, 8, 8), device="cpu").keyed and Ensemble(small, (1, 8, 8), kernels="reference").keyed
+    assert not Ensemble(small, (1, 8, 8), device="cpu").keyed and Ensemble(small, (1, 8, 8), kernels="triton").keyed
 
 
 # --- second moments
@@ -260,7 +267,7 @@ def test_the_twin_gives_the_formulas(shape):
     contributions = normal(*shape) + 3
     moments = DenseMoments(shape[-1], DEVICE)
     moments.update(contributions.double())
-    difference = added(contributions) - added(contributions[:0])
+    difference = added(contributions, twin=True) - added(contributions[:0], twin=True)
     torch.testing.assert_close(difference, torch.stack(moments.sums()), rtol=1e-5, atol=1e-5)
 
 
@@ -269,7 +276,7 @@ def test_the_twin_gives_the_formulas(shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_fused_second_moments_equal_those_of_the_twin(shape, precision):
     contributions = normal(*shape) + 3
-    ours, theirs = (added(contributions, precision=precision, kernels=k) for k in ("triton", "reference"))
+    ours, theirs = (added(contributions, precision=precision, twin=twin) for twin in (False, True))
     scale = theirs.abs().amax((1, 2), keepdim=True)
     tolerance = 2e-6 if DEVICE == "cpu" else 1e-5  # tensor cores cut off their sums
     assert ((ours - theirs).abs() <= tolerance * scale).all()
@@ -281,7 +288,7 @@ def test_fused_second_moments_equal_those_of_the_twin(shape, precision):
 @needs_triton
 def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
     contributions = normal(4, 6, 20) + 1000 * normal(4, 1, 20, seed=1)
-    ours, exact = added(contributions, kernels="triton")[1], DenseMoments(20, DEVICE)
+    ours, exact = added(contributions)[1], DenseMoments(20, DEVICE)
     exact.update(contributions.double())
     torch.testing.assert_close(ours - added(contributions[:0])[1], exact.sums()[1], rtol=1e-3, atol=1e-3)
 
@@ -293,11 +300,11 @@ def test_sums_in_float32_matter_less_than_factors_in_tf32():
     assert f"{_ROWS:,} vectors at a time in float32" in nc.compute_nads.__doc__
     contributions = normal(_ROWS // 8, 8, 64) + normal(_ROWS // 8, 1, 64, seed=1)
     sums = {}
-    for precision, kernels in (("float32", "reference"), ("float32", "triton"), ("tf32", "reference")):
+    for precision, twin in (("float32", True), ("float32", False), ("tf32", True)):
         start = torch.zeros(2, 64, 64, dtype=torch.float64, device=DEVICE)
-        add_second_moments(*start, contributions, precision=precision, kernels=kernels)
-        sums[precision, kernels] = start
-    exact = sums.pop(("float32", "reference"))
+        add_second_moments(*start, contributions, precision=precision, twin=twin)
+        sums[precision, twin] = start
+    exact = sums.pop(("float32", True))
     in_float32, of_tf32 = ((total - exact).norm(dim=(1, 2)) / exact.norm(dim=(1, 2)) for total in sums.values())
     assert (in_float32 > 1e-9).all()  # it is not float64
     assert (in_float32 < 0.01 * of_tf32).all()
@@ -322,9 +329,9 @@ def test_bad_moments_are_refused():
         add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
 
 
-def test_fused_moments_do_not_depend_on_the_partition():
+def test_fused_moments_do_not_depend_on_the_partition(twins):
     contributions = normal(1100, 4, 5)
-    whole, parts = FusedMoments(5, DEVICE, kernels="reference"), FusedMoments(5, DEVICE, kernels="reference")
+    whole, parts = FusedMoments(5, DEVICE), FusedMoments(5, DEVICE)
     whole.update(contributions)
     for part in contributions.split(37):
         restored = parts.empty()
@@ -339,11 +346,11 @@ def test_fused_moments_do_not_depend_on_the_partition():
 
 
 @pytest.mark.parametrize("architecture", [nc.LOGREG, nc.LENET], ids=lambda architecture: architecture.name)
-def test_tf32_moves_no_nads(architecture):
+def test_tf32_moves_no_nads(architecture, twins):
     """Why `FusedMoments` rounds to TF32: no overlap of leading NADs falls below 0.999, no energy moves by 1 %."""
     shape, estimator = (1, 16, 16), nc.SmoothedGradient(8)
-    networks = Ensemble(lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="reference")
-    exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE, kernels="reference", precision="tf32")
+    networks = Ensemble(lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="triton")
+    exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE, precision="tf32")
     for block, count in networks.blocks(512):
         contributions = estimator.contributions(networks, estimator.draw(networks, block)[:count])
         exact.update(contributions)
@@ -370,12 +377,14 @@ def matrix(nads: nc.NADs) -> Tensor:
 
 
 @needs_triton
-def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch):
+def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
     monkeypatch.setattr("nads_core.networks.ensembles._MAX_BLOCK", 4)  # Triton's interpreter takes its time
     options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
-    ours, theirs, batched, others = (
+    ours = nc.compute_nads(small, 6, **options, kernels="triton")
+    request.getfixturevalue("twins")
+    theirs, batched, others = (
         nc.compute_nads(small, 6, **options, **extra)
-        for extra in ({"kernels": "triton"}, {"kernels": "reference"}, {"kernels": "reference", "batch_size": 6}, {})
+        for extra in ({"kernels": "triton"}, {"kernels": "triton", "batch_size": 6}, {})
     )
     torch.testing.assert_close(matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0]))
     assert torch.equal(matrix(theirs), matrix(batched))
@@ -384,27 +393,29 @@ def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str)
-def test_networks_of_other_types_have_the_same_weights(dtype, tolerance):
-    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "reference"}
+def test_networks_of_other_types_have_the_same_weights(dtype, tolerance, twins):
+    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "triton"}
     single, other = (nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype))
     torch.testing.assert_close(matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0]))
 
 
-def test_a_run_goes_on_with_its_own_kernels(tmp_path):
+def test_a_run_goes_on_with_its_own_kernels(tmp_path, twins):
     options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
     path = tmp_path / "small.ckpt"
-    nc.compute_nads(small, 70, **options, kernels="reference", checkpoint=path)
-    resumed = nc.compute_nads(small, 150, **options, kernels="reference", checkpoint=path)
-    whole = nc.compute_nads(small, 150, **options, kernels="reference")
+    nc.compute_nads(small, 70, **options, kernels="triton", checkpoint=path)
+    resumed = nc.compute_nads(small, 150, **options, kernels="triton", checkpoint=path)
+    whole = nc.compute_nads(small, 150, **options, kernels="triton")
     assert torch.equal(matrix(resumed), matrix(whole))
     with pytest.raises(ValueError, match="belongs to another computation"):
         nc.compute_nads(small, 200, **options, checkpoint=path)
 
 
 def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
-    with pytest.raises(ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'reference', 'triton'\)"):
+    with pytest.raises(ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'triton'\)"):
         nc.compute_nads(nc.LOGREG, 4, kernels="cuda", progress=False)
-    require_kernels("reference", "cpu")
+    with pytest.raises(ValueError, match="unknown kernels 'reference'"):  # the twins are for tests
+        Ensemble(small, (1, 8, 8), kernels="reference")
+    require_kernels("torch", "cpu")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):

@@ -85,8 +85,8 @@ def compute_nads(
             of float32, rounded.
         batch_size: networks evaluated together on a GPU; fitted to its memory by default.
         kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
-            on a GPU, "reference" the same in plain PyTorch; both draw other networks than "torch", which uses PyTorch's
-            generators. The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
+            on a GPU; it draws other networks than "torch", which uses PyTorch's generators.
+            The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
         tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
             The provenance says what was reached. Where eigenvalues ``num_leading`` and the next are nearly equal, no

@@ -23,7 +23,7 @@ class FusedMoments(DenseMoments):
     Args:
         dimension: D.
         device: where the sums live.
-        kernels: ``"triton"`` or ``"reference"``.
+        kernels: ``"triton"``, see `require_kernels`.
         precision: of the products' factors, one of `kernels.PRECISIONS`. With TF32 the NADs of LeNet overlap those
             from float64 by 1 - 4e-7 or more (benchmarks/README.md).
     """
@@ -57,7 +57,7 @@ class FusedMoments(DenseMoments):
     def _flush(self) -> None:
         if self._buffer:
             contributions = torch.cat(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
-            add_second_moments(self._seen, self._noise, contributions, precision=self.precision, kernels=self.kernels)
+            add_second_moments(self._seen, self._noise, contributions, precision=self.precision)
             self.num_networks += len(contributions)
             self._buffer.clear()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-KERNELS = ("torch", "reference", "triton")
+KERNELS = ("torch", "triton")
 
 
 def require_kernels(kernels: str, device: torch.device | str) -> None:
@@ -12,22 +12,23 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
 
     Args:
         kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
-            of many networks, and one adds up their moments. ``"reference"``: the weights of ``"triton"``, and
-            its moments up to rounding, in plain PyTorch on any device.
+            of many networks, and one adds up their moments.
         device: where the tensors live.
     """
     if kernels not in KERNELS:
         raise ValueError(f"unknown kernels {kernels!r}: choose from {KERNELS}")
-    if kernels != "triton":
-        return
-    instead = "kernels='reference' draws the same numbers without Triton, kernels='torch' is faster than that"
+    if kernels == "triton":
+        _require_triton(torch.device(device))
+
+
+def _require_triton(device: torch.device) -> None:
+    instead = "leave kernels at 'torch', which draws other networks of the same distribution"
     try:
         import triton
     except ImportError as error:
         raise ValueError(
             f"kernels='triton' needs Triton, which comes with PyTorch on Linux, but {error}: {instead}"
         ) from error
-    device = torch.device(device)
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
         raise ValueError(
             f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}; "

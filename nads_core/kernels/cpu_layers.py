@@ -12,14 +12,14 @@ class _MaxPool2x2(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
-        rows = torch.maximum(x[..., ::2, :], x[..., 1::2, :])
+        rows = torch.maximum(x[..., ::2, :], x[..., 1::2, :])  # (N, C, H, W) -> (N, C, H / 2, W)
         ctx.save_for_backward(x, rows)
-        return torch.maximum(rows[..., ::2], rows[..., 1::2])
+        return torch.maximum(rows[..., ::2], rows[..., 1::2])  # (N, C, H / 2, W / 2)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
         x, rows = ctx.saved_tensors
-        along_rows, out = torch.empty_like(rows), torch.empty_like(x)
+        along_rows, out = torch.empty_like(rows), torch.empty_like(x)  # gradients of ``rows`` and of ``x``
         _split(gradient, rows[..., ::2], rows[..., 1::2], along_rows[..., ::2], along_rows[..., 1::2])
         _split(along_rows, x[..., ::2, :], x[..., 1::2, :], out[..., ::2, :], out[..., 1::2, :])
         return out

@@ -8,7 +8,8 @@ of four 32-bit words and a 64-bit key into four random words, so any number can 
 A word w gives a number of the open interval (-1, 1), u = (2 floor(w / 2^8) + 1 - 2^24) / 2^24, symmetric about 0; two
 words give two standard normal numbers (Box and Muller 1958). The parameter is shift + scale u, or shift + scale z.
 
-`draw_weights` is the face of both implementations; the one in Triton is in `random_weights_triton`.
+`draw_weights` is the face of both implementations: the one in Triton is in `random_weights_triton`, its twin in plain
+PyTorch is here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch import Tensor
 DISTRIBUTIONS = ("uniform", "normal")
 _WORD = 2**32 - 1
 _MULTIPLIERS, _INCREMENTS, _ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
-_WORDS_AT_ONCE = 2**21  # of the reference, which needs some hundred bytes for each
+_WORDS_AT_ONCE = 2**21  # of the twin, which needs some hundred bytes for each
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def draw_weights(
     count: int,
     stream: int = 0,
     device: torch.device | str = "cpu",
-    kernels: str = "reference",
+    twin: bool = False,
 ) -> list[Tensor]:
     """Draw the parameters of networks ``first`` to ``first + count - 1``.
 
@@ -73,28 +74,30 @@ def draw_weights(
         count: how many networks.
         stream: numbers of different streams are independent.
         device: where to draw.
-        kernels: ``"triton"`` or ``"reference"``, see `require_kernels`.
+        twin: draw in plain PyTorch instead of Triton: slowly, on any device.
 
     Returns:
         For each parameter a contiguous float32 tensor (count, *shape).
     """
-    if kernels == "triton":
-        from nads_core.kernels.random_weights_triton import launch
+    if twin:
+        networks = torch.arange(first, first + count, device=device)
+        return [_draw(parameter, number, networks, seed, stream) for number, parameter in enumerate(parameters)]
+    from nads_core.kernels.random_weights_triton import launch
 
-        return launch(tuple(parameters), seed, first, count, stream, torch.device(device))
-    networks = torch.arange(first, first + count, device=device)
-    return [_draw(parameter, number, networks, seed, stream) for number, parameter in enumerate(parameters)]
+    return launch(tuple(parameters), seed, first, count, stream, torch.device(device))
 
 
 def _draw(parameter: RandomParameter, number: int, networks: Tensor, seed: int, stream: int) -> Tensor:
     """Draw one parameter of B networks: (B,) -> (B, *shape)."""
-    quads = torch.arange(-(-parameter.size // 4), device=networks.device)
+    quads = torch.arange(-(-parameter.size // 4), device=networks.device)  # (Q,), each gives four numbers
     rows = max(1, _WORDS_AT_ONCE // max(1, len(quads)))
     parts = []
-    for some in networks.split(rows):
-        words = philox((quads, torch.full_like(quads, number), some[:, None], torch.full_like(quads, stream)), seed)
+    for chunk in networks.split(rows):  # b <= rows networks
+        counter = (quads, torch.full_like(quads, number), chunk[:, None], torch.full_like(quads, stream))
+        words = philox(counter, seed)  # four of (b, Q)
         numbers = torch.stack(uniform(words) if parameter.distribution == "uniform" else normal(words), dim=-1)
-        parts.append(shifted(numbers.flatten(1)[:, : parameter.size], parameter.shift, parameter.scale))
+        numbers = numbers.flatten(1)[:, : parameter.size]  # (b, Q, 4) -> (b, size): the last quad may be cut
+        parts.append(shifted(numbers, parameter.shift, parameter.scale))
     drawn = torch.cat(parts) if parts else torch.empty(0, parameter.size, device=networks.device)
     return drawn.reshape(len(networks), *parameter.shape)
 

@@ -51,7 +51,7 @@ def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTER
     shift, scale = tl.load(floats + 2 * parameter), tl.load(floats + 2 * parameter + 1)
 
     quad = (tile - first_tile.to(tl.int32)) * COUNTERS + tl.arange(0, COUNTERS)
-    quad = quad.to(tl.uint32)
+    quad = quad.to(tl.uint32)  # (COUNTERS,), as all that follows until the words are interleaved
     zero = tl.zeros_like(quad)
     a, b, c, d = tl.philox(
         seed, quad, zero + parameter.to(tl.uint32), zero + (first + network).to(tl.uint32), zero + stream.to(tl.uint32)
@@ -61,7 +61,7 @@ def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTER
         y, z = _normal(c, d)
     else:
         w, x, y, z = _uniform(a), _uniform(b), _uniform(c), _uniform(d)
-    numbers = tl.interleave(tl.interleave(w, y), tl.interleave(x, z))  # w0 x0 y0 z0 w1 x1 ...
+    numbers = tl.interleave(tl.interleave(w, y), tl.interleave(x, z))  # w0 x0 y0 z0 w1 x1 ...: (4 COUNTERS,)
     element = (tile - first_tile) * (4 * COUNTERS) + tl.arange(0, 4 * COUNTERS)
     tl.store(out + start + network * size + element, tl.fma(numbers, scale, shift), mask=element < size)
 

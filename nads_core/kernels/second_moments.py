@@ -12,7 +12,8 @@ s = sum_j d_j / J (the shifted sums of Chan, Golub and LeVeque, *Algorithms for 
 
 and nothing large cancels, for what the contributions of a network share is no longer in d and s.
 
-`add_second_moments` is the face of both implementations; the one in Triton is in `second_moments_triton`.
+`add_second_moments` is the face of both implementations: the one in Triton is in `second_moments_triton`, its twin in
+plain PyTorch is here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PRECISIONS = ("float32", "tf32x3", "tf32")
 
 
 def add_second_moments(
-    seen: Tensor, noise: Tensor, contributions: Tensor, *, precision: str = "float32", kernels: str = "reference"
+    seen: Tensor, noise: Tensor, contributions: Tensor, *, precision: str = "float32", twin: bool = False
 ) -> None:
     """Add the contributions of B networks to both sums, in place.
 
@@ -35,23 +36,28 @@ def add_second_moments(
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
         precision: of the factors, one of `PRECISIONS`.
-        kernels: ``"triton"`` or ``"reference"``, see `require_kernels`.
+        twin: sum in plain PyTorch instead of Triton, in float64, on any device.
 
     Raises:
         ValueError: for an unknown precision, or if shapes or types don't fit together.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}: choose from {PRECISIONS}")
-    _check(seen, noise, contributions)
+    _require_fitting(seen, noise, contributions)
     if not contributions.numel():
         return
-    if kernels == "triton":
-        from nads_core.kernels.second_moments_triton import launch
-
-        launch(seen, noise, contributions.contiguous(), precision)
+    if twin:
+        _add(seen, noise, contributions, precision)
         return
+    from nads_core.kernels.second_moments_triton import launch
+
+    launch(seen, noise, contributions.contiguous(), precision)
+
+
+def _add(seen: Tensor, noise: Tensor, contributions: Tensor, precision: str) -> None:
+    """Add contributions (B, J, D) to both (D, D) sums by the formulas above."""
     count = contributions.shape[1]
-    base = contributions[:, 0]
+    base = contributions[:, 0]  # g_0, (B, D)
     shifted = contributions[:, 1:] - base[:, None]  # d_j, (B, J - 1, D)
     mean_shift = shifted.sum(1) / count  # s, (B, D)
     seen += _gram(base + mean_shift, precision)
@@ -61,7 +67,7 @@ def add_second_moments(
         )
 
 
-def _check(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
+def _require_fitting(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
     dimension = contributions.shape[-1]
     if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
         raise ValueError(

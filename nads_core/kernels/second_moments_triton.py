@@ -56,6 +56,7 @@ def _second_moments(
     noise_tile = tl.zeros((TILE, TILE), dtype=tl.float32)
     for start in range(0, networks, NETWORKS):
         network = start + tl.arange(0, NETWORKS)
+        # (NETWORKS, TILE) addresses of g_0: the pixels of this tile's rows (left) and columns (right)
         left = contributions + network[:, None].to(tl.int64) * (J * size) + rows[None, :]
         right = contributions + network[:, None].to(tl.int64) * (J * size) + columns[None, :]
         left_inside = (network[:, None] < networks) & (rows[None, :] < size)
@@ -66,7 +67,7 @@ def _second_moments(
             left_base, right_base = left_mean, right_mean
             left_shift = tl.zeros((NETWORKS, TILE), dtype=tl.float32)
             right_shift = tl.zeros((NETWORKS, TILE), dtype=tl.float32)
-            for _ in range(1, J):
+            for _ in range(1, J):  # from g_j to g_(j + 1) it is ``size`` numbers
                 left += size
                 right += size
                 left_rest = tl.load(left, mask=left_inside, other=0.0) - left_base

@@ -5,6 +5,11 @@ Ends at the network's output and its derivatives; which vectors are made of them
 """
 
 from nads_core.networks.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
+from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import Initialisation
 
-__all__ = ["ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture", "Ensemble"]
+__all__ = [
+    "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
+    "Crew", "Ensemble", "Initialisation",
+]  # fmt: skip

@@ -25,7 +25,7 @@ class Crew:
     """
 
     def __init__(self, ensemble: Ensemble):
-        alone = ensemble.device.type != "cpu" or ensemble.method == "vmap" or not ensemble.replays
+        alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
         self.size = 1 if alone else torch.get_num_threads()
         self.device, self._ensemble, self._twins = ensemble.device, ensemble, SimpleQueue()
         if self.size > 1:

@@ -1,0 +1,107 @@
+"""f(x) of one network, and its derivatives with respect to the input and along a direction in weight space."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from nads_core.networks.initialisation import State, state_of
+from nads_core.networks.readouts import linear_results
+
+
+class ScalarFunction:
+    """One output of a network, as a function of weights and images.
+
+    Evaluating it writes to its module: threads need a `twin` each.
+
+    Args:
+        module: the network, in eval mode, without gradients of its weights.
+        varying: names of the weights that callers give; all others stay as they are in ``module``.
+        output: which output is the scalar f(x).
+    """
+
+    def __init__(self, module: nn.Module, varying: set[str], output: int = 0):
+        self.module, self.output = module, output
+        self.fixed = {name: tensor.detach() for name, tensor in state_of(module).items() if name not in varying}
+
+    def __call__(self, weights: State, images: Tensor) -> Tensor:
+        """f(x) at K inputs: (K, C, H, W) -> (K,)."""
+        outputs = self.outputs(weights, images)
+        return outputs if outputs.dim() == 1 else outputs[:, self.output]
+
+    def outputs(self, weights: State, images: Tensor) -> Tensor:
+        """Return all that the network returns, (K,) or (K, outputs), with the given weights of one network."""
+        return functional_call(self.module, self.fixed | weights, (images,))
+
+    def require_outputs(self, weights: State, images: Tensor) -> list[str]:
+        """Raise a ValueError unless f is a function of weights and images (K, C, H, W).
+
+        Returns:
+            Names of the linear layers whose result is the network's.
+        """
+        drawn = _drawn_so_far(images.device)
+        with linear_results(self.module) as results:
+            try:
+                outputs = self.outputs(weights, images)
+            except Exception as error:  # whatever the network's author chose to raise
+                raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
+        if not torch.equal(drawn, _drawn_so_far(images.device)):
+            raise ValueError(
+                "the network draws random numbers in eval mode (dropout that is always on?): f(x) must be a function "
+                "of weights and input"
+            )
+        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2) or len(outputs) != len(images):
+            raise ValueError(
+                "the network must map (K, C, H, W) to (K,) or (K, outputs), "
+                f"but for K = {len(images)} it returned {shape}"
+            )
+        count = outputs.shape[1] if outputs.dim() == 2 else 1
+        if self.output >= count:
+            raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
+        return [name for name, result in results if result is outputs]
+
+    def twin(self) -> ScalarFunction:
+        """Return the same function on a module of its own."""
+        other = copy.copy(self)
+        other.module = copy.deepcopy(self.module)
+        return other
+
+    def input_gradients(self, weights: State, images: Tensor, of_all_outputs: bool = False) -> Tensor:
+        """Return the gradient of f, or of each of R outputs: (K, C, H, W) -> (1 or R, K, C, H, W)."""
+        images = images.detach().requires_grad_()
+        with torch.enable_grad():
+            # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
+            if of_all_outputs:
+                totals = self.outputs(weights, images).sum(0)  # (R,)
+            else:
+                totals = self(weights, images).sum()[None]  # (1,)
+            if not totals.requires_grad:
+                raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
+            last = len(totals) - 1
+            gradients = [
+                torch.autograd.grad(total, images, retain_graph=index < last)[0] for index, total in enumerate(totals)
+            ]
+        return torch.stack(gradients)
+
+    def mixed_derivative(self, weights: State, images: Tensor, probe: State) -> Tensor:
+        """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C, H, W)."""
+        images = images.detach().requires_grad_()
+        whole = self.fixed | weights
+        along = {name: whole[name].detach().requires_grad_() for name in probe}
+        with torch.enable_grad():
+            total = self(whole | along, images).sum()
+            slopes = torch.autograd.grad(total, list(along.values()), create_graph=True, allow_unused=True)
+            moved = sum((s * probe[name]).sum() for name, s in zip(along, slopes, strict=True) if s is not None)
+            if not isinstance(moved, Tensor) or not moved.requires_grad:  # no weight moves the gradient
+                return torch.zeros_like(images)
+            (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
+        return gradient
+
+
+def _drawn_so_far(device: torch.device) -> Tensor:
+    """Return the state of the global generator that a network on ``device`` could draw from."""
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
