@@ -255,7 +255,9 @@ def test_a_run_ends_when_the_directions_are_known(tmp_path):
         assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(_check_blocks(64), range(40), strict=False)]
     assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
     same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
-    assert tight.overlap(same, 10) > 1 - 1e-9
+    # The same networks, summed in four groups or in one: apart by rounding, 1e-8 on some processors (by 4e-5 if
+    # one network is missing).
+    assert tight.overlap(same, 10) > 1 - 1e-6
 
 
 def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path):
