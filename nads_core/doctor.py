@@ -21,8 +21,7 @@ from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import compute_nads
-from nads_core.directions.covariance import DenseMoments
-from nads_core.directions.fused_moments import FusedMoments
+from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.kernels import draw_weights
 from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.memory import available_memory

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import nads_core as nc
-from nads_core import directions
-from nads_core.directions.accumulation import read_checkpoint
+from nads_core.directions import compute
+from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.machinery import provenance
 from nads_core.machinery.files import locked, replacing
 from nads_core.networks.ensembles import Ensemble
@@ -76,7 +76,7 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         values = torch.full((1,), float(version))
         nc.NADs(torch.ones(1, 1, 1, 1), values).save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
-    monkeypatch.setattr(directions.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr("nads_core.directions.nads.resources.files", lambda package: tmp_path)
     newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
     assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
     assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
@@ -165,7 +165,7 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
-    monkeypatch.setattr(directions, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
+    monkeypatch.setattr(compute, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
     with pytest.raises(ValueError, match=r"numbers was 1, now 2; .*CHANGELOG.md") as refusal:
         checkpointed(path)
     assert "delete" not in str(refusal.value) and path.read_bytes() == before
