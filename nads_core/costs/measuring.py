@@ -68,12 +68,12 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
             differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
-            drawn, elapsed = _timed(lambda: draw_all(len(times["draw"])), device)
-            contributions, more = _timed(lambda d=drawn: differentiate(d), device)
-            times["draw"].append(elapsed / count)
-            times["gradients"].append(more / count)
+            drawn, drawing = _timed(lambda: draw_all(len(times["draw"])), device)
+            contributions, differentiating = _timed(lambda d=drawn: differentiate(d), device)
+            times["draw"].append(drawing / count)
+            times["gradients"].append(differentiating / count)
         start = time.perf_counter()
-        if dense:  # so many networks that the sums are written as rarely as in a long run
+        if dense:  # (B, J, D), B so large that the sums are written as rarely as in a long run
             contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
         moments = empty_moments(ensemble)
         while _more(times["moments"], start, seconds / 4):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -189,9 +190,9 @@ def _drawn(
     channels, height, width = image_shape
     if height != width:
         raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
-    declared = architecture.symmetries_at(height) if _is_dense(image_shape) else ()
-    factory = lambda: architecture.build(channels, height, 1)  # noqa: E731
-    return architecture.name, factory, declared if symmetries is None else symmetries
+    if symmetries is None:
+        symmetries = architecture.symmetries_at(height) if _is_dense(image_shape) else ()
+    return architecture.name, partial(architecture.build, channels, height, 1), symmetries
 
 
 def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
@@ -233,8 +234,8 @@ def _within_budget(
     if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
         return replace(estimator, **chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
-    best = vars(run_pilot(ensemble, estimator, num_leading).best(estimator)) if measures else {}
-    chosen = {name: int(distributed.agreed(best.get(name, 0))) for name in estimator.left_open}
+    best = asdict(run_pilot(ensemble, estimator, num_leading).best(estimator)) if measures else {}
+    chosen = {name: int(distributed.agreed(best[name] if measures else 0)) for name in estimator.left_open}
     return replace(estimator, **chosen), {"budget": chosen}
 
 

@@ -84,9 +84,9 @@ class Passes:
 class Estimator(ABC):
     """What a network contributes, and what that costs: inherit from it for an estimator of your own.
 
-    Two methods have to be written. The properties tell costs and memory, and what a pilot may choose; their defaults
-    are those of one input gradient a network. `compute_nads` takes an object with the two methods alone as well, with
-    the defaults for all else.
+    ``draw`` and ``contributions`` have to be written. All else tells costs and memory, and what a pilot has to choose;
+    by default it describes one input gradient a network. `compute_nads` takes an object with the two methods alone as
+    well, for which the defaults hold.
     """
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Estimator(ABC):
 
     @property
     def readouts(self) -> int:
-        """As how many networks a drawn one counts, whose last layers differ: 1 by default."""
+        """How many networks a drawn one counts as, which differ in their last layer; 1 by default."""
         return 1
 
     @property
@@ -113,7 +113,7 @@ class Estimator(ABC):
         return 1
 
     def passes(self, dimension: int) -> Passes:
-        """Count the passes through one network whose input has D = ``dimension`` numbers.
+        """Count the passes through one network with D = ``dimension`` inputs, all contributions together.
 
         By default one forward, and one backward for each readout.
         """
@@ -121,7 +121,7 @@ class Estimator(ABC):
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Fields that a pilot has to choose: of "num_inputs" and "readouts", with the former; none by default."""
+        """Fields of a dataclass that a pilot has to choose: "num_inputs", perhaps "readouts"; none by default."""
         return ()
 
 
