@@ -22,8 +22,7 @@ from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import compute_nads
-from nads_core.directions.covariance import DenseMoments
-from nads_core.directions.fused_moments import FusedMoments
+from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.kernels import draw_weights, require_kernels
 from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.memory import available_memory
@@ -110,7 +109,7 @@ def _moments(device: torch.device) -> float:
     contributions = torch.randn(96, 9, 1024, generator=generator)
     exact = DenseMoments(1024)
     exact.update(contributions.double())
-    fused = FusedMoments(1024, device, kernels="triton")
+    fused = FusedMoments(1024, device)
     fused.update(contributions.to(device))
     return max(_largest(a, b) for a, b in zip(fused.sums(), exact.sums(), strict=True))
 

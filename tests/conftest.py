@@ -65,11 +65,11 @@ def published() -> Callable[[str], torch.Tensor]:
 @pytest.fixture
 def twins(monkeypatch) -> None:
     """Let the twins of Triton's kernels do their work, on any device; the kernels themselves are out of reach."""
-    from nads_core.directions import fused_moments
+    from nads_core.directions import moments
     from nads_core.networks import ensembles
 
     monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
-    for module, name in ((ensembles, "draw_weights"), (fused_moments, "add_second_moments")):
+    for module, name in ((ensembles, "draw_weights"), (moments, "add_second_moments")):
         monkeypatch.setattr(module, name, functools.partial(getattr(module, name), twin=True))
     for name in ("random_weights_triton", "second_moments_triton"):
         monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)

@@ -13,6 +13,7 @@ from nads_core.__main__ import main
 from nads_core.costs import first_directions, load_costs, measure_eigenvectors, measure_network
 from nads_core.costs.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
 from nads_core.costs.suite import load_first_directions
+from nads_core.directions import Passes
 from nads_core.networks.ensembles import Ensemble
 
 ROOT = Path(__file__).parent.parent
@@ -58,6 +59,19 @@ def test_readouts_share_the_forward_pass():
     one, many = (count_work(networks, nc.SmoothedGradient(16, readouts=r)) for r in (1, 8))
     assert many.forward == one.forward and many.backward == 8 * one.backward and many.moments == 8 * one.moments
     assert many.weight_bytes == 4 * networks.num_parameters * (1 + 1 + 8)
+
+
+def test_work_of_an_estimator_of_ones_own_is_what_it_says():
+    class Thrice(nc.PointGradient):
+        num_contributions = 3
+
+        def passes(self, dimension):
+            return Passes(forward=dimension, backward=5)
+
+    networks = ensemble(perceptron, (1, 8, 8))
+    one, own = count_work(networks, nc.PointGradient()), count_work(networks, Thrice())
+    assert own.forward == 64 * one.forward and own.backward == 5 * one.backward
+    assert own.moments == (3 + 1) * one.moments
 
 
 def test_resnet18_with_sixteen_inputs_is_35_gigaflop():

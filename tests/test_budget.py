@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core import directions as directions_module
-from nads_core.directions.accumulation import Accumulation, _check_blocks
+from nads_core.directions import compute as directions_module
+from nads_core.directions.accumulation import Accumulation, looks
 from nads_core.directions.budget import Pilot, run_pilot, variances
-from nads_core.directions.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
+from nads_core.directions.covariance import leading_subspace, subspace_overlap
+from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -252,7 +253,7 @@ def test_a_run_ends_when_the_directions_are_known(tmp_path):
     loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
         assert nads.provenance["error_interval"][1] <= tolerance
-        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(_check_blocks(64), range(40), strict=False)]
+        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(looks(64), range(40), strict=False)]
     assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
     same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
     # The same networks, summed in four groups or in one: apart by rounding, 1e-8 on some processors (by 4e-5 if

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import tracemalloc
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core import directions as directions_module
 from nads_core.directions import accumulation
-from nads_core.directions.covariance import symmetrize
+from nads_core.directions import compute as directions_module
+from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D = (1, 8, 8), 64
@@ -772,7 +773,7 @@ def test_shipped_directions(name):
     assert nads.provenance["architecture"] == name
     assert nads.provenance["num_networks"] >= NUM_NETWORKS[name]
     assert nads.provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries)
-    path = directions_module.resources.files("nads_core") / "precomputed" / f"{name}.v1.npz"
+    path = resources.files("nads_core") / "precomputed" / f"{name}.v1.npz"
     assert len(path.read_bytes()) <= 2.5 * 2**20
 
 

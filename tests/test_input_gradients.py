@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
+from nads_core.directions import Estimator, Passes
 from nads_core.directions.input_gradients import Draw
 from nads_core.networks.ensembles import Ensemble
 
@@ -72,6 +73,10 @@ class LinearTwoLayers(nn.Module):
 
 def convnet() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 2))
+
+
+def convnet_with_one_output() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 1))
 
 
 def drawn(factory, estimator, block: int = 0, count: int = 6) -> tuple[Ensemble, Draw, Tensor]:
@@ -226,6 +231,78 @@ def test_number_of_contributions(estimator, count):
     _, draw, g = drawn(convnet, estimator)
     assert g.shape == (6, count, D)
     assert len(draw) == 6
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, nc.SmoothedGradient(4, readouts=2)], ids=repr)
+def test_an_estimator_says_what_it_does(estimator, monkeypatch):
+    """Passes are counted where they are made: evaluations, ways back from each readout, and mixed derivatives."""
+    counts = {"forward": 0, "backward": 0, "mixed": 0}
+
+    def outputs(ensemble, state, images):
+        counts["forward"] += images.shape[1]
+        return evaluate(ensemble, state, images)
+
+    def input_gradients(ensemble, state, images, readouts=None):
+        counts["forward"] += images.shape[1]
+        counts["backward"] += images.shape[1] * (1 if readouts is None else readouts.shape[1])
+        return differentiate(ensemble, state, images, readouts)
+
+    def mixed_derivatives(ensemble, state, images, probes):
+        counts["forward"] += images.shape[1]
+        counts["mixed"] += images.shape[1]
+        return differentiate_twice(ensemble, state, images, probes)
+
+    evaluate, differentiate, differentiate_twice = (
+        Ensemble.outputs, Ensemble.input_gradients, Ensemble.mixed_derivatives,
+    )  # fmt: skip
+    for replacement in (outputs, input_gradients, mixed_derivatives):
+        monkeypatch.setattr(Ensemble, replacement.__name__, replacement)
+    _, _, g = drawn(convnet_with_one_output, estimator, count=3)
+    assert g.shape == (3 * estimator.readouts, estimator.num_contributions, D)
+    assert Passes(**counts) == estimator.passes(D)
+    assert estimator.left_open == ()
+
+
+class Doubled(Estimator):
+    """The least that an estimator has to say."""
+
+    def draw(self, ensemble, block):
+        return nc.PointGradient().draw(ensemble, block)
+
+    def contributions(self, ensemble, draw):
+        return 2 * nc.PointGradient().contributions(ensemble, draw)
+
+
+def test_an_estimator_of_ones_own_is_one_gradient_a_network_unless_it_says_more():
+    own, point = Doubled(), nc.PointGradient()
+    for name in ("readouts", "num_contributions", "inputs_per_contribution", "left_open"):
+        assert getattr(own, name) == getattr(point, name)
+    assert own.passes(D) == point.passes(D) == Passes(forward=1, backward=1)
+
+    class Several(Doubled):
+        readouts = 3
+
+    assert Several().passes(D) == Passes(forward=1, backward=3)
+    with pytest.raises(TypeError, match="abstract"):
+        Estimator()
+
+
+def test_an_object_with_the_two_methods_is_an_estimator_too():
+    class TwoMethods:
+        draw, contributions = Doubled.draw, Doubled.contributions
+
+        def __repr__(self):
+            return "two methods"
+
+    options = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+    bare, own = (nc.compute_nads(convnet, 70, estimator=e, **options) for e in (TwoMethods(), Doubled()))
+    assert torch.equal(bare.directions, own.directions) and torch.equal(bare.eigenvalues, own.eigenvalues)
+    assert bare.provenance["estimator"] == "two methods"
+
+
+def test_a_pilot_chooses_only_what_is_left_open():
+    assert nc.SmoothedGradient("auto").left_open == ("num_inputs", "readouts")
+    assert nc.MixedDerivative("auto").left_open == ("num_inputs",)
 
 
 @pytest.mark.parametrize("estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr)

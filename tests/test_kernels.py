@@ -22,8 +22,9 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.directions.covariance import DenseMoments, debias, leading_eigenpairs, symmetrize
-from nads_core.directions.fused_moments import _ROWS, FusedMoments
+from nads_core.directions.covariance import debias, leading_eigenpairs
+from nads_core.directions.moments import FUSED_ROWS, DenseMoments, FusedMoments
+from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import (
     PRECISIONS,
     RandomParameter,
@@ -296,9 +297,9 @@ def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
 @needs_triton
 def test_sums_in_float32_matter_less_than_factors_in_tf32():
     """Why `FusedMoments` and `compute_nads` may say how they sum, and sum like that."""
-    assert f"{_ROWS:,} contributions in float32" in FusedMoments.__doc__
-    assert f"{_ROWS:,} vectors at a time in float32" in nc.compute_nads.__doc__
-    contributions = normal(_ROWS // 8, 8, 64) + normal(_ROWS // 8, 1, 64, seed=1)
+    assert f"{FUSED_ROWS:,} contributions in float32" in FusedMoments.__doc__
+    assert f"{FUSED_ROWS:,} vectors at a time in float32" in nc.compute_nads.__doc__
+    contributions = normal(FUSED_ROWS // 8, 8, 64) + normal(FUSED_ROWS // 8, 1, 64, seed=1)
     sums = {}
     for precision, twin in (("float32", True), ("float32", False), ("tf32", True)):
         start = torch.zeros(2, 64, 64, dtype=torch.float64, device=DEVICE)

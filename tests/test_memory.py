@@ -4,7 +4,8 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.directions.covariance import GramMoments, gram_eigenpairs
+from nads_core.directions.covariance import gram_eigenpairs
+from nads_core.directions.moments import GramMoments
 from nads_core.machinery import memory
 from nads_core.machinery.memory import available_memory, peak_memory, require_memory
 

@@ -13,7 +13,7 @@ import torch
 import nads_core as nc
 from nads_core.directions import compute
 from nads_core.directions import nads as shipped
-from nads_core.directions.accumulation import read_checkpoint
+from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.evidence import experiments
 from nads_core.machinery import provenance
 from nads_core.machinery.files import locked, replacing

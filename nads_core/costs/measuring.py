@@ -12,18 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.costs.roofline import Limits, count_work
-from nads_core.directions import DENSE_LIMIT, NADs
-from nads_core.directions.accumulation import Accumulation, accumulate, check_gradients, fitting_batch
-from nads_core.directions.covariance import DenseMoments, GramMoments, debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.fused_moments import FusedMoments
-from nads_core.directions.input_gradients import Dipole, Draw, Estimator
+from nads_core.directions import DENSE_LIMIT, Estimator, NADs
+from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.compute import empty_moments
+from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.directions.evaluation import fitting_batch, require_gradients
+from nads_core.directions.input_gradients import Draw
+from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.machinery.memory import peak_memory
 from nads_core.machinery.provenance import environment
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
 
 _FEWEST, _MOST = 3, 20  # repeats
-_PATIENCE = 12.0  # seconds after which fewer do
+_PATIENCE = 12.0  # seconds after which one repeat does
 _ROWS = 512  # at least, between two sums over D x D entries
 
 
@@ -62,22 +64,21 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
         return torch.cat(crew.map(lambda twin, drawn: estimator.contributions(twin, drawn), draws))
 
     def measure() -> None:
-        if not isinstance(estimator, Dipole):  # whose 2 D evaluations need no warming up
+        if estimator.passes(dimension).forward <= dimension:  # the 2 D evaluations of a dipole need no warming up
             differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
-            drawn, elapsed = _timed(lambda: draw_all(len(times["draw"])), device)
-            contributions, more = _timed(lambda d=drawn: differentiate(d), device)
-            times["draw"].append(elapsed / count)
-            times["gradients"].append(more / count)
+            drawn, drawing = _timed(lambda: draw_all(len(times["draw"])), device)
+            contributions, differentiating = _timed(lambda d=drawn: differentiate(d), device)
+            times["draw"].append(drawing / count)
+            times["gradients"].append(differentiating / count)
         start = time.perf_counter()
-        if dense:  # so many networks that the sums are written as rarely as in a long run
+        if dense:  # (B, J, D), B so large that the sums are written as rarely as in a long run
             contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
-        readouts = getattr(estimator, "readouts", 1)
-        moments = _moments(ensemble)
+        moments = empty_moments(ensemble)
         while _more(times["moments"], start, seconds / 4):
             _, elapsed = _timed(lambda m=moments: _add(m, contributions), device)
-            times["moments"].append(elapsed / len(contributions) * readouts)
+            times["moments"].append(elapsed / len(contributions) * estimator.readouts)
             moments = moments.empty() if not dense else moments
 
     peak = peak_memory(measure, device)
@@ -89,9 +90,9 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
     }  # fmt: skip
     if limits is not None:
         precision = "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None  # cuDNN's default
-        least = {"operations": work.operations_seconds(limits, precision), "bytes": work.bytes_seconds(limits)}
-        result |= {"limits": asdict(limits), "limit_seconds": least}
-        result["times_limit"] = result["seconds_per_network"] / max(least.values())
+        bounds = {"operations": work.operations_seconds(limits, precision), "bytes": work.bytes_seconds(limits)}
+        result |= {"limits": asdict(limits), "limit_seconds": bounds}
+        result["times_limit"] = result["seconds_per_network"] / max(bounds.values())
     return result
 
 
@@ -108,15 +109,6 @@ def _timed(call: Callable[[], object], device: torch.device) -> tuple[object, fl
     result = call()
     synchronize()
     return result, time.perf_counter() - start
-
-
-def _moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
-    dimension = math.prod(ensemble.image_shape)
-    if dimension > DENSE_LIMIT:
-        return GramMoments(dimension, ensemble.device)
-    if ensemble.kernels != "torch":
-        return FusedMoments(dimension, ensemble.device, kernels=ensemble.kernels)
-    return DenseMoments(dimension, ensemble.device)
 
 
 def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
@@ -206,7 +198,7 @@ def first_directions(
     def work() -> None:
         start = time.perf_counter()
         state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
-        state.identify(check_gradients(ensemble, estimator, name))
+        state.identify(require_gradients(ensemble, estimator, name))
         accumulate(ensemble, estimator, state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         found["pairs"] = gram_eigenpairs(*state.total().vectors(), count)
@@ -224,7 +216,7 @@ def first_directions(
     result = {
         "num_networks": num_networks, "seconds": found["seconds"], "first_directions": overlaps,
         "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
-            dimension, num_networks * getattr(estimator, "readouts", 1), count, dtype),
+            dimension, num_networks * estimator.readouts, count, dtype),
         "eigenvalues": [float(value) for value in values],
     }  # fmt: skip
     return nads, result

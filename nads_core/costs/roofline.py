@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 
-from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, SmoothedGradient
+from nads_core.directions import Estimator
 from nads_core.networks.ensembles import Ensemble
 
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
@@ -137,33 +137,44 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
         dense: whether D x D moments are summed, or vectors kept.
     """
     dimension, item = math.prod(ensemble.image_shape), ensemble.dtype.itemsize
-    forward, backward, mixed, activations = _passes(ensemble)
-    readouts = getattr(estimator, "readouts", 1)
-    inputs, contributions = getattr(estimator, "num_inputs", 1), 1
-    if isinstance(estimator, SmoothedGradient | MixedDerivative):
-        contributions = inputs // 2 if estimator.antithetic else inputs
-    if isinstance(estimator, Dipole):
-        inputs, back = 2 * dimension, 0.0
-    else:
-        back = mixed - forward if isinstance(estimator, MixedDerivative) else readouts * backward
-    passes = 1 + back / forward
-    rows = readouts * (contributions + 1 if contributions > 1 else 1)
-    moments = 1.0 * rows * dimension * (dimension + 1) if dense else 0.0
+    one, passes = _one_pass(ensemble), estimator.passes(dimension)
+    forward = passes.forward * one.forward
+    backward = passes.backward * one.backward + passes.mixed * one.mixed
+    passes_per_input = 1 + backward / forward  # what computes twice as much as a forward pass counts as two
+    count = estimator.num_contributions
+    rows = estimator.readouts * (count + 1 if count > 1 else 1)  # of outer products: each contribution, and their mean
     return Work(
         weights=ensemble.num_parameters,
-        forward=inputs * forward,
-        backward=inputs * back,
-        moments=moments,
-        weight_bytes=item * ensemble.num_parameters * (1 + passes),
-        activation_bytes=2.0 * item * inputs * passes * activations,
+        forward=forward,
+        backward=backward,
+        moments=1.0 * rows * dimension * (dimension + 1) if dense else 0.0,
+        weight_bytes=item * ensemble.num_parameters * (1 + passes_per_input),
+        activation_bytes=2.0 * item * passes.forward * passes_per_input * one.activations,
         moment_bytes=2.0 * item * rows * dimension,
         precision=str(ensemble.dtype).removeprefix("torch."),
     )
 
 
-def _passes(ensemble: Ensemble) -> tuple[float, float, float, int]:
-    """Count the flop of one input: forward, to the input, the mixed derivative; and the numbers its layers return."""
-    network = copy.deepcopy(ensemble.template).to("meta")  # tensors without values
+@dataclass(frozen=True)
+class _OnePass:
+    """What one input costs in one network, in flop.
+
+    Args:
+        forward: one evaluation.
+        backward: from the output to the input.
+        mixed: from the output to the weights and on to the input.
+        activations: numbers, not flop, that the layers with weights return.
+    """
+
+    forward: float
+    backward: float
+    mixed: float
+    activations: int
+
+
+def _one_pass(ensemble: Ensemble) -> _OnePass:
+    """Count on tensors without values."""
+    network = copy.deepcopy(ensemble.template).to("meta")
     returned = 0
 
     def count(_module: nn.Module, _inputs: tuple, output: Tensor) -> None:
@@ -192,7 +203,7 @@ def _passes(ensemble: Ensemble) -> tuple[float, float, float, int]:
         along = sum((slope * torch.empty_like(slope)).sum() for slope in slopes if slope is not None)
         torch.autograd.grad(along, images, allow_unused=True)
 
-    return forward / batch, backward / batch, _flop(mixed)[0] / batch, returned // batch
+    return _OnePass(forward / batch, backward / batch, (_flop(mixed)[0] - forward) / batch, returned // batch)
 
 
 def _flop(call: Callable[[], object]) -> tuple[float, object]:

@@ -5,7 +5,14 @@ A new estimator goes into `input_gradients`. Directions that do not come from ne
 """
 
 from nads_core.directions.compute import DENSE_LIMIT, compute_nads
-from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
+from nads_core.directions.input_gradients import (
+    Dipole,
+    Estimator,
+    MixedDerivative,
+    Passes,
+    PointGradient,
+    SmoothedGradient,
+)
 from nads_core.directions.nads import NADs, load_nads
 
 __all__ = [
@@ -14,6 +21,7 @@ __all__ = [
     "Estimator",
     "MixedDerivative",
     "NADs",
+    "Passes",
     "PointGradient",
     "SmoothedGradient",
     "compute_nads",

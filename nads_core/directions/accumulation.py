@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from nads_core.directions.covariance import DenseMoments, GramMoments, leading_subspace, subspace_overlap
-from nads_core.directions.input_gradients import Draw, Estimator
+from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
+from nads_core.directions.covariance import leading_subspace, subspace_overlap
+from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
+from nads_core.directions.input_gradients import Estimator
+from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.machinery import distributed
-from nads_core.machinery.files import replacing
 from nads_core.machinery.interrupts import DeferredInterrupt
-from nads_core.machinery.provenance import canonical, differences, fingerprint
-from nads_core.networks.crew import Crew
+from nads_core.machinery.provenance import canonical, fingerprint
 from nads_core.networks.ensembles import Ensemble
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_CHECKED_NETWORKS = 8
 _GROUPS = 4  # of networks, from which the error is told
-_FIRST_CHECK, _CHECK_GROWTH = 64, 1.25  # networks at which the error is told, and from one check to the next
+_FIRST_LOOK, _LOOK_GROWTH = 64, 1.25  # networks at which the error is told, and from one look to the next
 
 
 class Accumulation:
@@ -61,25 +60,18 @@ class Accumulation:
             self._load(path)
 
     def _load(self, path: Path) -> None:
-        saved = read_checkpoint(path)
-        different = differences(saved["description"], self.description)
-        if different:
-            raise ValueError(
-                f"{path} belongs to another computation ({different}): name another file, or go on with what it was "
-                "begun with"
-            )
+        saved = read_checkpoint_of(self.description, path)
         for group, state in zip(self.groups, saved["moments"], strict=True):
             group.load_state_dict(state)
         self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved["first"]
         self.devices = list(dict.fromkeys([*saved["devices"], self.device]))
 
     def identify(self, first: Tensor) -> None:
-        """Refuse a file whose network 0 had another vector: two factories can share a name."""
+        """Refuse a file whose network 0 had another vector than ``first``, (D,): two factories can share a name."""
         first, before = first.double().cpu(), self.first.get(self.device)
-        most = (
-            0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05
-        )  # processors differ by 0.1 in bfloat16
-        if before is not None and (first - before).norm() > most * first.norm():
+        rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
+        allowed = 0.3 if rounded else 0.05
+        if before is not None and (first - before).norm() > allowed * first.norm():
             raise ValueError(
                 f"{self.path} belongs to another computation (the gradient of its first network differs): "
                 "name another file"
@@ -107,14 +99,14 @@ class Accumulation:
         Returns:
             The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs.
         """
-        values = []
+        errors = []
         for pair in ((0, 1), (0, 2), (0, 3)):
             halves = [[g for i, g in enumerate(self.groups) if (i in pair) == inside] for inside in (True, False)]
             first, second = (
                 leading_subspace(_joined(half), num_directions, image_shape, symmetries) for half in halves
             )
-            values.append((1 - subspace_overlap(first, second)) / 4)
-        return float(torch.tensor(values).mean()), 2 * float(torch.tensor(values).std())
+            errors.append((1 - subspace_overlap(first, second)) / 4)
+        return float(torch.tensor(errors).mean()), 2 * float(torch.tensor(errors).std())
 
     def save(self, path: Path | None = None) -> None:
         """Write the state, whole or not at all."""
@@ -122,10 +114,10 @@ class Accumulation:
         if path is None:
             return
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
-        state = {"moments": [group.state_dict() for group in self.groups], "blocks_done": self.blocks_done}
-        state |= {"seconds": self.seconds, "first": self.first, "devices": self.devices}
-        with replacing(path, "wb") as file:
-            torch.save({"description": self.description, **state}, file)
+        moments = [group.state_dict() for group in self.groups]
+        content = {"description": self.description, "moments": moments, "blocks_done": self.blocks_done}
+        content |= {"seconds": self.seconds, "first": self.first, "devices": self.devices}
+        write_checkpoint(path, content)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
@@ -134,30 +126,7 @@ class Accumulation:
             self.save()
 
 
-def read_checkpoint(path: Path) -> dict:
-    """Return what a checkpoint holds, on the CPU, wherever it was written.
-
-    Raises:
-        ValueError: if the file is none.
-    """
-    try:
-        saved = torch.load(path, weights_only=True, map_location="cpu")
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise ValueError(
-            f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
-            "delete it if it was one"
-        ) from error
-    if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
-        raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
-    if "devices" not in saved:
-        raise ValueError(
-            f"{path} was written by nads_core 0.1, whose checkpoints don't say which numbers they hold: finish it with "
-            "that version, or name another file"
-        )
-    return saved
-
-
-def _joined(groups: list) -> DenseMoments | GramMoments:
+def _joined(groups: list[DenseMoments | GramMoments]) -> DenseMoments | GramMoments:
     if len(groups) == 1:
         return groups[0]
     whole = groups[0].empty()
@@ -166,42 +135,12 @@ def _joined(groups: list) -> DenseMoments | GramMoments:
     return whole
 
 
-def _gather(moments: DenseMoments | GramMoments) -> None:
-    """Replace each process's moments by those of all processes together, in place."""
-    if isinstance(moments, DenseMoments):
-        for tensor in moments.sums():
-            distributed.add_up(tensor)
-        moments.num_networks = int(distributed.added(moments.num_networks))
-        return
-    states = distributed.collected(moments.state_dict())
-    moments.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
-
-
-def check_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tensor:
-    """Refuse a network that ignores its input, before hours are spent on it; return the vector of network 0."""
-    first = None
-    for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
-        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
-        contributions = estimator.contributions(ensemble, draw)
-        first = contributions[0].mean(0) if first is None else first
-        _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)
-        _require_finite(contributions.flatten(1), block * ensemble.block_size, name, ensemble.seed)
-        if contributions.any():
-            return first
-    raise ValueError(
-        f"the output of {name} does not depend on its input: "
-        f"the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
-    )
-
-
-def _require_finite(values: Tensor, first: int, name: str, seed: int) -> None:
-    finite = values.flatten(1).isfinite().all(1)
-    if not finite.all():
-        index = first + int((~finite).nonzero()[0])
-        raise ValueError(
-            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
-            "divisions, and that eval mode is meant"
-        )
+def _add(groups: list[DenseMoments | GramMoments], blocks: list[Block], contributions: Tensor) -> None:
+    """Add contributions (B * readouts, J, D) of the networks of several blocks, each to the group of its number."""
+    readouts = len(contributions) // sum(count for _, count in blocks)
+    parts = contributions.split([count * readouts for _, count in blocks])
+    for (block, _), part in zip(blocks, parts, strict=True):
+        groups[block % len(groups)].update(part)
 
 
 @dataclass(frozen=True)
@@ -217,6 +156,42 @@ class Tolerance:
     error: float
     num_directions: int
     symmetries: tuple[str, ...]
+
+
+class StoppingRule:
+    """Looks at the error after certain numbers of blocks, which are the same however the networks come in.
+
+    Args:
+        tolerance: to be met; without one, no number of networks is enough.
+        ensemble: the networks.
+        report: takes what is to be shown beside the progress.
+    """
+
+    def __init__(self, tolerance: Tolerance | None, ensemble: Ensemble, report: Callable[[str], object]):
+        self._tolerance, self._image_shape, self._report = tolerance, ensemble.image_shape, report
+        self._looks = looks(ensemble.block_size) if tolerance else iter([math.inf])
+        self.next_look = next(self._looks)  # in blocks
+
+    def met(self, state: Accumulation) -> bool:
+        """Return whether the networks are enough; always False between two looks."""
+        if state.blocks_done < self.next_look:
+            return False
+        while self.next_look <= state.blocks_done:  # a checkpoint may hold more
+            due, self.next_look = self.next_look == state.blocks_done, next(self._looks)
+        if not due:
+            return False
+        error, spread = state.error(self._tolerance.num_directions, self._tolerance.symmetries, self._image_shape)
+        self._report(f"error {error:.3f} ± {spread:.3f}")
+        return error + spread <= self._tolerance.error
+
+
+def looks(block_size: int) -> Iterator[int]:
+    """Yield the numbers of blocks after which the error is told."""
+    networks, last = _FIRST_LOOK, 0
+    while True:
+        blocks = max(_GROUPS, last + 1, round(networks / block_size))
+        yield blocks
+        networks, last = networks * _LOOK_GROWTH, blocks
 
 
 def accumulate(
@@ -239,126 +214,89 @@ def accumulate(
     """
     from tqdm import tqdm
 
-    batch_size = batch_size or fitting_batch(ensemble)
     size = ensemble.block_size
-    done = state.blocks_done * size
-    if done > num_networks:
-        raise ValueError(
-            f"{state.path} already holds {done} networks, more than num_networks = {num_networks}: ask for as many at "
-            "least, or name another file"
-        )
-    least = (len(state.groups) - 1) * size + 1
-    if tolerance and num_networks < least:
-        raise ValueError(
-            f"tolerance compares {len(state.groups)} groups of networks, in blocks of {size}: ask for {least} networks "
-            f"at least, not {num_networks}"
-        )
-    name, workers, lead = state.description["architecture"], distributed.size(), distributed.rank() == 0
-    bar = tqdm(
-        total=num_networks, initial=done, unit="net", desc=f"NADs of {name}", disable=not progress or not lead,
-        mininterval=0.5,
-    )  # fmt: skip
+    _require_num_networks(num_networks, state, size, tolerance)
+    name, lead = state.description["architecture"], distributed.rank() == 0
+    evaluation = Evaluation(ensemble, estimator, name, batch_size or fitting_batch(ensemble))
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
-    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []
-    together = max(1, batch_size // size)  # blocks evaluated by one thread
-    crew = Crew(ensemble)
-    per_step = together * crew.size
-    checks = _check_blocks(size) if tolerance else iter([math.inf])
-    check = next(checks)
-
-    def stop_if_interrupted() -> None:
-        if distributed.largest(interrupt.received):
-            path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
-            if lead:
-                state.save(path)
-            raise KeyboardInterrupt(
-                f"stopped after {state.blocks_done * size} of {num_networks} networks; "
-                f"call again with checkpoint={str(path)!r} to go on"
-            )
-
-    def known() -> bool:
-        """Whether the tolerance is met, looked at on the same networks however they come in."""
-        nonlocal check
-        if state.blocks_done < check:
-            return False
-        while check <= state.blocks_done:
-            met, check = check == state.blocks_done, next(checks)
-        if not met:
-            return False
-        error, spread = state.error(tolerance.num_directions, tolerance.symmetries, ensemble.image_shape)
-        bar.set_postfix_str(f"error {error:.3f} ± {spread:.3f}")
-        return error + spread <= tolerance.error
-
+    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # less than a block, which no checkpoint holds
+    bar = tqdm(
+        total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {name}",
+        disable=not progress or not lead, mininterval=0.5,
+    )  # fmt: skip
+    rule = StoppingRule(tolerance, ensemble, bar.set_postfix_str)
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
-        steps, enough = 1, known()  # steps of each worker, from one exchange to the next
+        steps, enough = 1, rule.met(state)  # steps of each process, from one exchange to the next
         while blocks and not enough:
-            start = time.perf_counter()
-            most = int(min(workers * per_step * steps, check - state.blocks_done))
-            share, blocks = blocks[:most], blocks[most:]
-            parts = state.groups if workers == 1 else [group.empty() for group in state.groups]
-            mine = share[distributed.rank() :: workers]
-            for some in [mine[i : i + per_step] for i in range(0, len(mine), per_step)]:
-                _add(parts, some, _contributions(crew, estimator, some, batch_size, name))
-                bar.update(workers * sum(count for _, count in some))
-            if workers > 1:
-                for group, part in zip(state.groups, parts, strict=True):
-                    _gather(part)
-                    group.merge(part)
-                seconds = distributed.agreed(time.perf_counter() - start) / steps
-                steps = max(1, round(_EXCHANGE_SECONDS / seconds))
-            state.blocks_done = share[-1][0] + 1
+            together = distributed.size() * evaluation.blocks_at_once * steps
+            count = int(min(together, rule.next_look - state.blocks_done))
+            turn, blocks = blocks[:count], blocks[count:]
+            steps = _add_shared(state.groups, turn, evaluation, steps, bar.update)
+            state.blocks_done = turn[-1][0] + 1
             if lead:
                 state.save_if_due()
-            stop_if_interrupted()
-            enough = known()
+            _stop_if_interrupted(interrupt, state, num_networks, size)
+            enough = rule.met(state)
         if lead:
             state.save()  # whole blocks only, so that a later call can add networks
-        if rest and not enough:  # each worker adds these few for itself
-            contributions = _contributions(crew, estimator, rest, batch_size, name)
-            stop_if_interrupted()
+        if rest and not enough:  # every process adds these for itself
+            contributions = evaluation.contributions(rest)
+            _stop_if_interrupted(interrupt, state, num_networks, size)
             _add(state.groups, rest, contributions)
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
 
-def _check_blocks(block_size: int) -> Iterator[int]:
-    """Yield the numbers of blocks at which the error is told."""
-    networks, last = _FIRST_CHECK, 0
-    while True:
-        blocks = max(_GROUPS, last + 1, round(networks / block_size))
-        yield blocks
-        networks, last = networks * _CHECK_GROWTH, blocks
+def _require_num_networks(num_networks: int, state: Accumulation, block_size: int, tolerance: Tolerance | None) -> None:
+    """Raise a ValueError if the state has more networks, or halves of so few tell no error."""
+    done = state.blocks_done * block_size
+    if done > num_networks:
+        raise ValueError(
+            f"{state.path} already holds {done} networks, more than num_networks = {num_networks}: ask for as many at "
+            "least, or name another file"
+        )
+    needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
+    if tolerance and num_networks < needed:
+        raise ValueError(
+            f"tolerance compares {len(state.groups)} groups of networks, in blocks of {block_size}: ask for {needed} "
+            f"networks at least, not {num_networks}"
+        )
 
 
-def _add(groups: list[DenseMoments | GramMoments], blocks: list[tuple[int, int]], contributions: Tensor) -> None:
-    """Add each block's networks to the group that its number says."""
-    readouts = len(contributions) // sum(count for _, count in blocks)
-    parts = contributions.split([count * readouts for _, count in blocks])
-    for (block, _), part in zip(blocks, parts, strict=True):
-        groups[block % len(groups)].update(part)
+def _add_shared(
+    groups: list[DenseMoments | GramMoments],
+    blocks: list[Block],
+    evaluation: Evaluation,
+    steps: int,
+    advance: Callable[[int], object],
+) -> int:
+    """Add blocks, each process a share of them in ``steps`` steps; tell ``advance`` how many networks are done.
+
+    Returns:
+        How many steps each process can take until the next exchange.
+    """
+    num_processes, start = distributed.size(), time.perf_counter()
+    own_groups = groups if num_processes == 1 else [group.empty() for group in groups]
+    share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+    for batch in [share[i : i + size] for i in range(0, len(share), size)]:
+        _add(own_groups, batch, evaluation.contributions(batch))
+        advance(num_processes * sum(count for _, count in batch))
+    if num_processes == 1:
+        return steps
+    for group, added in zip(groups, own_groups, strict=True):
+        added.gather()
+        group.merge(added)
+    seconds = distributed.agreed(time.perf_counter() - start) / steps
+    return max(1, round(_EXCHANGE_SECONDS / seconds))
 
 
-def _contributions(
-    crew: Crew, estimator: Estimator, blocks: list[tuple[int, int]], batch_size: int, name: str
-) -> Tensor:
-    """Return the vectors (B, J, D) of the networks of some blocks."""
-
-    def work(ensemble: Ensemble, some: list[tuple[int, int]]) -> Tensor:
-        draw = Draw.cat([estimator.draw(ensemble, block)[:count] for block, count in some])
-        parts = [draw[i : i + batch_size] for i in range(0, len(draw), batch_size)]
-        contributions = torch.cat([estimator.contributions(ensemble, part) for part in parts])
-        _require_finite(contributions.reshape(len(draw), -1), some[0][0] * ensemble.block_size, name, ensemble.seed)
-        return contributions
-
-    each = -(-len(blocks) // crew.size)
-    return torch.cat(crew.map(work, [blocks[i : i + each] for i in range(0, len(blocks), each)]))
-
-
-def fitting_batch(ensemble: Ensemble) -> int:
-    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
-    if ensemble.device.type != "cuda":
-        return ensemble.block_size
-    free, _ = torch.cuda.mem_get_info(ensemble.device)
-    activations = 16 * 64 * math.prod(ensemble.image_shape) * 40  # a ResNet's, at 16 inputs; an upper guess for most
-    bytes_each = 4 * (3 * ensemble.num_parameters + activations)
-    return int(max(1, min(256, free // 8 // bytes_each)))
+def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
+    """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
+    if distributed.largest(interrupt.received):
+        path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
+        if distributed.rank() == 0:
+            state.save(path)
+        raise KeyboardInterrupt(
+            f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
+            f"call again with checkpoint={str(path)!r} to go on"
+        )

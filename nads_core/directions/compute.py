@@ -5,27 +5,22 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate, check_gradients, read_checkpoint
+from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate
 from nads_core.directions.budget import run_pilot
-from nads_core.directions.covariance import (
-    DenseMoments,
-    GramMoments,
-    debias,
-    gram_eigenpairs,
-    leading_eigenpairs,
-    require_debiasing,
-    require_symmetries,
-    symmetrize,
-)
-from nads_core.directions.fused_moments import FusedMoments
-from nads_core.directions.input_gradients import Estimator, SmoothedGradient
+from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs, require_debiasing
+from nads_core.directions.evaluation import require_gradients
+from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
+from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
+from nads_core.directions.symmetry import require_symmetries, symmetrize
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import require_integers
 from nads_core.machinery.memory import require_memory
@@ -118,101 +113,112 @@ def compute_nads(
     require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
     require_image_shape(image_shape)
     dimension = math.prod(image_shape)
-    dense = dimension <= DENSE_LIMIT
+    _require_directions(num_directions, image_shape)
+    num_leading = _fitting_leading(num_leading, tolerance, dimension)
+    _require_averaging(debiasing, symmetries or (), image_shape)
+    name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
+
+    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
+    path = Path(checkpoint) if checkpoint else None
+    estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
+    moments = empty_moments(ensemble)
+    if isinstance(moments, GramMoments):
+        _require_memory(moments, num_networks, num_directions, estimator, dtype)
+
+    description = _description(name, ensemble, estimator) | budget
+    drawn_on = "any" if ensemble.keyed else ensemble.device.type
+    state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
+    state.identify(require_gradients(ensemble, estimator, name))
+    goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
+    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
+
+    found = _eigenpairs(state.total(), num_directions or dimension, image_shape, debiasing, symmetries)
+    provenance = description | {
+        "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(found.symmetries),
+        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
+        **_reached(state, goal, image_shape),
+    }  # fmt: skip
+    directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, C, H, W)
+    return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance)
+
+
+def _is_dense(image_shape: tuple[int, int, int]) -> bool:
+    """Whether D x D moments are summed, or vectors kept."""
+    return math.prod(image_shape) <= DENSE_LIMIT
+
+
+def _require_directions(num_directions: int | None, image_shape: tuple[int, int, int]) -> None:
+    """Raise a ValueError if more directions are asked for than there are."""
+    dimension = math.prod(image_shape)
     if num_directions is not None and num_directions > dimension:
         raise ValueError(
             f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
         )
+
+
+def _fitting_leading(num_leading: int | None, tolerance: float | None, dimension: int) -> int:
+    """Return how many leading directions count, 10 by default; refuse what no tolerance can be about."""
     if tolerance is not None and not 0 < tolerance <= 0.1:
         raise ValueError(f"tolerance must be in (0, 0.1], where halves of the networks can tell it, got {tolerance!r}")
     num_leading = min(10, max(1, dimension - 1)) if num_leading is None else num_leading
-    most, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
-    if num_leading > most:
-        raise ValueError(f"num_leading must be at most {most} of {dimension} directions{why}, got {num_leading}")
+    limit, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
+    if num_leading > limit:
+        raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
+    return num_leading
+
+
+def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, int, int]) -> None:
+    """Raise a ValueError unless noise and symmetries can be treated like that in images of this shape."""
     require_debiasing(debiasing)
-    require_symmetries(image_shape, symmetries or ())
-    if symmetries and not dense:
+    require_symmetries(image_shape, symmetries)
+    if symmetries and not _is_dense(image_shape):
         raise ValueError(
-            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {dimension:,}: leave them out"
+            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
+            "them out"
         )
-    estimator = estimator or SmoothedGradient()
-    factory, name = architecture, getattr(architecture, "__qualname__", type(architecture).__name__)
-    if isinstance(architecture, Architecture):
-        channels, height, width = image_shape
-        if height != width:
-            raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
-        name, factory = architecture.name, lambda: architecture.build(channels, height, 1)
-        symmetries = architecture.symmetries_at(height) if symmetries is None else symmetries
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
-    path = Path(checkpoint) if checkpoint else None
-    estimator, budget = _within_budget(ensemble, estimator, path, num_leading)
-    moments_device = ensemble.device if ensemble.device.type == "cuda" else "cpu"
-    moments = (DenseMoments if dense else GramMoments)(dimension, moments_device)
-    if dense and kernels != "torch" and dtype != torch.float64:
-        moments = FusedMoments(dimension, moments_device, kernels=kernels)
 
-    if not dense:
-        _require_memory(dimension, num_networks, num_directions, estimator, ensemble, moments_device)
 
-    symmetries = symmetries or ()
-    description = {
-        "architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed,
-        "dtype": str(dtype), "output": output, "kernels": kernels, "numbers": NUMBERS_VERSION,
-        "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size, **budget,
-    }  # fmt: skip
-    drawn_on = "any" if ensemble.keyed else ensemble.device.type
-    state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
-    state.identify(check_gradients(ensemble, estimator, name))
-    goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
-    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
-    moments = state.total()
+def _drawn(
+    architecture: Architecture | Callable[[], nn.Module],
+    image_shape: tuple[int, int, int],
+    symmetries: tuple[str, ...] | None,
+) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
+    """Return the name of what is drawn, the factory that draws it, and the symmetries to average over."""
+    if not isinstance(architecture, Architecture):
+        name = getattr(architecture, "__qualname__", type(architecture).__name__)
+        return name, architecture, symmetries or ()
+    channels, height, width = image_shape
+    if height != width:
+        raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
+    if symmetries is None:
+        symmetries = architecture.symmetries_at(height) if _is_dense(image_shape) else ()
+    return architecture.name, partial(architecture.build, channels, height, 1), symmetries
 
-    if dense:
-        seen, noise = moments.moments()
-        if not noise.any():
-            debiasing = "none"  # one contribution a network: there is no noise to tell apart
-        matrix = debias(
-            symmetrize(seen, image_shape, symmetries), symmetrize(noise, image_shape, symmetries), debiasing
-        )
-        eigenvalues, directions = leading_eigenpairs(matrix, num_directions or dimension)
-        if debiasing != "subtract":
-            eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
-    else:
-        means, spreads = moments.vectors()
-        debiasing, symmetries = "none" if debiasing == "none" or not spreads else "subtract", ()
-        spreads = spreads if debiasing == "subtract" else []
-        eigenvalues, directions = gram_eigenpairs(means, spreads, num_directions or dimension)
-    directions = _with_signs(directions).reshape(-1, *image_shape)
-    provenance = description | {
-        "num_networks": num_networks, "debiasing": debiasing, "symmetries": list(symmetries),
-        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-    }  # fmt: skip
-    if goal is not None:
-        error, spread = state.error(num_leading, symmetries, image_shape)
-        provenance |= {
-            "num_leading": num_leading,
-            "error": error,
-            "error_interval": [max(0, error - spread), error + spread],
-        }
-    return NADs(directions.float().cpu(), eigenvalues.float().cpu(), provenance)
+
+def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
+    """Return the accumulator for the vectors of these networks, without any."""
+    dimension = math.prod(ensemble.image_shape)
+    device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
+    if not _is_dense(ensemble.image_shape):
+        return GramMoments(dimension, device)
+    if ensemble.kernels != "torch" and ensemble.dtype != torch.float64:
+        return FusedMoments(dimension, device)
+    return DenseMoments(dimension, device)
 
 
 def _require_memory(
-    dimension: int,
-    num_networks: int,
-    num_directions: int | None,
-    estimator: Estimator,
-    ensemble: Ensemble,
-    device: torch.device | str,
+    moments: GramMoments, num_networks: int, num_directions: int | None, estimator: Estimator, dtype: torch.dtype
 ) -> None:
     """Refuse what cannot be kept, before hours are spent on it."""
-    readouts = getattr(estimator, "readouts", 1)
+    readouts = estimator.readouts
     count = num_networks * readouts
-    needed = GramMoments.needed_bytes(dimension, count, min(num_directions or count, count), ensemble.dtype)
-    each = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
-    what = f"the gradients of {each} with respect to {dimension:,} pixels, and the directions, take up to"
+    needed = moments.needed_bytes(moments.dimension, count, min(num_directions or count, count), dtype)
+    networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
-        needed, device, what, "ask for fewer networks (num_networks), directions (num_directions) or readouts"
+        needed,
+        moments.device,
+        f"the gradients of {networks} with respect to {moments.dimension:,} pixels, and the directions, take up to",
+        "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 
 
@@ -223,21 +229,80 @@ def _within_budget(
 
     A checkpoint remembers the choice, which rests on measured times.
     """
-    if getattr(estimator, "num_inputs", None) != "auto":
+    if not estimator.left_open:
         return estimator, {}
     if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
         return replace(estimator, **chosen), {"budget": chosen}
-    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if distributed.rank() == 0 else estimator
-    names = [name for name in ("num_inputs", "readouts") if hasattr(estimator, name)]
-    first = distributed.rank() == 0
-    chosen = {name: int(distributed.agreed(getattr(best, name) if first else 0)) for name in names}
+    measures = distributed.rank() == 0  # the other processes take its numbers
+    best = asdict(run_pilot(ensemble, estimator, num_leading).best(estimator)) if measures else {}
+    chosen = {name: int(distributed.agreed(best[name] if measures else 0)) for name in estimator.left_open}
     return replace(estimator, **chosen), {"budget": chosen}
+
+
+def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict:
+    """Return what fixes every number of a computation: only a checkpoint of the same is gone on with."""
+    return {
+        "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
+        "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
+        "numbers": NUMBERS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Eigenpairs, and what was done to the moments.
+
+    Args:
+        eigenvalues: (n,), descending.
+        directions: (n, D).
+        debiasing: as it was done: "none" where no noise was seen, never "shrink" on the Gram side.
+        symmetries: that were averaged over.
+    """
+
+    eigenvalues: Tensor
+    directions: Tensor
+    debiasing: str
+    symmetries: tuple[str, ...] = ()
+
+
+def _eigenpairs(
+    moments: DenseMoments | GramMoments,
+    count: int,
+    image_shape: tuple[int, int, int],
+    debiasing: str,
+    symmetries: tuple[str, ...],
+) -> _Found:
+    """Return the leading eigenpairs of the second moment without its noise."""
+    if isinstance(moments, GramMoments):
+        means, spreads = moments.vectors()
+        debiasing = "subtract" if spreads and debiasing != "none" else "none"
+        return _Found(*gram_eigenpairs(means, spreads if debiasing == "subtract" else [], count), debiasing)
+    seen, noise = moments.moments()  # (D, D) each
+    if not noise.any():
+        debiasing = "none"  # one contribution a network: there is no noise to tell apart
+    seen, noise = (symmetrize(matrix, image_shape, symmetries) for matrix in (seen, noise))
+    eigenvalues, directions = leading_eigenpairs(debias(seen, noise, debiasing), count)
+    if debiasing != "subtract":
+        eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
+    return _Found(eigenvalues, directions, debiasing, symmetries)
+
+
+def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict:
+    """Return how well the leading directions are known, where a tolerance was asked for."""
+    if goal is None:
+        return {}
+    error, spread = state.error(goal.num_directions, goal.symmetries, image_shape)
+    return {
+        "num_leading": goal.num_directions,
+        "error": error,
+        "error_interval": [max(0, error - spread), error + spread],
+    }
 
 
 def _with_signs(directions: Tensor) -> Tensor:
     """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
-    for some in directions.split(64):  # so that no second copy of all is made
-        magnitudes = some.abs()
+    for rows in directions.split(64):  # (64, D): so that no second copy of all is made
+        magnitudes = rows.abs()
         largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
-        some *= some.gather(1, largest).sign()
+        rows *= rows.gather(1, largest).sign()
     return directions

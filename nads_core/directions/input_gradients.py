@@ -2,14 +2,15 @@
 
 An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block of networks needs;
 ``contributions`` turns it into vectors of shape (B, J, D). The J contributions of one network are independent given
-the network and share one expectation: their mean is the network's vector, their spread tells how noisy it is.
+the network and share one expectation: their mean is the network's vector, their spread tells how noisy it is. What else
+`Estimator` asks, what it costs above all, has a default.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -65,14 +66,84 @@ class Draw:
         )  # fmt: skip
 
 
-class Estimator(Protocol):
-    """What `compute_nads` asks of an estimator."""
+@dataclass(frozen=True)
+class Passes:
+    """How often an estimator passes through one network, counted for one input at a time.
 
+    Args:
+        forward: evaluations of f.
+        backward: from an output back to the input; readouts share a forward pass, and each has its own way back.
+        mixed: to the weights and on to the input, as `Ensemble.mixed_derivatives` goes, beyond the forward pass.
+    """
+
+    forward: int
+    backward: int = 0
+    mixed: int = 0
+
+
+class Estimator(ABC):
+    """What a network contributes, and what that costs: inherit from it for an estimator of your own.
+
+    ``draw`` and ``contributions`` have to be written. All else tells costs and memory, and what a pilot has to choose;
+    by default it describes one input gradient a network. `compute_nads` takes an object with the two methods alone as
+    well, for which the defaults hold.
+    """
+
+    @abstractmethod
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and inputs of one block of networks."""
 
+    @abstractmethod
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B, J, D): J contributions a network."""
+        """Return (B * readouts, J, D): J contributions a network, which have to be independent given the network."""
+
+    @property
+    def readouts(self) -> int:
+        """How many networks a drawn one counts as, which differ in their last layer; 1 by default."""
+        return 1
+
+    @property
+    def num_contributions(self) -> int:
+        """J. From two on their spread tells the noise, so that `compute_nads` can remove it; 1 by default."""
+        return 1
+
+    @property
+    def inputs_per_contribution(self) -> int:
+        """How many inputs are averaged to one contribution: 2 where they come in opposite pairs, 1 by default."""
+        return 1
+
+    def passes(self, dimension: int) -> Passes:
+        """Count the passes through one network with D = ``dimension`` inputs, all contributions together.
+
+        By default one forward, and one backward for each readout.
+        """
+        return Passes(forward=1, backward=self.readouts)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Fields of a dataclass that a pilot has to choose: "num_inputs", perhaps "readouts"; none by default."""
+        return ()
+
+
+@dataclass(frozen=True)
+class _TwoMethods(Estimator):
+    """An estimator that says nothing about itself."""
+
+    own: Estimator
+
+    def __repr__(self) -> str:
+        return repr(self.own)
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        return self.own.draw(ensemble, block)
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        return self.own.contributions(ensemble, draw)
+
+
+def with_defaults(estimator: Estimator) -> Estimator:
+    """Return an estimator that answers everything: an object with the two methods alone answers by the defaults."""
+    return estimator if isinstance(estimator, Estimator) else _TwoMethods(estimator)
 
 
 def _require_positive(**values: float) -> None:
@@ -91,12 +162,12 @@ def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: flo
 
 def _average_pairs(vectors: Tensor, antithetic: bool) -> Tensor:
     """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
-    vectors = vectors.flatten(2)
+    vectors = vectors.flatten(2)  # (B, K, D)
     return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if antithetic else vectors
 
 
 @dataclass(frozen=True)
-class PointGradient:
+class PointGradient(Estimator):
     """The input gradient at one random point, as the paper's text has it (section 3.1).
 
     g = grad_x f_theta(x), x ~ N(0, input_std^2 I), one x a network.
@@ -116,8 +187,25 @@ class PointGradient:
         return ensemble.input_gradients(draw.state, draw.inputs).flatten(2)
 
 
+class _OverInputs(Estimator):
+    """An average over Gaussian inputs, in opposite pairs or not."""
+
+    num_inputs: int | str
+    antithetic: bool
+
+    @property
+    def inputs_per_contribution(self) -> int:
+        """2 where inputs come in opposite pairs."""
+        return 2 if self.antithetic else 1
+
+    @property
+    def num_contributions(self) -> int:
+        """One a pair, or one an input when not antithetic."""
+        return self.num_inputs // self.inputs_per_contribution
+
+
 @dataclass(frozen=True)
-class SmoothedGradient:
+class SmoothedGradient(_OverInputs):
     """The input gradient averaged over Gaussian inputs, for one network at a time.
 
     g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its second moment over
@@ -149,12 +237,21 @@ class SmoothedGradient:
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
-        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)
+        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)  # (B * readouts, K, C, H, W)
         return _average_pairs(gradients, self.antithetic)
+
+    def passes(self, dimension: int) -> Passes:
+        """Count one forward pass an input, and one backward for each of the readouts."""
+        return Passes(forward=self.num_inputs, backward=self.num_inputs * self.readouts)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The inputs and the readouts, if ``num_inputs`` is "auto"."""
+        return ("num_inputs", "readouts") if self.num_inputs == "auto" else ()
 
 
 @dataclass(frozen=True)
-class Dipole:
+class Dipole(Estimator):
     """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
 
     g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), which is what the authors computed
@@ -180,13 +277,17 @@ class Dipole:
             arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
             arms.scatter_(1, pixels[:, None], self.step)
             arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
-            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))
-            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))
+            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))  # (B, 2 P)
+            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))  # (B, P)
         return torch.cat(columns, dim=1)[:, None]
+
+    def passes(self, dimension: int) -> Passes:
+        """Count both ends of a dipole for each pixel, and nothing backward."""
+        return Passes(forward=2 * dimension)
 
 
 @dataclass(frozen=True)
-class MixedDerivative:
+class MixedDerivative(_OverInputs):
     """How the input gradient moves with the weights: right singular vectors of d/dtheta d/dx f (Lemma 2, eq. 5).
 
     g = grad_x (r^T grad_theta f_theta(x)) with one probe r ~ N(0, I) a network, averaged over Gaussian inputs x as in
@@ -209,3 +310,12 @@ class MixedDerivative:
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
         return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, draw.probes), self.antithetic)
+
+    def passes(self, dimension: int) -> Passes:
+        """Count one forward pass an input, and one on to the weights and back to the input."""
+        return Passes(forward=self.num_inputs, mixed=self.num_inputs)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The inputs, if ``num_inputs`` is "auto"."""
+        return ("num_inputs",) if self.num_inputs == "auto" else ()

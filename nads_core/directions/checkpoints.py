@@ -1,0 +1,62 @@
+"""The files that remember unfinished computations: written whole or not at all, read on any machine."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import torch
+
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import differences
+
+
+def write_checkpoint(path: Path, content: dict) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        path: of the file.
+        content: "description" (what is computed), "moments" (a state a group), "blocks_done", "seconds", "first" (the
+            vector of network 0, by the kind of device) and "devices" (that drew).
+    """
+    with replacing(path, "wb") as file:
+        torch.save(content, file)
+
+
+def read_checkpoint(path: Path) -> dict:
+    """Return what a checkpoint holds, on the CPU, wherever it was written.
+
+    Raises:
+        ValueError: if the file is none.
+    """
+    try:
+        saved = torch.load(path, weights_only=True, map_location="cpu")
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
+            "delete it if it was one"
+        ) from error
+    if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
+        raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
+    if "devices" not in saved:
+        raise ValueError(
+            f"{path} was written by nads_core 0.1, whose checkpoints don't say which numbers they hold: finish it with "
+            "that version, or name another file"
+        )
+    return saved
+
+
+def read_checkpoint_of(description: dict, path: Path) -> dict:
+    """Return what a checkpoint of this computation holds.
+
+    Raises:
+        ValueError: if the file is no checkpoint, or its description is another.
+    """
+    saved = read_checkpoint(path)
+    different = differences(saved["description"], description)
+    if different:
+        raise ValueError(
+            f"{path} belongs to another computation ({different}): name another file, or go on with what it was "
+            "begun with"
+        )
+    return saved

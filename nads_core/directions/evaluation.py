@@ -1,0 +1,91 @@
+"""The vectors of blocks of networks: evaluated by all threads of a process, and refused where they cannot be right."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from nads_core.directions.input_gradients import Draw, Estimator
+from nads_core.networks.crew import Crew
+from nads_core.networks.ensembles import Ensemble
+
+Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one
+
+_CHECKED_NETWORKS = 8
+
+
+class Evaluation:
+    """What the networks of an ensemble contribute, evaluated by as many threads as torch has.
+
+    Args:
+        ensemble: the networks.
+        estimator: what each contributes.
+        name: of the architecture, for messages.
+        batch_size: networks that a thread evaluates together.
+    """
+
+    def __init__(self, ensemble: Ensemble, estimator: Estimator, name: str, batch_size: int):
+        self.estimator, self.name, self.batch_size = estimator, name, batch_size
+        self._crew = Crew(ensemble)
+        self.blocks_at_once = max(1, batch_size // ensemble.block_size) * self._crew.size
+
+    def contributions(self, blocks: list[Block]) -> Tensor:
+        """Return the vectors (B * readouts, J, D) of the networks of several blocks.
+
+        Raises:
+            ValueError: if a network returns NaN or infinite values.
+        """
+        share = -(-len(blocks) // self._crew.size)  # blocks a thread
+        return torch.cat(self._crew.map(self._evaluate, [blocks[i : i + share] for i in range(0, len(blocks), share)]))
+
+    def _evaluate(self, twin: Ensemble, blocks: list[Block]) -> Tensor:
+        draw = Draw.cat([self.estimator.draw(twin, block)[:count] for block, count in blocks])
+        batches = [draw[i : i + self.batch_size] for i in range(0, len(draw), self.batch_size)]
+        contributions = torch.cat([self.estimator.contributions(twin, batch) for batch in batches])
+        vectors = contributions.reshape(len(draw), -1)  # (B, readouts * J * D)
+        _require_finite(vectors, blocks[0][0] * twin.block_size, self.name, twin.seed)
+        return contributions
+
+
+def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tensor:
+    """Raise a ValueError if networks ignore their input, before hours are spent on them.
+
+    Returns:
+        The vector of network 0, (D,), by which a computation can be recognised.
+    """
+    first = None
+    for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
+        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
+        contributions = estimator.contributions(ensemble, draw)
+        first = contributions[0].mean(0) if first is None else first
+        _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)
+        _require_finite(contributions.flatten(1), block * ensemble.block_size, name, ensemble.seed)
+        if contributions.any():
+            return first
+    raise ValueError(
+        f"the output of {name} does not depend on its input: "
+        f"the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
+    )
+
+
+def _require_finite(values: Tensor, first: int, name: str, seed: int) -> None:
+    """Raise a ValueError that names the network, for values (B, ...) of networks ``first`` and up."""
+    finite = values.flatten(1).isfinite().all(1)  # (B,)
+    if not finite.all():
+        index = first + int((~finite).nonzero()[0])
+        raise ValueError(
+            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
+            "divisions, and that eval mode is meant"
+        )
+
+
+def fitting_batch(ensemble: Ensemble) -> int:
+    """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
+    if ensemble.device.type != "cuda":
+        return ensemble.block_size
+    free, _ = torch.cuda.mem_get_info(ensemble.device)
+    activations = 16 * 64 * math.prod(ensemble.image_shape) * 40  # a ResNet's, at 16 inputs; an upper guess for most
+    network_bytes = 4 * (3 * ensemble.num_parameters + activations)
+    return int(max(1, min(256, free // 8 // network_bytes)))

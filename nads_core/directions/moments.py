@@ -1,0 +1,254 @@
+"""Streaming second moments of the networks' vectors, and the noise in them.
+
+For network i with contributions g_ij (j = 1..J) and mean m_i the moments kept are
+
+    M = (1/N) sum_i m_i m_i^T                                    what is seen
+    W = (1/N) sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J(J-1))  the share of it that is noise of the mean
+
+so M - W, a U-statistic, estimates C = E[E[g|network] E[g|network]^T] without bias. All kinds keep the same statistics:
+`DenseMoments` as D x D matrices, `FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors
+themselves, for D larger than their number.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nads_core.kernels import add_second_moments, require_kernels
+from nads_core.machinery import distributed
+
+BUFFERED_ROWS = 512  # converted to float64 and multiplied at a time
+FUSED_ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums
+
+
+def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, J, D) -> means (B, D), and rows (B * J, D) whose sum of outer products is the noise of the means."""
+    count, means = contributions.shape[1], contributions.mean(1)
+    if count == 1:
+        return means, means[:0]
+    # J - 1 makes the variance of a contribution unbiased, and J turns it into that of their mean.
+    spreads = (contributions - means[:, None]) / (count * (count - 1)) ** 0.5
+    return means, spreads.flatten(0, 1)
+
+
+class DenseMoments:
+    """Second moments as two D x D matrices in float64; memory does not depend on the number of networks.
+
+    Args:
+        dimension: D.
+        device: where the sums live.
+    """
+
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
+        self.dimension, self.num_networks = dimension, 0
+        self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
+        self._noise = torch.zeros_like(self._seen)
+        self._buffer: list[tuple[Tensor, Tensor]] = []
+
+    def update(self, contributions: Tensor) -> None:
+        """Add networks.
+
+        Args:
+            contributions: (B, J, D).
+        """
+        contributions = contributions.to(self._seen.device)
+        # Networks a product; fixed, so that the sums do not depend on the batch size.
+        capacity = max(1, BUFFERED_ROWS // (contributions.shape[1] + 1))
+        while len(contributions):
+            free = capacity - sum(len(means) for means, _ in self._buffer)
+            self._buffer.append(_split(contributions[:free]))
+            if len(contributions) >= free:
+                self._flush()
+            contributions = contributions[free:]
+
+    def _flush(self) -> None:
+        if self._buffer:
+            means = torch.cat([means for means, _ in self._buffer]).double()  # (B, D), B the networks in the buffer
+            spreads = torch.cat([spreads for _, spreads in self._buffer]).double()  # (B * J, D), or (0, D) for J = 1
+            self._seen.addmm_(means.T, means)
+            self._noise.addmm_(spreads.T, spreads)
+            self.num_networks += len(means)
+            self._buffer.clear()
+
+    def empty(self) -> DenseMoments:
+        """Return another accumulator of the same kind, without networks."""
+        return DenseMoments(self.dimension, self._seen.device)
+
+    def sums(self) -> tuple[Tensor, Tensor]:
+        """Return the two (D, D) sums themselves, for adding up over processes in place."""
+        self._flush()
+        return self._seen, self._noise
+
+    def merge(self, other: DenseMoments) -> None:
+        """Add the networks of another accumulator, for example another worker's."""
+        if other.dimension != self.dimension:
+            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
+        self._flush()
+        other._flush()
+        self._seen += other._seen.to(self._seen.device)
+        self._noise += other._noise.to(self._noise.device)
+        self.num_networks += other.num_networks
+
+    def gather(self) -> None:
+        """Replace each process's moments by those of all processes together."""
+        for tensor in self.sums():
+            distributed.add_up(tensor)
+        self.num_networks = int(distributed.added(self.num_networks))
+
+    def state_dict(self) -> dict:
+        """Return everything needed to go on exactly where this stands."""
+        return {
+            "seen": self._seen,
+            "noise": self._noise,
+            "num_networks": self.num_networks,
+            "buffer": list(self._buffer),
+        }
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what `state_dict` returned."""
+        self._seen.copy_(state["seen"])
+        self._noise.copy_(state["noise"])
+        self.num_networks = state["num_networks"]
+        self._buffer = [(mean.to(self._seen.device), spread.to(self._seen.device)) for mean, spread in state["buffer"]]
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Return (M, W), each (D, D), divided by the number of networks, not centred."""
+        self._flush()
+        if self.num_networks == 0:
+            raise ValueError("no network has been added yet")
+        return self._seen / self.num_networks, self._noise / self.num_networks
+
+
+class FusedMoments(DenseMoments):
+    """The sums of `DenseMoments`, from products of rounded numbers that are partly summed in float32.
+
+    The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In its interpreter on a
+    CPU that changes the sums by 2e-7 in Frobenius norm, a hundredth or less of what TF32 factors do: float64 all the
+    way would take twice the registers, which are used up, and tell nothing more. On a GPU it is not measured yet.
+
+    Contributions are kept until there are enough networks for one launch: the sums don't depend on the batch size.
+
+    Args:
+        dimension: D.
+        device: where the sums live.
+        precision: of the products' factors, one of `kernels.PRECISIONS`. With TF32 the NADs of LeNet overlap those
+            from float64 by 1 - 4e-7 or more (benchmarks/README.md).
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        device: torch.device | str = "cpu",
+        *,
+        precision: str = "tf32",
+    ):
+        super().__init__(dimension, device)
+        require_kernels("triton", device)
+        self.precision = precision
+        self._buffer: list[Tensor] = []
+
+    def update(self, contributions: Tensor) -> None:
+        """Add networks: (B, J, D), float32 or less precise."""
+        contributions = contributions.to(self._seen.device)
+        if contributions.dtype in (torch.bfloat16, torch.float16):
+            contributions = contributions.float()
+        capacity = max(1, FUSED_ROWS // contributions.shape[1])
+        while len(contributions):
+            free = capacity - sum(map(len, self._buffer))
+            self._buffer.append(contributions[:free])
+            if len(contributions) >= free:
+                self._flush()
+            contributions = contributions[free:]
+
+    def _flush(self) -> None:
+        if self._buffer:
+            contributions = torch.cat(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
+            add_second_moments(self._seen, self._noise, contributions, precision=self.precision)
+            self.num_networks += len(contributions)
+            self._buffer.clear()
+
+    def empty(self) -> FusedMoments:
+        """Return another accumulator of the same kind, without networks."""
+        return FusedMoments(self.dimension, self._seen.device, precision=self.precision)
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what `state_dict` returned."""
+        super().load_state_dict(state | {"buffer": []})
+        self._buffer = [contributions.to(self._seen.device) for contributions in state["buffer"]]
+
+
+class GramMoments:
+    """Second moments kept as vectors: 2 a network, for inputs with more pixels than there are vectors.
+
+    The contributions of a network are averaged into two halves (an odd one is left out), whose difference tells W.
+
+    Memory: `needed_bytes` says what N networks take, 2 N D numbers for the vectors, and for eigenpairs the Gram matrix
+    of the 2 N vectors besides. No copy of the vectors is made on the way. R readouts of a network count as R networks.
+    """
+
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
+        self.dimension, self.device = dimension, torch.device(device)
+        self._means: list[Tensor] = []
+        self._spreads: list[Tensor] = []
+
+    @staticmethod
+    def needed_bytes(
+        dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32
+    ) -> int:
+        """Return the bytes that ``num_networks`` networks take at most, with ``num_directions`` eigenvectors.
+
+        2 N D numbers of ``dtype``, as many again for each direction, and five matrices (2 N)^2 in float64: the Gram
+        matrix, its eigenvectors and what LAPACK needs for them.
+        """
+        vectors = 2 * num_networks
+        return dtype.itemsize * (vectors + num_directions) * dimension + 5 * 8 * vectors**2
+
+    @property
+    def num_networks(self) -> int:
+        """How many networks have been added."""
+        return sum(len(means) for means in self._means)
+
+    def update(self, contributions: Tensor) -> None:
+        """Add networks: (B, J, D)."""
+        contributions, half = contributions.to(self.device), contributions.shape[1] // 2
+        if half == 0:  # one contribution a network: it is the mean, and nothing tells its noise
+            self._means.append(contributions[:, 0])
+            return
+        first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)  # (B, D) each
+        self._means.append((first + second) / 2)
+        self._spreads.append((first - second) / 2)
+
+    def empty(self) -> GramMoments:
+        """Return another accumulator of the same kind, without networks."""
+        return GramMoments(self.dimension, self.device)
+
+    def merge(self, other: GramMoments) -> None:
+        """Add the networks of another accumulator."""
+        if other.dimension != self.dimension:
+            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
+        self._means += [mean.to(self.device) for mean in other._means]
+        self._spreads += [spread.to(self.device) for spread in other._spreads]
+
+    def gather(self) -> None:
+        """Replace each process's moments by those of all processes together."""
+        states = distributed.collected(self.state_dict())
+        self.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
+
+    def state_dict(self) -> dict:
+        """Return everything needed to go on exactly where this stands."""
+        return {"means": list(self._means), "spreads": list(self._spreads)}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Restore what `state_dict` returned."""
+        self._means = [mean.to(self.device) for mean in state["means"]]
+        self._spreads = [spread.to(self.device) for spread in state["spreads"]]
+
+    def vectors(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the vectors as they are kept, not copied: blocks (B, D) of means, and of spreads where J > 1.
+
+        With all blocks below each other, M = means^T means / N and W = spreads^T spreads / N.
+        """
+        if not self._means:
+            raise ValueError("no network has been added yet")
+        return list(self._means), list(self._spreads)
