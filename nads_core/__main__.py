@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import importlib
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from nads_core.evidence.experiments import FIGURES, experiment
 from nads_core.evidence.presets import SIZES
 from nads_core.evidence.results import Results, merge_results, results_path, writing
 from nads_core.evidence.runner import run_experiment
+from nads_core.evidence.together import gather, run_together
 from nads_core.kernels import KERNELS
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import usable_device
@@ -193,53 +192,14 @@ def _run(options: argparse.Namespace) -> int:
             )
         if distributed.size() == 1:
             with writing(out):
-                _gather(out)
+                gather(out)
             results = run(out=out, shard=options.shard, device=device)
         else:
-            results = _run_together(run, out, options.shard, device)
+            results = run_together(run, out, options.shard, device)
     if results is not None:
         state = "complete" if results.complete else "run it again to go on" if parts == 1 else f"part {part} of {parts}"
         print(f"{results} -> {out} ({state})")
     return 0
-
-
-def _run_together(run: Callable, out: Path, shard: tuple[int, int], device: torch.device) -> Results | None:
-    """Let each process of the group run a part of the shard; process 0 joins the parts and returns them."""
-    (part, parts), rank, size = shard, distributed.rank(), distributed.size()
-    meeting, files = distributed.meeting(), [out.with_suffix(f".process{number}.json") for number in range(size)]
-    with nullcontext() if rank else writing(out):
-        if not rank:
-            _gather(out)
-        distributed.wait_for_all(meeting)
-        if out.exists():
-            Results.load(out).save(files[rank])  # what earlier runs have done
-        mine = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
-        mine.save(files[rank])
-        distributed.wait_for_all(meeting)
-        if rank:
-            return None
-        missing = [file.name for file in files if not file.exists()]
-        if missing:
-            raise FileNotFoundError(
-                f"{', '.join(missing)} are not in {out.parent.absolute()}, but on the machines of those processes: "
-                "join all parts with the command merge"
-            )
-        return _gather(out)
-
-
-def _gather(out: Path) -> Results | None:
-    """Join into ``out`` what the processes of a run have left beside it, however many they were; None if nothing."""
-    left = sorted(out.parent.glob(f"{glob.escape(out.stem)}.process*.json"))
-    if not left:
-        return None
-    try:
-        results = merge_results([Results.load(file) for file in (out, *left) if file.exists()])
-    except ValueError as error:
-        raise ValueError(f"{', '.join(map(str, left))} were left by an earlier run: {error}") from error
-    results.save(out)
-    for file in left:
-        file.unlink()
-    return results
 
 
 def _merge(options: argparse.Namespace) -> int:
