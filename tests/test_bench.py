@@ -135,7 +135,7 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
             return x
 
     found = measure_network(ensemble(slow, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]
-    assert found["gradients"] > 0.02
+    assert found["gradients"] * torch.get_num_threads() > 0.02  # each thread sleeps for networks of its own
 
 
 @pytest.mark.parametrize(("dimension", "kind"), [(64, "dense"), (9_000, "gram")])

@@ -4,7 +4,9 @@ import math
 import os
 import re
 import signal
+import threading
 import tracemalloc
+from collections.abc import Iterator
 from importlib import resources
 
 import numpy as np
@@ -266,11 +268,20 @@ def test_debiasing_removes_the_noise_of_few_inputs(at_once):
 # --- interruption and checkpoints
 
 
+@pytest.fixture
+def one_worker() -> Iterator[None]:
+    """Let one thread take the blocks in their order: two would share the calls that a test counts."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 class Interrupted:
     """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one that it wraps."""
 
     def __init__(self, estimator, call: int):
-        self.estimator, self.call, self.calls = estimator, call, 0
+        self.estimator, self.call, self.calls, self.lock = estimator, call, 0, threading.Lock()
 
     def __repr__(self) -> str:
         return repr(self.estimator)
@@ -279,8 +290,10 @@ class Interrupted:
         return self.estimator.draw(ensemble, block)
 
     def contributions(self, ensemble, draw):
-        self.calls += 1
-        if self.calls == self.call:
+        with self.lock:  # several threads call at once
+            self.calls += 1
+            mine = self.calls
+        if mine == self.call:
             os.kill(os.getpid(), signal.SIGINT)
         return self.estimator.contributions(ensemble, draw)
 
@@ -336,6 +349,7 @@ def test_two_interrupted_computations_do_not_overwrite_each_other(tmp_path, monk
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.usefixtures("one_worker")
 def test_a_second_interrupt_does_not_wait():
     class Impatient(Interrupted):
         def contributions(self, ensemble, draw):
@@ -367,6 +381,7 @@ def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
     assert same(other, compute(num_networks=128, debiasing="none"))
 
 
+@pytest.mark.usefixtures("one_worker")
 def test_the_state_is_saved_on_the_way(tmp_path, monkeypatch):
     monkeypatch.setattr(accumulation, "_CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(accumulation, "_CHECKPOINT_PAUSE", 0)
@@ -590,6 +605,7 @@ def test_bad_input_is_refused_before_any_network_is_counted(monkeypatch, factory
         compute(factory, **options)
 
 
+@pytest.mark.usefixtures("one_worker")
 def test_a_network_that_fails_late_is_named():
     class Late(Interrupted):
         def contributions(self, ensemble, draw):
