@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ def torchvision_resnet18() -> nn.Module:
     return resnet18(num_classes=1)
 
 
-def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0) -> dict:
+def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0) -> dict[str, Any]:
     """Time what one network costs, part by part, beside the least that it can cost.
 
     Args:
@@ -119,7 +120,7 @@ def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
 
 def measure_eigenvectors(
     dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu", kind: str | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
 
     Args:
@@ -166,7 +167,7 @@ def first_directions(
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     progress: bool = True,
-) -> tuple[NADs, dict]:
+) -> tuple[NADs, dict[str, Any]]:
     """Compute the first NADs for large inputs by the Gram side, and tell how well they are known.
 
     Args:
@@ -193,7 +194,7 @@ def first_directions(
         raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
     dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
     description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
-    found: dict = {}
+    found: dict[str, Any] = {}
 
     def work() -> None:
         start = time.perf_counter()

@@ -59,7 +59,7 @@ def load_images(
     *,
     train: bool = True,
     num_images: int | None = None,
-    root: str | os.PathLike | None = None,
+    root: str | os.PathLike[str] | None = None,
     download: bool | None = None,
     size: int = 32,
     seed: int = 0,

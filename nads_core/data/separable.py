@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -159,11 +160,11 @@ class SeparableDatasets(Sequence):
         return self._copies[device, dtype]
 
     @cached_property
-    def _copies(self) -> dict:
+    def _copies(self) -> dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]]:
         return {}
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_copies"}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

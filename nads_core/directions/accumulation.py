@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,7 +46,7 @@ class Accumulation:
 
     def __init__(
         self,
-        description: dict,
+        description: dict[str, Any],
         moments: DenseMoments | GramMoments,
         path: Path | None,
         measures_error: bool = False,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +49,7 @@ def compute_nads(
     kernels: str = "torch",
     tolerance: float | None = None,
     num_leading: int | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> NADs:
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input gradients.
@@ -224,7 +225,7 @@ def _require_memory(
 
 def _within_budget(
     ensemble: Ensemble, estimator: Estimator, path: Path | None, num_leading: int
-) -> tuple[Estimator, dict]:
+) -> tuple[Estimator, dict[str, Any]]:
     """Fill in what ``num_inputs="auto"`` leaves open, and return what to write down about it.
 
     A checkpoint remembers the choice, which rests on measured times.
@@ -239,7 +240,7 @@ def _within_budget(
     return replace(estimator, **chosen), {"budget": chosen}
 
 
-def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict:
+def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[str, Any]:
     """Return what fixes every number of a computation: only a checkpoint of the same is gone on with."""
     return {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
@@ -287,7 +288,7 @@ def _eigenpairs(
     return _Found(eigenvalues, directions, debiasing, symmetries)
 
 
-def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict:
+def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict[str, Any]:
     """Return how well the leading directions are known, where a tolerance was asked for."""
     if goal is None:
         return {}

@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ class NADs:
 
     directions: Tensor
     eigenvalues: Tensor
-    provenance: dict = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -117,7 +118,7 @@ class NADs:
         directions = np.round(rows / scale).astype(np.int16)
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
-    def save(self, path: str | os.PathLike, *, quantized: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
 
         What `load` returns then has the fingerprint of those integers.
@@ -126,7 +127,7 @@ class NADs:
             np.savez_compressed(file, provenance=json.dumps(self.provenance), **self._stored(quantized))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> NADs:
+    def load(cls, path: str | os.PathLike[str]) -> NADs:
         """Read what `save` wrote.
 
         Raises:

@@ -95,7 +95,7 @@ class Experiment:
         """The directions that Figs. 6 to 8 are about; None for the others."""
         return None if self.nads_version is None else _nads(self.architecture.name, self.nads_version)
 
-    def settings(self, photos: str | None = None) -> dict:
+    def settings(self, photos: str | None = None) -> dict[str, Any]:
         """Return all that decides about the results, as JSON: two files can be merged if these agree.
 
         Args:
@@ -148,7 +148,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     )  # fmt: skip
 
 
-def _targets(figure: str, architecture: str, size: Size, nads_version: int | None) -> list[dict]:
+def _targets(figure: str, architecture: str, size: Size, nads_version: int | None) -> list[dict[str, Any]]:
     """Return what the networks of one seed are about: each a frequency, an index, or whether photos are flipped."""
     if figure == "fig8":
         return [{"flipped": flipped} for flipped in (False, True)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -88,7 +89,7 @@ class Family:
         )
 
 
-def wave_energies(nads: NADs) -> list[dict]:
+def wave_energies(nads: NADs) -> list[dict[str, Any]]:
     """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
 
     Args:

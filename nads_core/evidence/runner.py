@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -34,14 +35,14 @@ def run_experiment(
     name: str,
     preset: str = "demo",
     *,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     count: int | None = None,
     time_limit: float | None = None,
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
     device: torch.device | str | None = None,
     mixed_precision: bool | None = None,
-    root: str | os.PathLike | None = None,
+    root: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Results:
     """Run what is left of a job.
@@ -146,7 +147,7 @@ class _Run:
     workers: int | None
     mixed_precision: bool | None
     start: float
-    entry: dict = field(init=False)  # of this run in the provenance
+    entry: dict[str, Any] = field(init=False)  # of this run in the provenance
 
     def train(self, time_limit: float | None, progress: bool) -> None:
         """Train until all is done, or the time is up."""
@@ -164,7 +165,7 @@ class _Run:
             for stale in self.out.parent.glob(f".*{glob.escape(self.out.name)}.*.part"):
                 stale.unlink(missing_ok=True)
 
-    def _enter(self) -> dict:
+    def _enter(self) -> dict[str, Any]:
         """Return the entry of this run in the provenance, in place of those that trained nothing."""
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {**environment(self.device), "started": started, "networks": 0, "seconds": 0.0}
@@ -212,7 +213,7 @@ def _state(
     return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
 
 
-def _row(job: Experiment, result: TrainingResult) -> dict:
+def _row(job: Experiment, result: TrainingResult) -> dict[str, Any]:
     """Return what is kept of a training, as JSON: see `Results`."""
     steps = math.ceil(job.num_train / job.recipe.batch_size)  # of an epoch
     losses = result.losses[result.losses.isfinite()]
@@ -295,7 +296,7 @@ class _Photos(Sequence):
         return normalize(images), photos.labels
 
 
-def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict:
+def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict[str, Any]:
     """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
     photos, nads = _photos(job, False, root), job.nads
     images = normalize(photos.images[:2_000])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ LABELS = {
     "logreg": "LogReg",
 }
 LEVELS = 127  # of int8, on either side of zero
-Packet = tuple[dict, bytes]
+Packet = tuple[dict[str, Any], bytes]
 
 
 def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
@@ -114,10 +115,10 @@ def add_up(tensor: Tensor) -> None:
         distributed.all_reduce(tensor)
 
 
-def collected(content: dict) -> list[dict]:
+def collected(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what every process gave, in the order of their ranks."""
     if not _joined():
         return [content]
-    every: list[dict] = [{} for _ in range(size())]
+    every: list[dict[str, Any]] = [{} for _ in range(size())]
     distributed.all_gather_object(every, content)
     return every

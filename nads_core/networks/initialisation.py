@@ -61,7 +61,7 @@ class _Recorder(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.writes: list[tuple[Any, Tensor, tuple, dict]] = []
+        self.writes: list[tuple[Any, Tensor, tuple, dict[str, Any]]] = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

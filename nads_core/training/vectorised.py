@@ -53,7 +53,7 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
     momenta = torch.zeros_like(weights)
     parts = {n: w.view(shapes[n]) for n, w in zip(shapes, weights.split(sizes, 1), strict=True)}
 
-    def loss(weights: dict, buffers: dict, x: Tensor, y: Tensor) -> Tensor:
+    def loss(weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of one network on its batch, images (n, C, H, W) and labels (n,)."""
         with torch.autocast(settings.device.type, torch.bfloat16, enabled=settings.mixed_precision):
             logits = functional_call(network, weights | buffers, (x,))
