@@ -111,7 +111,7 @@ def run_suite(
             ensemble = Ensemble(
                 partial(architecture.build, 1, shape[1], 1), shape, device=device, dtype=dtype, kernels=kernels
             )
-            result = {"problem": _problem(name, shape), "architecture": name, "method": method}
+            result: dict[str, Any] = {"problem": _problem(name, shape), "architecture": name, "method": method}
             result |= measure_network(ensemble, estimator, limits, seconds)
             yield _write(folder, "cost", name, method, result, device), result
     shapes = ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES

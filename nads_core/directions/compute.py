@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate
-from nads_core.directions.budget import run_pilot
+from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs, require_debiasing
 from nads_core.directions.evaluation import require_gradients
@@ -233,11 +233,11 @@ def _within_budget(
     if not estimator.left_open:
         return estimator, {}
     if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
-        return replace(estimator, **chosen), {"budget": chosen}
+        return filled(estimator, chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
-    best = asdict(run_pilot(ensemble, estimator, num_leading).best(estimator)) if measures else {}
-    chosen = {name: int(distributed.agreed(best[name] if measures else 0)) for name in estimator.left_open}
-    return replace(estimator, **chosen), {"budget": chosen}
+    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else None
+    chosen = {name: int(distributed.agreed(getattr(best, name) if best else 0)) for name in estimator.left_open}
+    return filled(estimator, chosen), {"budget": chosen}
 
 
 def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[str, Any]:

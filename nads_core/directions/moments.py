@@ -148,7 +148,7 @@ class FusedMoments(DenseMoments):
         super().__init__(dimension, device)
         require_kernels("triton", device)
         self.precision = precision
-        self._buffer: list[Tensor] = []
+        self._buffer: list[Tensor] = []  # type: ignore[assignment]  # not split here: the kernel does that
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D), float32 or less precise."""

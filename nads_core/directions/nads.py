@@ -35,7 +35,7 @@ class NADs:
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
             raise ValueError(
                 "expected directions (n, C, H, W) and eigenvalues (n,), got "
@@ -124,7 +124,8 @@ class NADs:
         What `load` returns then has the fingerprint of those integers.
         """
         with replacing(path, "wb") as file:
-            np.savez_compressed(file, provenance=json.dumps(self.provenance), **self._stored(quantized))
+            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
+            np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NADs:
@@ -145,7 +146,8 @@ class NADs:
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
             try:
-                stored = {name: file[name] for name in ("directions", "scale", "eigenvalues") if name in file.files}
+                names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
+                stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error

@@ -95,6 +95,12 @@ class Experiment:
         """The directions that Figs. 6 to 8 are about; None for the others."""
         return None if self.nads_version is None else _nads(self.architecture.name, self.nads_version)
 
+    def require_nads(self) -> NADs:
+        """Return the directions that Figs. 6 to 8 are about; raise a ValueError for the others."""
+        if self.nads is None:
+            raise ValueError(f"{self.name} is not about NADs")
+        return self.nads
+
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         """Return all that decides about the results, as JSON: two files can be merged if these agree.
 
@@ -187,4 +193,4 @@ def direction_of(job: Experiment, unit: Unit) -> Tensor:
         generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))
         noise = torch.randn(1, 32, 32, generator=generator)
         return noise / noise.norm()
-    return job.nads.directions[unit["index"]]
+    return job.require_nads().directions[unit["index"]]

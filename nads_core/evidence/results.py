@@ -69,7 +69,7 @@ class Results:
         _in_order(self.rows, job)
         return job
 
-    def __str__(self):
+    def __str__(self) -> str:
         seconds = sum(row["seconds"] for row in self.rows)
         return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
 
@@ -192,6 +192,6 @@ def load_results(name: str, preset: str = "paper") -> Results | None:
     return results
 
 
-def writing(path: Path) -> AbstractContextManager:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Keep other processes from writing a results file."""
     return locked(path, "split the job with --shard instead")

@@ -53,10 +53,11 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
             raise ValueError(f"{number + 1} or more processes, but {count} GPUs: start one process a GPU")
         device = f"cuda:{number}"
         torch.cuda.set_device(device)
-    store, rank, size = next(distributed.rendezvous("env://"))
+    store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]  # documented, but not listed
     if os.environ["GROUP_WORLD_SIZE"] == "1":
         # Restarted workers meet in the store of the dead ones, and would wait for the addresses that those left there.
-        store = distributed.PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+        attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+        store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]  # the same
     distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size)
     try:
         yield device
@@ -69,7 +70,8 @@ def meeting() -> distributed.ProcessGroup:
 
     It is Gloo's, on GPUs too: its processes hold connections, which break when one dies, so it needs no time limit.
     """
-    return distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
+    group = distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
+    return group  # type: ignore[return-value]  # a number for those left out of it: none is
 
 
 def wait_for_all(group: distributed.ProcessGroup) -> None:

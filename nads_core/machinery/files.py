@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO]:
+def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file that takes the place of ``path`` when the block ends without an error, and vanishes otherwise.
 
     Args:

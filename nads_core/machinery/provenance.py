@@ -57,7 +57,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+    flat: dict[str, Any] = {}
     for key, value in content.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return flat

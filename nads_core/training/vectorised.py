@@ -75,10 +75,9 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
     require_finite(losses)
     for row, b in enumerate(group):
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
-        train_accuracy, test_accuracy = (
-            None if datasets is None else torch.tensor(accuracy(network.eval(), settings.cast(datasets[b])))
-            for datasets in (call.datasets, call.test_datasets)
-        )
+        train_accuracy = torch.tensor(accuracy(network.eval(), settings.cast(call.datasets[b])))
+        test = call.test_dataset(b)
+        test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), settings.cast(test)))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         measured = settings.measure and settings.measure(network)
         call.on_result(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
