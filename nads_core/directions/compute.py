@@ -236,7 +236,7 @@ def _within_budget(
         return filled(estimator, chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
     best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else None
-    chosen = {name: int(distributed.agreed(getattr(best, name) if best else 0)) for name in estimator.left_open}
+    chosen = {name: int(distributed.agreed(getattr(best, name) if measures else 0)) for name in estimator.left_open}
     return filled(estimator, chosen), {"budget": chosen}
 
 
