@@ -1,7 +1,7 @@
 # make book   execute the chapters and render them to _build/html/index.html; again, only what changed
 # make test   run the tests, and those of stored files once more with other instructions and another number of threads
 # make sync   carry edits of book/chapters/*.md over to notebooks/*.ipynb, and back
-# make lint   put the code in order with ruff
+# make lint   put the code in order with ruff, and check its types with mypy
 # make clean  remove what was built (the virtual environment stays)
 #
 # Each command makes the virtual environment first where needed. On the command line you may set PYTHON (3.11 or newer),
@@ -29,9 +29,10 @@ sync: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/mypy
 
 clean:
-	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .ruff_cache
+	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 
 $(READY): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt

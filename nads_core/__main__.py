@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from nads_core import doctor
 from nads_core.costs import CASES, results_folder, run_suite
@@ -39,7 +40,7 @@ _ESTIMATORS = {  # with the options that each of them has
 }
 
 
-def _resolve(name: str) -> Architecture | Callable:
+def _resolve(name: str) -> Architecture | Callable[[], nn.Module]:
     """Find an architecture of ours by name, or anyone's factory as ``module:function``."""
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
@@ -184,8 +185,8 @@ def _run(options: argparse.Namespace) -> int:
         run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
         count=options.count, mixed_precision=options.mixed_precision, root=options.root,
     )  # fmt: skip
-    with distributed.process_group(options.device) as device:
-        device = usable_device(device)
+    with distributed.process_group(options.device) as own:
+        device = usable_device(own)
         if options.workers is not None and device.type != "cpu":
             raise ValueError(
                 f"--workers {options.workers} says nothing about {device}: leave it out, or take --device cpu"
@@ -193,7 +194,7 @@ def _run(options: argparse.Namespace) -> int:
         if distributed.size() == 1:
             with writing(out):
                 gather(out)
-            results = run(out=out, shard=options.shard, device=device)
+            results: Results | None = run(out=out, shard=options.shard, device=device)
         else:
             results = run_together(run, out, options.shard, device)
     if results is not None:

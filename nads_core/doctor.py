@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -52,7 +54,7 @@ class Finding:
     otherwise: str
     seconds: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         verdict = "ok  " if self.fine else "FAIL"
         advice = "" if self.fine else f"\n       -> {self.otherwise}"
         return f"{verdict}  {self.what}: {self.said} ({self.seconds:.1f} s){advice}"
@@ -69,10 +71,10 @@ _RECIPE = Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weigh
 
 def _datasets() -> tuple[SeparableDatasets, SeparableDatasets]:
     directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
-    return tuple(SeparableDatasets(directions, count, 2.0, 0.5, seed) for count, seed in ((160, 0), (100, 1)))
+    return SeparableDatasets(directions, 160, 2.0, 0.5, 0), SeparableDatasets(directions, 100, 2.0, 0.5, 1)
 
 
-def _trained(device: torch.device, method: str, dtype: torch.dtype = torch.float64, **options) -> torch.Tensor:
+def _trained(device: torch.device, method: str, dtype: torch.dtype = torch.float64, **options: Any) -> torch.Tensor:
     """Return the losses of three small networks."""
     train, test = _datasets()
     return train_networks(
@@ -98,7 +100,8 @@ def _weights(device: torch.device) -> float:
     require_kernels("triton", device)
     worst = 0.0
     for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:  # an interpreter takes minutes
-        parameters = Initialisation.of(lambda a=architecture: a.build(1, 32, 1), device).random_parameters()
+        parameters = Initialisation.of(partial(architecture.build, 1, 32, 1), device).random_parameters()
+        assert parameters is not None, "each of our parameters is drawn by one operation"
         drawn = (draw_weights(parameters, seed=3, first=5, count=2, device=device, twin=twin) for twin in (False, True))
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
     return worst
@@ -132,8 +135,8 @@ def _rounded(device: torch.device) -> float:
 
 
 def _directions(device: torch.device) -> float:
-    options = {"num_networks": 128, "num_directions": 10, "seed": 1, "progress": False}
-    here, there = (compute_nads(LENET, device=place, **options) for place in ("cpu", device))
+    compute = partial(compute_nads, LENET, 128, num_directions=10, seed=1, progress=False)
+    here, there = (compute(device=place) for place in ("cpu", device))
     return 1 - here.overlap(there, k=10)
 
 
@@ -148,12 +151,12 @@ def _deep_gradients(device: torch.device) -> float:
 
 
 def _checkpoint(device: torch.device) -> float:
-    options = {"estimator": None, "num_directions": 10, "seed": 1, "progress": False}
+    compute = partial(compute_nads, LENET, estimator=None, num_directions=10, seed=1, progress=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nads.ckpt"
-        compute_nads(LENET, 64, device=device, checkpoint=path, **options)
-        moved = compute_nads(LENET, 128, device="cpu", checkpoint=path, **options)
-    return 1 - moved.overlap(compute_nads(LENET, 128, device="cpu", **options), k=10)
+        compute(64, device=device, checkpoint=path)
+        moved = compute(128, device="cpu", checkpoint=path)
+    return 1 - moved.overlap(compute(128, device="cpu"), k=10)
 
 
 class _StoppedError(Exception):
@@ -163,7 +166,7 @@ class _StoppedError(Exception):
 class _Stopping(TrainingState):
     """Stops its training after the first epoch, once the state is written."""
 
-    def save_if_due(self, *arguments) -> None:
+    def save_if_due(self, *arguments: Any) -> None:
         self._saved_at = -1e9
         super().save_if_due(*arguments)
         raise _StoppedError

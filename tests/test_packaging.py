@@ -147,3 +147,9 @@ def test_ruff_is_content(command):
     command = [sys.executable, "-m", "ruff", *command, "--output-format=concise", "."]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, f"run `make lint`\n{result.stdout}{result.stderr}"
+
+
+def test_types_are_sound():
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    result = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr

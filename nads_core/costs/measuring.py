@@ -7,6 +7,8 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +26,8 @@ from nads_core.machinery.provenance import environment
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
 
+_Result = TypeVar("_Result")
+
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
 _ROWS = 512  # at least, between two sums over D x D entries
@@ -36,7 +40,9 @@ def torchvision_resnet18() -> nn.Module:
     return resnet18(num_classes=1)
 
 
-def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0) -> dict:
+def measure_network(
+    ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0
+) -> dict[str, Any]:
     """Time what one network costs, part by part, beside the least that it can cost.
 
     Args:
@@ -69,7 +75,7 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
             drawn, drawing = _timed(lambda: draw_all(len(times["draw"])), device)
-            contributions, differentiating = _timed(lambda d=drawn: differentiate(d), device)
+            contributions, differentiating = _timed(partial(differentiate, drawn), device)
             times["draw"].append(drawing / count)
             times["gradients"].append(differentiating / count)
         start = time.perf_counter()
@@ -77,14 +83,14 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
             contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
         moments = empty_moments(ensemble)
         while _more(times["moments"], start, seconds / 4):
-            _, elapsed = _timed(lambda m=moments: _add(m, contributions), device)
+            _, elapsed = _timed(partial(_add, moments, contributions), device)
             times["moments"].append(elapsed / len(contributions) * estimator.readouts)
             moments = moments.empty() if not dense else moments
 
     peak = peak_memory(measure, device)
     parts = {name: statistics.median(values) for name, values in times.items()}
     work = count_work(ensemble, estimator, dense)
-    result = {
+    result: dict[str, Any] = {
         "seconds_per_network": sum(parts.values()), "parts": parts, "repeats": len(times["draw"]), "networks": count,
         "all_seconds_per_network": times, "peak_memory_bytes": peak, "work": asdict(work),
     }  # fmt: skip
@@ -96,14 +102,14 @@ def measure_network(ensemble: Ensemble, estimator: Estimator, limits: Limits | N
     return result
 
 
-def _more(times: list, start: float, seconds: float) -> bool:
+def _more(times: list[float], start: float, seconds: float) -> bool:
     elapsed = time.perf_counter() - start
     fewest = min(_FEWEST, 1 + int(seconds / 0.1)) if elapsed < _PATIENCE else 1
     return len(times) < fewest or (elapsed < seconds and len(times) < _MOST)
 
 
-def _timed(call: Callable[[], object], device: torch.device) -> tuple[object, float]:
-    synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+def _timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
+    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     synchronize()
     start = time.perf_counter()
     result = call()
@@ -119,7 +125,7 @@ def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
 
 def measure_eigenvectors(
     dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu", kind: str | None = None
-) -> dict:
+) -> dict[str, Any]:
     """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
 
     Args:
@@ -142,7 +148,7 @@ def measure_eigenvectors(
         moments = (DenseMoments if kind == "dense" else GramMoments)(dimension, device)
         for rest in range(num_vectors, 0, -32):
             moments.update(torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator))
-        if kind == "dense":
+        if isinstance(moments, DenseMoments):
             moments.sums()
             _, elapsed = _timed(lambda: leading_eigenpairs(debias(*moments.moments()), count), device)
         else:
@@ -166,7 +172,7 @@ def first_directions(
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     progress: bool = True,
-) -> tuple[NADs, dict]:
+) -> tuple[NADs, dict[str, Any]]:
     """Compute the first NADs for large inputs by the Gram side, and tell how well they are known.
 
     Args:
@@ -193,7 +199,7 @@ def first_directions(
         raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
     dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
     description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
-    found: dict = {}
+    found: dict[str, Any] = {}
 
     def work() -> None:
         start = time.perf_counter()
@@ -201,7 +207,9 @@ def first_directions(
         state.identify(require_gradients(ensemble, estimator, name))
         accumulate(ensemble, estimator, state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
-        found["pairs"] = gram_eigenpairs(*state.total().vectors(), count)
+        whole = state.total()
+        assert isinstance(whole, GramMoments)
+        found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
         found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
         found["errors"] = {k: state.error(k, (), image_shape) for k in compared if k <= len(found["pairs"][0])}
 

@@ -13,13 +13,17 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.directions import Estimator
 from nads_core.networks.ensembles import Ensemble
+
+_Result = TypeVar("_Result")
 
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 
@@ -70,7 +74,7 @@ def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
     for precision in ("float32", "bfloat16", "float64"):
         left, right = torch.randn(2, size, size).to(getattr(torch, precision))
         out = torch.empty_like(left)
-        rates[precision] = 2 * size**3 / _shortest(lambda a=left, b=right, c=out: torch.mm(a, b, out=c))
+        rates[precision] = 2 * size**3 / _shortest(partial(torch.mm, left, right, out=out))
     source = torch.ones(megabytes * 250_000)
     target = torch.empty_like(source)
     bandwidth = 2 * source.nbytes / _shortest(lambda: target.copy_(source))
@@ -125,7 +129,8 @@ class Work:
 
     def __mul__(self, count: float) -> Work:
         """Return the work of several networks."""
-        return Work(*(v if isinstance(v, str) else count * v for v in asdict(self).values()))
+        numbers = {name: count * value for name, value in vars(self).items() if name != "precision"}
+        return replace(self, **numbers)
 
 
 def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> Work:
@@ -177,7 +182,7 @@ def _one_pass(ensemble: Ensemble) -> _OnePass:
     network = copy.deepcopy(ensemble.template).to("meta")
     returned = 0
 
-    def count(_module: nn.Module, _inputs: tuple, output: Tensor) -> None:
+    def count(_module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
         nonlocal returned
         returned += output.numel()
 
@@ -200,13 +205,13 @@ def _one_pass(ensemble: Ensemble) -> _OnePass:
 
     def mixed() -> None:
         slopes = torch.autograd.grad(scalar(), weights, create_graph=True, allow_unused=True)
-        along = sum((slope * torch.empty_like(slope)).sum() for slope in slopes if slope is not None)
-        torch.autograd.grad(along, images, allow_unused=True)
+        along = [(slope * torch.empty_like(slope)).sum() for slope in slopes if slope is not None]
+        torch.autograd.grad(torch.stack(along).sum(), images, allow_unused=True)
 
     return _OnePass(forward / batch, backward / batch, (_flop(mixed)[0] - forward) / batch, returned // batch)
 
 
-def _flop(call: Callable[[], object]) -> tuple[float, object]:
+def _flop(call: Callable[[], _Result]) -> tuple[float, _Result]:
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter:

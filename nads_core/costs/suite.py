@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ def results_folder() -> Path:
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
-def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict]:
+def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict[str, Any]]:
     """Return the results of one kind ("cost", "scale" or "large"), sorted by file name; none where there are none."""
     files = sorted((folder or results_folder()).glob(f"{kind}-*.json"))
     return [json.loads(path.read_text("utf8")) for path in files]
@@ -60,7 +61,7 @@ def load_first_directions(folder: Path | None = None) -> dict[str, np.ndarray]:
     return pictures
 
 
-def _write(folder: Path, kind: str, name: str, method: str, result: dict, device: torch.device) -> Path:
+def _write(folder: Path, kind: str, name: str, method: str, result: dict[str, Any], device: torch.device) -> Path:
     path = folder / f"{kind}-{name}-{method}-{device.type}.json"
     with replacing(path) as file:
         file.write(json.dumps(result | environment(device), indent=1) + "\n")
@@ -83,7 +84,7 @@ def run_suite(
     device: torch.device | str | None = None,
     kernels: str = "torch",
     quick: bool = False,
-) -> Iterator[tuple[Path, dict]]:
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Measure all cases; yield each file that was written, with what it holds.
 
     Args:
@@ -110,7 +111,7 @@ def run_suite(
             ensemble = Ensemble(
                 partial(architecture.build, 1, shape[1], 1), shape, device=device, dtype=dtype, kernels=kernels
             )
-            result = {"problem": _problem(name, shape), "architecture": name, "method": method}
+            result: dict[str, Any] = {"problem": _problem(name, shape), "architecture": name, "method": method}
             result |= measure_network(ensemble, estimator, limits, seconds)
             yield _write(folder, "cost", name, method, result, device), result
     shapes = ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES
@@ -128,7 +129,7 @@ def _problem(name: str, shape: tuple[int, int, int]) -> str:
     return f"{name}, {' x '.join(map(str, shape))}"
 
 
-def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict]:
+def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict[str, Any]]:
     """Compute the first 100 NADs of torchvision's ResNet-18 at 3 x 224 x 224; keep some as small pictures."""
     shape, networks = ((3, 56, 56), 8) if quick else (LARGE_SHAPE, LARGE_NETWORKS)
     estimator = SmoothedGradient(2, readouts=2) if quick else LARGE_ESTIMATOR

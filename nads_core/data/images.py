@@ -59,7 +59,7 @@ def load_images(
     *,
     train: bool = True,
     num_images: int | None = None,
-    root: str | os.PathLike | None = None,
+    root: str | os.PathLike[str] | None = None,
     download: bool | None = None,
     size: int = 32,
     seed: int = 0,
@@ -200,7 +200,10 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     generator = torch.Generator().manual_seed(2 * seed + int(train))
     labels = torch.arange(count) % 10
     labels = labels[torch.randperm(count, generator=generator)]  # (N,)
-    uniform = lambda: torch.rand(count, 1, 1, generator=generator)  # noqa: E731
+
+    def uniform() -> Tensor:
+        return torch.rand(count, 1, 1, generator=generator)
+
     axis = torch.linspace(-1, 1, size)
     y, x = torch.meshgrid(axis, axis, indexing="ij")  # (H, W)
     kind, form = labels // 5, (labels % 5)[:, None, None]  # grating or blob (N,), and which of five (N, 1, 1)

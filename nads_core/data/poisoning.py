@@ -122,7 +122,10 @@ def changed_predictions(
     device = next(network.parameters()).device
     training = network.training
     network.eval()
-    predict = lambda x: torch.cat([network(part).argmax(1) for part in x.split(1_000)])  # noqa: E731
+
+    def predict(x: Tensor) -> Tensor:
+        return torch.cat([network(part).argmax(1) for part in x.split(1_000)])
+
     images = images.to(device)
     before, shares = predict(images), []  # classes (N,)
     for index in indices:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -69,7 +70,7 @@ def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int,
 
 
 @dataclass(frozen=True, eq=False)
-class SeparableDatasets(Sequence):
+class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
     """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its projection.
 
     Each is a change of rank one of the noise, so that B datasets take the memory of one, and B directions.
@@ -100,7 +101,7 @@ class SeparableDatasets(Sequence):
     seed: int = 0
     paired: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         directions = torch.as_tensor(self.directions)
         if directions.dim() != 4 or not len(directions):
             raise ValueError(f"expected directions of shape (B, C, H, W), got {tuple(directions.shape)}")
@@ -117,7 +118,8 @@ class SeparableDatasets(Sequence):
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """(C, H, W)."""
-        return tuple(self.directions.shape[1:])
+        _, channels, height, width = self.directions.shape
+        return channels, height, width
 
     @property
     def labels(self) -> Tensor:
@@ -127,7 +129,7 @@ class SeparableDatasets(Sequence):
     def __len__(self) -> int:
         return len(self.directions)
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # type: ignore[override]  # no slices
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels
@@ -159,11 +161,11 @@ class SeparableDatasets(Sequence):
         return self._copies[device, dtype]
 
     @cached_property
-    def _copies(self) -> dict:
+    def _copies(self) -> dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]]:
         return {}
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_copies"}
 
-    def __setstate__(self, state: dict) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

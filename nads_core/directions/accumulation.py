@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,7 +46,7 @@ class Accumulation:
 
     def __init__(
         self,
-        description: dict,
+        description: dict[str, Any],
         moments: DenseMoments | GramMoments,
         path: Path | None,
         measures_error: bool = False,
@@ -90,7 +91,9 @@ class Accumulation:
         """Return the moments of all networks."""
         return _joined(self.groups)
 
-    def error(self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple) -> tuple[float, float]:
+    def error(
+        self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, int, int]
+    ) -> tuple[float, float]:
         """Tell how far the first directions are from those of infinitely many networks.
 
         Two halves of the networks, each with twice the error of the whole, miss each other by the sum of their errors:
@@ -131,7 +134,7 @@ def _joined(groups: list[DenseMoments | GramMoments]) -> DenseMoments | GramMome
         return groups[0]
     whole = groups[0].empty()
     for group in groups:
-        whole.merge(group)
+        whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
     return whole
 
 
@@ -169,12 +172,12 @@ class StoppingRule:
 
     def __init__(self, tolerance: Tolerance | None, ensemble: Ensemble, report: Callable[[str], object]):
         self._tolerance, self._image_shape, self._report = tolerance, ensemble.image_shape, report
-        self._looks = looks(ensemble.block_size) if tolerance else iter([math.inf])
+        self._looks: Iterator[float] = looks(ensemble.block_size) if tolerance else iter([math.inf])
         self.next_look = next(self._looks)  # in blocks
 
     def met(self, state: Accumulation) -> bool:
         """Return whether the networks are enough; always False between two looks."""
-        if state.blocks_done < self.next_look:
+        if self._tolerance is None or state.blocks_done < self.next_look:
             return False
         while self.next_look <= state.blocks_done:  # a checkpoint may hold more
             due, self.next_look = self.next_look == state.blocks_done, next(self._looks)
@@ -285,7 +288,7 @@ def _add_shared(
         return steps
     for group, added in zip(groups, own_groups, strict=True):
         added.gather()
-        group.merge(added)
+        group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
     seconds = distributed.agreed(time.perf_counter() - start) / steps
     return max(1, round(_EXCHANGE_SECONDS / seconds))
 

@@ -14,7 +14,7 @@ that are independent given the network, and readouts that are alike in pairs, v 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +71,12 @@ class Pilot:
 
 def _with(estimator: Estimator, num_inputs: int, readouts: int) -> Estimator:
     numbers = {"num_inputs": num_inputs, "readouts": readouts}
-    return replace(estimator, **{name: numbers[name] for name in estimator.left_open})
+    return filled(estimator, {name: numbers[name] for name in estimator.left_open})
+
+
+def filled(estimator: Estimator, numbers: Mapping[str, int]) -> Estimator:
+    """Return an estimator with these numbers in the fields that it leaves open."""
+    return replace(estimator, **numbers)  # type: ignore[type-var]  # only a dataclass leaves fields open
 
 
 def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -> Pilot:
@@ -107,7 +112,7 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
 
 def _seconds(crew: Crew, call: Callable[[Ensemble], object]) -> float:
     """Return the shortest of three times that a call took, when every thread of the crew makes it."""
-    synchronize = torch.cuda.synchronize if crew.device.type == "cuda" else lambda: None
+    synchronize: Callable[[], None] = torch.cuda.synchronize if crew.device.type == "cuda" else lambda: None
     times = []
     for _ in range(3):
         synchronize()

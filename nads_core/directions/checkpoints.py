@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import differences
 
 
-def write_checkpoint(path: Path, content: dict) -> None:
+def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint, whole or not at all.
 
     Args:
@@ -23,7 +24,7 @@ def write_checkpoint(path: Path, content: dict) -> None:
         torch.save(content, file)
 
 
-def read_checkpoint(path: Path) -> dict:
+def read_checkpoint(path: Path) -> dict[str, Any]:
     """Return what a checkpoint holds, on the CPU, wherever it was written.
 
     Raises:
@@ -46,7 +47,7 @@ def read_checkpoint(path: Path) -> dict:
     return saved
 
 
-def read_checkpoint_of(description: dict, path: Path) -> dict:
+def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return what a checkpoint of this computation holds.
 
     Raises:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate
-from nads_core.directions.budget import run_pilot
+from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs, require_debiasing
 from nads_core.directions.evaluation import require_gradients
@@ -48,7 +49,7 @@ def compute_nads(
     kernels: str = "torch",
     tolerance: float | None = None,
     num_leading: int | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> NADs:
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input gradients.
@@ -224,7 +225,7 @@ def _require_memory(
 
 def _within_budget(
     ensemble: Ensemble, estimator: Estimator, path: Path | None, num_leading: int
-) -> tuple[Estimator, dict]:
+) -> tuple[Estimator, dict[str, Any]]:
     """Fill in what ``num_inputs="auto"`` leaves open, and return what to write down about it.
 
     A checkpoint remembers the choice, which rests on measured times.
@@ -232,14 +233,14 @@ def _within_budget(
     if not estimator.left_open:
         return estimator, {}
     if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
-        return replace(estimator, **chosen), {"budget": chosen}
+        return filled(estimator, chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
-    best = asdict(run_pilot(ensemble, estimator, num_leading).best(estimator)) if measures else {}
-    chosen = {name: int(distributed.agreed(best[name] if measures else 0)) for name in estimator.left_open}
-    return replace(estimator, **chosen), {"budget": chosen}
+    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else None
+    chosen = {name: int(distributed.agreed(getattr(best, name) if measures else 0)) for name in estimator.left_open}
+    return filled(estimator, chosen), {"budget": chosen}
 
 
-def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict:
+def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[str, Any]:
     """Return what fixes every number of a computation: only a checkpoint of the same is gone on with."""
     return {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
@@ -287,7 +288,7 @@ def _eigenpairs(
     return _Found(eigenvalues, directions, debiasing, symmetries)
 
 
-def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict:
+def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict[str, Any]:
     """Return how well the leading directions are known, where a tolerance was asked for."""
     if goal is None:
         return {}

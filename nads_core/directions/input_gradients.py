@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from nads_core.machinery.arguments import require_integers
-from nads_core.networks.ensembles import Ensemble, State
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import State
 
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams of a block; stream 0 draws its weights
 
@@ -41,7 +42,9 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        pick = lambda state: {name: tensor[rows] for name, tensor in state.items()}  # noqa: E731
+        def pick(state: State) -> State:
+            return {name: tensor[rows] for name, tensor in state.items()}
+
         return Draw(
             pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
             None if self.readouts is None else self.readouts[rows],
@@ -58,11 +61,15 @@ class Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
-        join = lambda states: {name: torch.cat([state[name] for state in states]) for name in states[0]}  # noqa: E731
+
+        def join(states: Sequence[State]) -> State:
+            return {name: torch.cat([state[name] for state in states]) for name in states[0]}
+
+        probes = [draw.probes for draw in draws if draw.probes is not None]
+        readouts = [draw.readouts for draw in draws if draw.readouts is not None]
         return Draw(
             join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
-            draws[0].probes and join([draw.probes for draw in draws]),
-            None if draws[0].readouts is None else torch.cat([draw.readouts for draw in draws]),
+            join(probes) if probes else None, torch.cat(readouts) if readouts else None,
         )  # fmt: skip
 
 
@@ -153,8 +160,6 @@ def _require_positive(**values: float) -> None:
 
 
 def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: float, antithetic: bool) -> Tensor:
-    if num_inputs == "auto":
-        raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
     count = num_inputs // 2 if antithetic else num_inputs
     inputs = input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
     return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if antithetic else inputs
@@ -175,7 +180,7 @@ class PointGradient(Estimator):
 
     input_std: float = 1.0  # of the random point, in units of the input
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _require_positive(input_std=self.input_std)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -194,6 +199,12 @@ class _OverInputs(Estimator):
     antithetic: bool
 
     @property
+    def _chosen_inputs(self) -> int:
+        if isinstance(self.num_inputs, str):
+            raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
+        return self.num_inputs
+
+    @property
     def inputs_per_contribution(self) -> int:
         """2 where inputs come in opposite pairs."""
         return 2 if self.antithetic else 1
@@ -201,7 +212,7 @@ class _OverInputs(Estimator):
     @property
     def num_contributions(self) -> int:
         """One a pair, or one an input when not antithetic."""
-        return self.num_inputs // self.inputs_per_contribution
+        return self._chosen_inputs // self.inputs_per_contribution
 
 
 @dataclass(frozen=True)
@@ -218,7 +229,7 @@ class SmoothedGradient(_OverInputs):
     antithetic: bool = True  # draw inputs in pairs (x, -x)
     readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _require_positive(input_std=self.input_std)
         require_integers(readouts=self.readouts)
         if self.num_inputs == "auto":
@@ -231,7 +242,7 @@ class SmoothedGradient(_OverInputs):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
-        inputs = _draw_inputs(ensemble, block, self.num_inputs, self.input_std, self.antithetic)
+        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
         readouts = ensemble.readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
         return Draw(ensemble.draw(block), inputs, readouts=readouts)
 
@@ -242,7 +253,7 @@ class SmoothedGradient(_OverInputs):
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one backward for each of the readouts."""
-        return Passes(forward=self.num_inputs, backward=self.num_inputs * self.readouts)
+        return Passes(forward=self._chosen_inputs, backward=self._chosen_inputs * self.readouts)
 
     @property
     def left_open(self) -> tuple[str, ...]:
@@ -261,7 +272,7 @@ class Dipole(Estimator):
     step: float = 100.0  # length of the dipole's arm, in units of the input
     input_std: float = 1.0  # of the random point
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _require_positive(step=self.step, input_std=self.input_std)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -299,21 +310,22 @@ class MixedDerivative(_OverInputs):
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         SmoothedGradient(self.num_inputs, self.input_std, self.antithetic)  # which checks them
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
-        inputs = _draw_inputs(ensemble, block, self.num_inputs, self.input_std, self.antithetic)
+        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
         return Draw(ensemble.draw(block), inputs, ensemble.probes(block, _PROBES))
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
-        return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, draw.probes), self.antithetic)
+        probes = draw.probes or {}  # `draw` always draws some
+        return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, probes), self.antithetic)
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""
-        return Passes(forward=self.num_inputs, mixed=self.num_inputs)
+        return Passes(forward=self._chosen_inputs, mixed=self._chosen_inputs)
 
     @property
     def left_open(self) -> tuple[str, ...]:

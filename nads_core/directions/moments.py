@@ -12,6 +12,8 @@ themselves, for D larger than their number.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -96,7 +98,7 @@ class DenseMoments:
             distributed.add_up(tensor)
         self.num_networks = int(distributed.added(self.num_networks))
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on exactly where this stands."""
         return {
             "seen": self._seen,
@@ -105,7 +107,7 @@ class DenseMoments:
             "buffer": list(self._buffer),
         }
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self._seen.copy_(state["seen"])
         self._noise.copy_(state["noise"])
@@ -146,7 +148,7 @@ class FusedMoments(DenseMoments):
         super().__init__(dimension, device)
         require_kernels("triton", device)
         self.precision = precision
-        self._buffer: list[Tensor] = []
+        self._buffer: list[Tensor] = []  # type: ignore[assignment]  # not split here: the kernel does that
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D), float32 or less precise."""
@@ -172,7 +174,7 @@ class FusedMoments(DenseMoments):
         """Return another accumulator of the same kind, without networks."""
         return FusedMoments(self.dimension, self._seen.device, precision=self.precision)
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         super().load_state_dict(state | {"buffer": []})
         self._buffer = [contributions.to(self._seen.device) for contributions in state["buffer"]]
@@ -235,11 +237,11 @@ class GramMoments:
         states = distributed.collected(self.state_dict())
         self.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on exactly where this stands."""
         return {"means": list(self._means), "spreads": list(self._spreads)}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self._means = [mean.to(self.device) for mean in state["means"]]
         self._spreads = [spread.to(self.device) for spread in state["spreads"]]

@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,9 +33,9 @@ class NADs:
 
     directions: Tensor
     eigenvalues: Tensor
-    provenance: dict = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
             raise ValueError(
                 "expected directions (n, C, H, W) and eigenvalues (n,), got "
@@ -117,16 +118,17 @@ class NADs:
         directions = np.round(rows / scale).astype(np.int16)
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
-    def save(self, path: str | os.PathLike, *, quantized: bool = False) -> None:
+    def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
 
         What `load` returns then has the fingerprint of those integers.
         """
         with replacing(path, "wb") as file:
-            np.savez_compressed(file, provenance=json.dumps(self.provenance), **self._stored(quantized))
+            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
+            np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> NADs:
+    def load(cls, path: str | os.PathLike[str]) -> NADs:
         """Read what `save` wrote.
 
         Raises:
@@ -144,7 +146,8 @@ class NADs:
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
             try:
-                stored = {name: file[name] for name in ("directions", "scale", "eigenvalues") if name in file.files}
+                names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
+                stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error

@@ -95,7 +95,13 @@ class Experiment:
         """The directions that Figs. 6 to 8 are about; None for the others."""
         return None if self.nads_version is None else _nads(self.architecture.name, self.nads_version)
 
-    def settings(self, photos: str | None = None) -> dict:
+    def require_nads(self) -> NADs:
+        """Return the directions that Figs. 6 to 8 are about; raise a ValueError for the others."""
+        if self.nads is None:
+            raise ValueError(f"{self.name} is not about NADs")
+        return self.nads
+
+    def settings(self, photos: str | None = None) -> dict[str, Any]:
         """Return all that decides about the results, as JSON: two files can be merged if these agree.
 
         Args:
@@ -148,7 +154,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     )  # fmt: skip
 
 
-def _targets(figure: str, architecture: str, size: Size, nads_version: int | None) -> list[dict]:
+def _targets(figure: str, architecture: str, size: Size, nads_version: int | None) -> list[dict[str, Any]]:
     """Return what the networks of one seed are about: each a frequency, an index, or whether photos are flipped."""
     if figure == "fig8":
         return [{"flipped": flipped} for flipped in (False, True)]
@@ -187,4 +193,4 @@ def direction_of(job: Experiment, unit: Unit) -> Tensor:
         generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))
         noise = torch.randn(1, 32, 32, generator=generator)
         return noise / noise.norm()
-    return job.nads.directions[unit["index"]]
+    return job.require_nads().directions[unit["index"]]

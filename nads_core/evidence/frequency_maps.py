@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from nads_core.evidence.statistics import (
 from nads_core.evidence.waves import Frequency, grid_frequencies, negative, sampling_weights, strata, wrapped
 
 Pairs = list[tuple[float, float]]
+Number = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -29,12 +31,26 @@ def mirrored(k: Frequency) -> Frequency:
     return wrapped(k[0], -k[1])
 
 
-def by_frequency(results: Results, field: str = "test_accuracy", seed: int | None = None) -> dict[Frequency, float]:
+@overload
+def by_frequency(
+    results: Results, field: Number = "test_accuracy", seed: int | None = None
+) -> dict[Frequency, float]: ...
+
+
+@overload
+def by_frequency(
+    results: Results, field: Literal["iterations"], seed: int | None = None
+) -> dict[Frequency, np.ndarray]: ...
+
+
+def by_frequency(
+    results: Results, field: Number | Literal["iterations"] = "test_accuracy", seed: int | None = None
+) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
     """Return a field of a sweep for each frequency: the mean over seeds, or that of one seed.
 
     ``field="iterations"`` gives arrays, the number of steps to each loss; never is an infinity, and the mean a median.
     """
-    found: dict[Frequency, list] = {}
+    found: dict[Frequency, list[Any]] = {}
     for row in results.rows:
         if seed is None or row["seed"] == seed:
             found.setdefault(tuple(row["frequency"]), []).append(row[field])
@@ -152,9 +168,9 @@ def sampled_agreement(
     weights = sampling_weights(architecture, sample)
     stratum = {k: number for number, part in enumerate(strata(architecture)) for k in part}
     a, b = (np.array([values[k] for k in sample]) for values in (found, truth))
-    options = {"strata": [stratum[k] for k in sample]}
-    areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, **options)
-    ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, **options)
+    parts = [stratum[k] for k in sample]
+    areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, strata=parts)
+    ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, strata=parts)
     return SampledAgreement(len(sample), with_interval(areas), with_interval(ranks))
 
 

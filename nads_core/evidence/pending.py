@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -78,15 +79,17 @@ QUEUE = (
 )
 
 
-def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterator[tuple[Pending, int, float]]:
+def estimates(
+    queue: tuple[Pending, ...] = QUEUE, device: torch.device | str = "cpu"
+) -> Iterator[tuple[Pending, int, float]]:
     """Yield each part that is not done, how many networks it lacks, and about how many seconds these take.
 
     A step of each kind of training is measured on this machine when it is first needed, alone. Networks that stop early
     take less.
     """
-    measured: dict[tuple, float] = {}
+    measured: dict[tuple[object, ...], float] = {}
     together = num_cores() if torch.device(device).type == "cpu" else 1
-    counted: dict[tuple, int] = {}
+    counted: dict[tuple[str, str], int] = {}
     for part in queue:
         job, before = part.job, counted.get((part.name, part.preset), 0)
         left = part.left - before  # an earlier part of the same job comes first
@@ -101,7 +104,11 @@ def estimates(queue: tuple[Pending, ...] = QUEUE, device: str = "cpu") -> Iterat
 
 
 def run_pending(
-    queue: tuple[Pending, ...] = QUEUE, *, time_limit: float | None = None, device: str | None = None, **options
+    queue: tuple[Pending, ...] = QUEUE,
+    *,
+    time_limit: float | None = None,
+    device: torch.device | str | None = None,
+    **options: Any,
 ) -> Iterator[tuple[Pending, Results | DatasetNotFoundError]]:
     """Work the queue off, and yield each part with its results as soon as it is done or the time is up.
 
@@ -122,7 +129,7 @@ def run_pending(
             return
         part.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found = run_experiment(
+            found: Results | DatasetNotFoundError = run_experiment(
                 part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
             )
         except DatasetNotFoundError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from nads_core.evidence.statistics import (
     resampled_correlations,
     with_interval,
 )
-from nads_core.evidence.waves import grid_frequencies
+from nads_core.evidence.waves import Frequency, grid_frequencies
 
 __all__ = [
     "Family", "predicted_accuracy", "signal_to_noise", "wave_energies",
@@ -48,7 +49,7 @@ class Family:
         noise_std: sigma of D(v).
     """
 
-    keys: Sequence
+    keys: Sequence[int] | Sequence[Frequency]
     directions: Tensor
     accuracies: np.ndarray
     num_test: np.ndarray
@@ -72,7 +73,8 @@ class Family:
         """
         if not results.rows:
             raise ValueError(f"{results.job} has no results yet: run it first")
-        job, found = results.experiment(), {}
+        job = results.experiment()
+        found: dict[Any, list[float]] = {}  # by index, or by frequency
         for row in results.rows:
             name = "index" if "index" in row else "frequency"
             key = tuple(row[name]) if name == "frequency" else row[name]
@@ -88,7 +90,7 @@ class Family:
         )
 
 
-def wave_energies(nads: NADs) -> list[dict]:
+def wave_energies(nads: NADs) -> list[dict[str, Any]]:
     """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
 
     Args:
@@ -100,7 +102,7 @@ def wave_energies(nads: NADs) -> list[dict]:
     """
     size = nads.directions.shape[-1]
     rows = torch.arange(size, dtype=torch.float64)
-    found = []
+    found: list[dict[str, Any]] = []
     for ky, kx in grid_frequencies(size):
         angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
         phases = {"sine": angle.sin(), "cosine": angle.cos()}

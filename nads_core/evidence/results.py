@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.machinery.files import locked, replacing
@@ -37,10 +38,10 @@ class Results:
 
     job: str
     preset: str
-    settings: dict
+    settings: dict[str, Any]
     num_units: int
-    rows: list[dict]
-    provenance: list[dict]
+    rows: list[dict[str, Any]]
+    provenance: list[dict[str, Any]]
 
     @property
     def complete(self) -> bool:
@@ -68,11 +69,11 @@ class Results:
         _in_order(self.rows, job)
         return job
 
-    def __str__(self):
+    def __str__(self) -> str:
         seconds = sum(row["seconds"] for row in self.rows)
         return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, replacing the old one as a whole."""
         content = {name: value for name, value in vars(self).items() if name != "rows"}
         head = json.dumps({"fingerprint": fingerprint(canonical(vars(self))), **content}, indent=1)[:-2]
@@ -81,7 +82,7 @@ class Results:
             file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Results:
+    def load(cls, path: str | os.PathLike[str]) -> Results:
         """Read a file that `save` wrote.
 
         Raises:
@@ -103,12 +104,12 @@ class Results:
         return results
 
 
-def unit_key(row: dict) -> str:
+def unit_key(row: dict[str, Any]) -> str:
     """Name the unit that a row, or a unit, is about: what is trained, and its seed."""
     return json.dumps([row.get(field) for field in _UNIT_FIELDS])
 
 
-def _in_order(rows: Iterable[dict], job: Experiment) -> list[dict]:
+def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
     """Return rows in the order of a job's units, a unit that occurs twice once.
 
     Raises:
@@ -191,6 +192,6 @@ def load_results(name: str, preset: str = "paper") -> Results | None:
     return results
 
 
-def writing(path: Path) -> AbstractContextManager:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Keep other processes from writing a results file."""
     return locked(path, "split the job with --shard instead")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -34,14 +35,14 @@ def run_experiment(
     name: str,
     preset: str = "demo",
     *,
-    out: str | os.PathLike | None = None,
+    out: str | os.PathLike[str] | None = None,
     count: int | None = None,
     time_limit: float | None = None,
     shard: tuple[int, int] = (1, 1),
     workers: int | None = None,
     device: torch.device | str | None = None,
     mixed_precision: bool | None = None,
-    root: str | os.PathLike | None = None,
+    root: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Results:
     """Run what is left of a job.
@@ -64,7 +65,7 @@ def run_experiment(
         ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
         DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
     """
-    job, out, root = experiment(name, preset), out and Path(out), root and str(root)
+    job, out, root = experiment(name, preset), Path(out) if out else None, None if root is None else str(root)
     part, parts = shard
     if count is not None:
         require_integers(count=count)
@@ -146,7 +147,7 @@ class _Run:
     workers: int | None
     mixed_precision: bool | None
     start: float
-    entry: dict = field(init=False)  # of this run in the provenance
+    entry: dict[str, Any] = field(init=False)  # of this run in the provenance
 
     def train(self, time_limit: float | None, progress: bool) -> None:
         """Train until all is done, or the time is up."""
@@ -164,7 +165,7 @@ class _Run:
             for stale in self.out.parent.glob(f".*{glob.escape(self.out.name)}.*.part"):
                 stale.unlink(missing_ok=True)
 
-    def _enter(self) -> dict:
+    def _enter(self) -> dict[str, Any]:
         """Return the entry of this run in the provenance, in place of those that trained nothing."""
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = {**environment(self.device), "started": started, "networks": 0, "seconds": 0.0}
@@ -188,7 +189,7 @@ class _Run:
             self.results.rows.append({**units[b], **_row(job, result)})
             self.entry["networks"] += 1
             self.entry["seconds"] = round(time.monotonic() - self.start, 1)
-            if states is not None:
+            if self.out is not None and states is not None:
                 self.results.save(self.out)
                 states[b].forget()
 
@@ -212,15 +213,15 @@ def _state(
     return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
 
 
-def _row(job: Experiment, result: TrainingResult) -> dict:
+def _row(job: Experiment, result: TrainingResult) -> dict[str, Any]:
     """Return what is kept of a training, as JSON: see `Results`."""
     steps = math.ceil(job.num_train / job.recipe.batch_size)  # of an epoch
     losses = result.losses[result.losses.isfinite()]
-    row = {
-        "test_accuracy": round(float(result.test_accuracy), 5),
+    row: dict[str, Any] = {
+        "test_accuracy": round(float(result.test_accuracy), 5),  # type: ignore[arg-type]  # there is a test set
         "train_accuracy": round(float(result.train_accuracy), 5),
         "final_loss": round(float(losses[-steps:].mean()), 5),
-        "seconds": round(float(result.seconds), 2),
+        "seconds": round(float(result.seconds or 0), 2),
     }
     if job.figure == "fig2":
         row["iterations"] = [int(result.iterations_to(loss)) for loss in LOSSES]
@@ -237,7 +238,8 @@ def _datasets(
 ) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
     """Return the training and the test set of each unit, made when they are asked for."""
     if job.on_photos:
-        return tuple(_Photos(job, tuple(units), train, root, photos) for train in (True, False))
+        seen = partial(_Photos, job, tuple(units), root=root, source=photos)
+        return seen(train=True), seen(train=False)
     directions = torch.stack([direction_of(job, unit) for unit in units])  # (B, 1, 32, 32)
     draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
     test = draw(job.num_test, seed=seed_sequence(seed, 6), paired=job.paired_test)
@@ -265,7 +267,7 @@ def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
 
 
 @dataclass(frozen=True)
-class _Photos(Sequence):
+class _Photos(Sequence[Dataset]):
     """CIFAR-10 as each unit sees it, made in the process that trains the network."""
 
     job: Experiment
@@ -283,11 +285,11 @@ class _Photos(Sequence):
     def __len__(self) -> int:
         return len(self.units)
 
-    def __getitem__(self, b: int) -> Dataset:
+    def __getitem__(self, b: int) -> Dataset:  # type: ignore[override]  # no slices
         photos, unit = _photos(self.job, self.train, self.root), self.units[b]
         if photos.source != self.source:
             raise ValueError(f"these images are {photos.source}, but the results are to be about {self.source}")
-        images, nads = photos.images, self.job.nads
+        images, nads = photos.images, self.job.require_nads()
         if self.train and unit.get("index") is not None:
             images = poison(images, photos.labels, nads, unit["index"])
         if unit.get("flipped"):
@@ -295,9 +297,9 @@ class _Photos(Sequence):
         return normalize(images), photos.labels
 
 
-def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict:
+def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict[str, Any]:
     """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
-    photos, nads = _photos(job, False, root), job.nads
+    photos, nads = _photos(job, False, root), job.require_nads()
     images = normalize(photos.images[:2_000])
     indices = [index for index in USE_INDICES if index < len(nads)]
     shares = {

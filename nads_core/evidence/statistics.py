@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 
-def falling_fit(values: Sequence[float]) -> np.ndarray:
+def falling_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the falling sequence (n,) with the least squared distance from values (n,)."""
     from scipy.optimize import isotonic_regression
 
@@ -90,7 +90,7 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: n
 def resampled(
     statistic: Callable[..., float],
     *columns: np.ndarray,
-    strata: Sequence | None = None,
+    strata: Sequence[object] | None = None,
     num_resamples: int = 500,
     seed: int = 0,
 ) -> np.ndarray:
@@ -108,7 +108,7 @@ def resampled(
     columns = [np.asarray(column) for column in columns]
     rng, count = np.random.default_rng(seed), len(columns[0])
     if strata is None:
-        draws = rng.integers(count, size=(num_resamples, count)) if count else []  # (num_resamples, n) positions
+        draws = rng.integers(max(count, 1), size=(num_resamples if count else 0, count))  # (num_resamples, n) positions
     else:
         labels = np.asarray(strata)
         parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]  # positions of a stratum

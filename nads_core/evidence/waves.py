@@ -111,7 +111,7 @@ def sampling_weights(architecture: str, sample: Sequence[Frequency]) -> np.ndarr
     Raises:
         ValueError: for a wave that is not on the grid.
     """
-    weights = {}
+    weights: dict[Frequency, float] = {}
     for part in strata(architecture):
         drawn = [k for k in sample if k in set(part)]
         weights |= dict.fromkeys(drawn, len(part) / max(len(drawn), 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ LABELS = {
     "logreg": "LogReg",
 }
 LEVELS = 127  # of int8, on either side of zero
-Packet = tuple[dict, bytes]
+Packet = tuple[dict[str, Any], bytes]
 
 
 def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
@@ -99,7 +100,7 @@ def _literal(value: object) -> str:
     return json.dumps(value).translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
 
 
-def _rows(results: Results | None) -> list | None:
+def _rows(results: Results | None) -> list[list[Any]] | None:
     """Return [key, accuracy, low, high] for each NAD index or frequency."""
     if results is None or not results.rows:
         return None
@@ -108,7 +109,7 @@ def _rows(results: Results | None) -> list | None:
     return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
 
 
-def _poison_rows(results: Results | None) -> list | None:
+def _poison_rows(results: Results | None) -> list[list[Any]] | None:
     """Return [carrier's index, clean accuracy, low, high]; the index is None for training on clean photos."""
     found: dict[int | None, list[float]] = {}
     for row in results.rows if results else ():
@@ -118,7 +119,7 @@ def _poison_rows(results: Results | None) -> list | None:
     return sorted(rows, key=lambda row: -1 if row[0] is None else row[0]) or None
 
 
-def _row(key: object, accuracy: float, num_test: int) -> list:
+def _row(key: object, accuracy: float, num_test: int) -> list[Any]:
     return [key, *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test))))]
 
 

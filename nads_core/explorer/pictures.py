@@ -31,7 +31,7 @@ def load_pictures(size: int = 32) -> ImageSet:
     except ImportError:
         return load_images("generated", train=False, num_images=10, size=size)
     found = {name: draw() for name, draw in SCENES.items()} | _photograph()
-    small = [image.resize((size, size), Image.Resampling.LANCZOS) for image in found.values()]
+    small = [np.asarray(image.resize((size, size), Image.Resampling.LANCZOS)) for image in found.values()]
     images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
     return ImageSet(images.contiguous(), torch.arange(len(images)), tuple(found), "drawings and a photograph")
 
@@ -63,13 +63,13 @@ class Canvas:
     def __init__(self, *colours: str):
         self.image = _blend(colours, SIDE, SIDE)
 
-    def fill(self, colours: tuple[str, ...], kind: str, *arguments, **options) -> None:
+    def fill(self, colours: tuple[str, ...], kind: str, *arguments: object, **options: object) -> None:
         """Fill a shape, which `PIL.ImageDraw` draws as a mask."""
         from PIL import Image, ImageDraw
 
         mask = Image.new("L", (SIDE, SIDE))
         getattr(ImageDraw.Draw(mask), kind)(*arguments, fill=255, **options)
-        left, top, right, bottom = mask.getbbox()
+        left, top, right, bottom = mask.getbbox() or (0, 0, SIDE, SIDE)  # an empty shape has none
         blend = _blend(colours, right - left, bottom - top)
         self.image.paste(blend, (left, top), mask.crop((left, top, right, bottom)))
 
@@ -148,9 +148,8 @@ def _tree() -> Image:
 def _cat() -> Image:
     canvas = Canvas("#3c7f93", "#1f4a63")
     for side in (-1, 1):
-        x = lambda offset, side=side: 128 + side * offset  # noqa: E731
-        canvas.polygon([(x(98), 18), (x(22), 84), (x(94), 138)], "#e8882e")
-        canvas.polygon([(x(84), 46), (x(44), 84), (x(84), 112)], "#f7b8a6")
+        canvas.polygon([(128 + side * x, y) for x, y in ((98, 18), (22, 84), (94, 138))], "#e8882e")
+        canvas.polygon([(128 + side * x, y) for x, y in ((84, 46), (44, 84), (84, 112))], "#f7b8a6")
     canvas.disc(128, 148, 104, 88, "#f7a343", "#e07a22")
     for x in (100, 128, 156):
         canvas.polygon([(x - 9, 64), (x + 9, 64), (x, 108)], "#a8511a")

@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
@@ -67,7 +67,7 @@ class Source:
     nads: dict[str, NADs] = field(default_factory=dict)
     images: ImageSet | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not all(isinstance(label, str) and label for label in self.nads):
             raise ValueError(f"the label of NADs is a text that is not empty, got {list(self.nads)}")
         sides = {label: require_square(nads) for label, nads in self.nads.items()}
@@ -104,7 +104,7 @@ class Source:
         return max((len(self.nads[name]) for name in names if name in self.nads), default=self.side**2)
 
 
-def require_drawable(key: str, value: object, view: View, source: Source) -> object:
+def require_drawable(key: str, value: Any, view: View, source: Source) -> object:
     """Return one value of a view, with the types of JSON, if these NADs and images have it.
 
     Args:
@@ -145,7 +145,7 @@ def require_drawable(key: str, value: object, view: View, source: Source) -> obj
     return _require_within(key, _require_whole(key, value), 0, last[key]())
 
 
-def _require_whole(key: str, value: object) -> int:
+def _require_whole(key: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -162,7 +162,7 @@ def show(
     *parts: str,
     nads: NADs | dict[str, NADs] | None = None,
     images: ImageSet | None = None,
-    **view,
+    **view: Any,
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
 

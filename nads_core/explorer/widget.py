@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anywidget
 import traitlets
 
@@ -42,7 +44,7 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(labels=source.labels, **state)
 
     @traitlets.validate(*KEYS)
-    def _require_drawable(self, proposal: dict) -> object:
+    def _require_drawable(self, proposal: dict[str, Any]) -> object:
         key, value = proposal["trait"].name, proposal["value"]
         if key == "photo" and value == -1:
             return value
@@ -56,13 +58,13 @@ class Explorer(anywidget.AnyWidget):
         return list(value) if isinstance(value, tuple) else value
 
     @traitlets.observe("architecture", "second")
-    def _follow(self, change: dict) -> None:
+    def _follow(self, change: dict[str, Any]) -> None:
         """Stay within the NADs of the architectures in view."""
         count = self._source.count(self.architecture, self.second)
         self.index, self.kept = min(self.index, count - 1), min(self.kept, count)
 
     @traitlets.observe("_wanted")
-    def _answer(self, change: dict) -> None:
+    def _answer(self, change: dict[str, Any]) -> None:
         """Send arrays when they are first asked for."""
         new = [name for name in change["new"] if name not in self._packets and name in (*self.labels, "photos")]
         packets = {name: self._source.packet(name) for name in new}

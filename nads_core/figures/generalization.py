@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ import torch
 from nads_core.figures.style import COLOURS, styled, subplots
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -19,7 +20,7 @@ _SCORES = np.geomspace(0.01, 50, 200)
 _ACCURACIES = 100 * torch.special.ndtr(torch.from_numpy(_SCORES))  # of the first-step law, in per cent
 
 
-def _bars(axis: Axes, x: Sequence[float], centre: Sequence[float], intervals: Sequence, **style) -> None:
+def _bars(axis: Axes, x: Sequence[float], centre: Sequence[float], intervals: Sequence[Any], **style: Any) -> None:
     centre = np.asarray(centre)
     low, high = np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - centre)
     axis.errorbar(x, 100 * centre, (100 * low, 100 * high), capsize=1.5, elinewidth=0.8, linestyle="none", **style)
@@ -27,7 +28,7 @@ def _bars(axis: Axes, x: Sequence[float], centre: Sequence[float], intervals: Se
 
 @styled
 def plot_accuracy_by_nad(
-    curves: Mapping[str, Mapping[str, Sequence]],
+    curves: Mapping[str, Mapping[str, Sequence[Any]]],
     eigenvalues: Mapping[str, Sequence[float]],
     published: Mapping[str, Mapping[int, float] | None] | None = None,
 ) -> Figure:
@@ -61,7 +62,7 @@ def plot_accuracy_by_nad(
 
 
 @styled
-def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence]]) -> Figure:
+def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     """Draw how far each accuracy lies from the best falling curve, in standard errors; logarithmic beyond two.
 
     Args:
@@ -111,10 +112,10 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
         axis.set_ylabel("test accuracy (%)")
     for axis in axes.flat:
         axis.set_xlabel("predicted signal to noise")
-    handles = {}
+    handles: dict[str, Artist] = {}
     for axis in axes.flat:
         handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, markerscale=1.5)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3, markerscale=1.5)
     return figure
 
 

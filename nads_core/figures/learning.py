@@ -12,6 +12,7 @@ from torch import Tensor
 from nads_core.figures.style import COLOURS, WIDTH, show_signed, styled, subplots
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
     FrequencyMap = Mapping[tuple[int, int], float]
@@ -100,9 +101,12 @@ def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int
 
 def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
     """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
-    wrap = lambda k: tuple((f + size // 2) % size - size // 2 for f in k)  # noqa: E731
-    both = {wrap((-ky, -kx)): value for (ky, kx), value in values.items()}
-    both |= {wrap(k): value for k, value in values.items()}
+
+    def wrap(frequency: int) -> int:
+        return (frequency + size // 2) % size - size // 2
+
+    both = {(wrap(-ky), wrap(-kx)): value for (ky, kx), value in values.items()}
+    both |= {(wrap(ky), wrap(kx)): value for (ky, kx), value in values.items()}
     grid = np.full((size // step, size // step), np.nan)
     for (ky, kx), value in both.items():
         grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(value, 1e12)  # an infinity has no colour
@@ -209,10 +213,10 @@ def plot_accuracy_by_energy(
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy (%)")
     if len(kinds) > 1:
-        handles = {}
+        handles: dict[str, Artist] = {}
         for axis in axes:
             handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
     return figure
 
 

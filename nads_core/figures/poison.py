@@ -71,7 +71,7 @@ def plot_versions(
     return figure
 
 
-def _bars(values: Sequence[float], intervals: Sequence[tuple[float, float]]) -> np.ndarray:
+def _bars(values: Sequence[float] | np.ndarray, intervals: Sequence[tuple[float, float]] | np.ndarray) -> np.ndarray:
     """Return the lengths below and above each value, (2, n), in per cent."""
     return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(values))
 
@@ -147,8 +147,9 @@ def plot_use(
             axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
             low, high = 100 * np.asarray(intervals, dtype=float).T
             axis.fill_between(where, low.clip(floor), high.clip(floor), color=colour, alpha=0.15, linewidth=0)
-            if carriers.get(label) in indices:
-                at = list(indices).index(carriers[label])
+            carrier = carriers.get(label)
+            if carrier is not None and carrier in indices:
+                at = list(indices).index(carrier)
                 axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor="black")
         axis.set(yscale="log", ylim=(floor, 100), title=title)
         axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])

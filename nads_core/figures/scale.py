@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from nads_core.figures.style import COLOURS, bare, styled, subplots
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_KINDS = {  # how each kind of number is drawn
+_KINDS: dict[str, dict[str, Any]] = {  # how each kind of number is drawn
     "live": {"marker": "o", "linestyle": "none"},
     "shipped": {"marker": "s", "linestyle": "none", "fillstyle": "none"},
     "model": {"linestyle": "-", "alpha": 0.8},

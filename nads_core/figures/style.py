@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from torch import Tensor
@@ -14,22 +14,25 @@ from nads_core.data.fourier import spectrum
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.typing import RcKeyType
+
+_Arguments = ParamSpec("_Arguments")
 
 WIDTH = 7.6  # inches: the text width of the book
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
-STYLE = {
+STYLE: dict[RcKeyType, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
     "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 150,
     "savefig.facecolor": "white", "figure.facecolor": "white",
 }  # fmt: skip
 
 
-def styled(draw: Callable) -> Callable:
+def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
     """Draw in the book's style, leaving the reader's own settings as they were."""
 
     @functools.wraps(draw)
-    def drawn(*args, **kwargs):
+    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
         import matplotlib.pyplot as plt
 
         with plt.rc_context(STYLE):
@@ -40,7 +43,7 @@ def styled(draw: Callable) -> Callable:
     return drawn
 
 
-def subplots(rows: int = 1, columns: int = 1, height: float = 3.0, **options) -> tuple[Figure, np.ndarray]:
+def subplots(rows: int = 1, columns: int = 1, height: float = 3.0, **options: Any) -> tuple[Figure, np.ndarray]:
     """Return a figure of the text width and its axes as a (rows, columns) array."""
     import matplotlib.pyplot as plt
 

@@ -229,7 +229,7 @@ def plot_matrices(
     """
     figure, (axes,) = subplots(1, len(matrices), 2.9)
     common = max(float(torch.as_tensor(m).abs().max()) for title, m in matrices.items() if title not in signed)
-    unsigned_axes, last = [], None
+    unsigned = []  # axes and images
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
         limit = LIMIT if title in signed else common
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
@@ -237,9 +237,8 @@ def plot_matrices(
         if title in signed:
             figure.colorbar(image, ax=axis, shrink=0.7, label="z")
         else:
-            unsigned_axes.append(axis)
-            last = image
-    figure.colorbar(last, ax=unsigned_axes, shrink=0.7, label="value")
+            unsigned.append((axis, image))
+    figure.colorbar(unsigned[-1][1], ax=[axis for axis, _ in unsigned], shrink=0.7, label="value")
     axes[0].set_ylabel(ylabel)
     return figure
 
@@ -270,10 +269,8 @@ def plot_convergence(
     other.plot(frequencies, np.maximum(np.asarray(zetas), 1e-4), "--", color=COLOURS[2], label="ζ(ℓ)")
     other.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None))
     other.spines["right"].set_visible(True)
-    handles = [
-        sum(pair, []) for pair in zip(left.get_legend_handles_labels(), other.get_legend_handles_labels(), strict=True)
-    ]
-    figure.legend(*handles, loc="outside upper center", ncols=3)
+    (lines, labels), (more_lines, more_labels) = left.get_legend_handles_labels(), other.get_legend_handles_labels()
+    figure.legend(lines + more_lines, labels + more_labels, loc="outside upper center", ncols=3)
     for index, (label, values) in enumerate(losses.items()):
         right.plot(np.asarray(values), color=COLOURS[index], label=label)
     right.set(xlabel="step", ylabel="expected loss", title="loss of one start", ylim=(0, 1.6))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,13 +13,13 @@ class _MaxPool2x2(torch.autograd.Function):
     """Two vectorised maxima, over rows and then over columns; the first of equal pixels takes the gradient."""
 
     @staticmethod
-    def forward(ctx, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         rows = torch.maximum(x[..., ::2, :], x[..., 1::2, :])  # (N, C, H, W) -> (N, C, H / 2, W)
         ctx.save_for_backward(x, rows)
         return torch.maximum(rows[..., ::2], rows[..., 1::2])  # (N, C, H / 2, W / 2)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         x, rows = ctx.saved_tensors
         along_rows, out = torch.empty_like(rows), torch.empty_like(x)  # gradients of ``rows`` and of ``x``
         _split(gradient, rows[..., ::2], rows[..., 1::2], along_rows[..., ::2], along_rows[..., 1::2])

@@ -40,7 +40,7 @@ class RandomParameter:
     shift: float = 0.0
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.distribution not in DISTRIBUTIONS:
             raise ValueError(f"unknown distribution {self.distribution!r}: choose from {DISTRIBUTIONS}")
         for name in ("shift", "scale"):

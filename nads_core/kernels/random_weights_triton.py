@@ -83,9 +83,12 @@ def launch(
 
 
 @lru_cache(maxsize=32)
-def _tables(parameters: tuple[RandomParameter, ...], count: int, device: torch.device) -> tuple:
+def _tables(
+    parameters: tuple[RandomParameter, ...], count: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, list[int], int]:
     """Return what `_draw` looks up, each parameter's start in the buffer, and the buffer's size."""
-    integers, tile_parameters, starts, start = [], [], [], 0
+    tile_parameters: list[int] = []
+    integers, starts, start = [], [], 0
     for number, parameter in enumerate(parameters):
         integers.append((parameter.size, start, len(tile_parameters), parameter.distribution == "normal"))
         tile_parameters += [number] * -(-parameter.size // (4 * _COUNTERS))

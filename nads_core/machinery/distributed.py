@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
@@ -52,10 +53,11 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
             raise ValueError(f"{number + 1} or more processes, but {count} GPUs: start one process a GPU")
         device = f"cuda:{number}"
         torch.cuda.set_device(device)
-    store, rank, size = next(distributed.rendezvous("env://"))
+    store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]  # documented, but not listed
     if os.environ["GROUP_WORLD_SIZE"] == "1":
         # Restarted workers meet in the store of the dead ones, and would wait for the addresses that those left there.
-        store = distributed.PrefixStore(f"attempt-{os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+        attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+        store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]  # the same
     distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size)
     try:
         yield device
@@ -68,7 +70,8 @@ def meeting() -> distributed.ProcessGroup:
 
     It is Gloo's, on GPUs too: its processes hold connections, which break when one dies, so it needs no time limit.
     """
-    return distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
+    group = distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
+    return group  # type: ignore[return-value]  # a number for those left out of it: none is
 
 
 def wait_for_all(group: distributed.ProcessGroup) -> None:
@@ -114,10 +117,10 @@ def add_up(tensor: Tensor) -> None:
         distributed.all_reduce(tensor)
 
 
-def collected(content: dict) -> list[dict]:
+def collected(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what every process gave, in the order of their ranks."""
     if not _joined():
         return [content]
-    every: list[dict] = [{} for _ in range(size())]
+    every: list[dict[str, Any]] = [{} for _ in range(size())]
     distributed.all_gather_object(every, content)
     return every

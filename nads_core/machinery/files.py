@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 @contextmanager
-def replacing(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
+def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file that takes the place of ``path`` when the block ends without an error, and vanishes otherwise.
 
     Args:
@@ -31,7 +31,7 @@ def replacing(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 
 
 @contextmanager
-def locked(path: str | os.PathLike, advice: str) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
     """Hold a lock beside a file, so that two processes cannot lose each other's work.
 
     The empty lock file ``.NAME.lock`` stays: were it deleted, two processes could hold locks of the same name.

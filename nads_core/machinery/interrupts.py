@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from types import FrameType
 
 
 class DeferredInterrupt:
@@ -25,12 +26,12 @@ class DeferredInterrupt:
             self._previous = signal.signal(signal.SIGINT, self._receive)
         return self
 
-    def _receive(self, signum, frame) -> None:
+    def _receive(self, signum: int, frame: FrameType | None) -> None:
         if self.received:
             raise KeyboardInterrupt
         self.received = True
         print(f"\n{self.message}", file=sys.stderr)
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._deferring:
             signal.signal(signal.SIGINT, self._previous)

@@ -46,7 +46,7 @@ def canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def differences(old: dict, new: dict) -> str:
+def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Say what differs between two nested dictionaries, such as "seed was 0, now 1"; empty if nothing does."""
     old, new = _flat(old), _flat(new)
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
@@ -56,14 +56,14 @@ def differences(old: dict, new: dict) -> str:
     return "; ".join(told)
 
 
-def _flat(content: dict, prefix: str = "") -> dict:
-    flat = {}
+def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     for key, value in content.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return flat
 
 
-def environment(device: torch.device) -> dict:
+def environment(device: torch.device) -> dict[str, Any]:
     """Describe where a result was computed: device, processor, versions, commit and date. Recorded, never compared."""
     threads = torch.get_num_threads()
     on_gpu, cpu = device.type == "cuda", f"{threads} CPU thread{'s' * (threads > 1)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -26,7 +26,7 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
         device: where else numbers are drawn.
     """
     kind, cpu = torch.device(device).type, torch.default_generator
-    before = [(cpu.set_state, cpu.get_state())]
+    before: list[tuple[Callable[..., object], object]] = [(cpu.set_state, cpu.get_state())]
     cpu.manual_seed(seed)
     if kind == "cuda" or torch.cuda.is_initialized():
         before.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,11 +40,11 @@ class Architecture:
 
     name: str
     module: Callable[..., nn.Module]
-    options: dict = field(default_factory=dict, hash=False)
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
     symmetries: tuple[str, ...] = ()
     flip_multiple: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         unknown = set(self.symmetries) - set(SYMMETRIES)
         if unknown:
             raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
@@ -70,7 +71,7 @@ class Architecture:
         flips = image_size % self.flip_multiple == 0
         return tuple(symmetry for symmetry in self.symmetries if flips or symmetry == "transpose")
 
-    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options) -> Architecture:
+    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Architecture:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
 
         A variant claims no symmetry unless told, because an option can break one.
@@ -136,7 +137,9 @@ class LeNet(nn.Module):
 class VGG11Net(nn.Module):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
-    widths = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
+    widths: tuple[int | Literal["pool"], ...] = (
+        64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool",
+    )  # fmt: skip
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
         super().__init__()
@@ -158,7 +161,7 @@ class VGG11Net(nn.Module):
             nn.Linear(512, num_classes),
         )  # fmt: skip
         for module in self.modules():
-            if isinstance(module, nn.Conv2d):
+            if isinstance(module, nn.Conv2d) and module.bias is not None:
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
                 nn.init.zeros_(module.bias)
 
@@ -175,7 +178,7 @@ class _ResidualBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
-        self.shortcut = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if stride > 1 or channels != width:
             self.shortcut = nn.Sequential(
                 nn.Conv2d(channels, width, 1, stride=conv_stride, bias=False), nn.BatchNorm2d(width)

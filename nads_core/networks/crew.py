@@ -11,7 +11,8 @@ import torch
 
 from nads_core.networks.ensembles import Ensemble
 
-_Item, _Result = TypeVar("_Item"), TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class Crew:
@@ -27,7 +28,8 @@ class Crew:
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
         self.size = 1 if alone else torch.get_num_threads()
-        self.device, self._ensemble, self._twins = ensemble.device, ensemble, SimpleQueue()
+        self.device, self._ensemble = ensemble.device, ensemble
+        self._twins: SimpleQueue[Ensemble] = SimpleQueue()
         if self.size > 1:
             self._pool = ThreadPoolExecutor(self.size)
             for _ in range(self.size):

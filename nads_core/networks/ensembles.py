@@ -71,7 +71,8 @@ class Ensemble:
             )
         require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=output)
-        self.image_shape = tuple(image_shape)
+        channels, height, width = image_shape
+        self.image_shape = (channels, height, width)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
@@ -135,7 +136,7 @@ class Ensemble:
         Returns:
             name -> (block_size, *shape), for every parameter and buffer that varies between networks.
         """
-        if self.keyed:
+        if self._keyed_parameters is not None:
             tensors = self._draw_keyed(self._keyed_parameters, block, 0)
             return dict(zip(self._initialisation.shapes, tensors, strict=True))
         return self._converted(self._initialisation.draw(self.block_size, seed_sequence(self.seed, block, 0)))
@@ -186,16 +187,20 @@ class Ensemble:
             ValueError: if the network does not end in a linear layer with fresh, centred weights, or it has less than
                 ``count`` features.
         """
+        readout = self._require_readout()
+        if count > readout.num_features:
+            raise ValueError(f"{count} readouts asked for, but the last layer reads {readout.num_features} features")
+        normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
+        precise = normal.to(torch.promote_types(self.dtype, torch.float32))  # there is no QR in bfloat16
+        return readout.orthogonal(precise).to(self.dtype)
+
+    def _require_readout(self) -> Readout:
         if self._readout is None:
             raise ValueError(
                 "several readouts need a network that ends in a linear layer, whose weights are drawn by one uniform "
                 "or normal distribution around 0: use readouts=1"
             )
-        if count > self.num_features:
-            raise ValueError(f"{count} readouts asked for, but the last layer reads {self.num_features} features")
-        normal = self.randn(block, stream, self.num_features, count)  # (B, F, count)
-        precise = normal.to(torch.promote_types(self.dtype, torch.float32))  # there is no QR in bfloat16
-        return self._readout.orthogonal(precise).to(self.dtype)
+        return self._readout
 
     def stack(self, count: int) -> State:
         """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
@@ -229,8 +234,8 @@ class Ensemble:
             ValueError: if the output does not depend on the input.
         """
         f, many_outputs = self._function, readouts is not None
-        if many_outputs:
-            state = self._readout.replaced(state, readouts)
+        if readouts is not None:
+            state = self._require_readout().replaced(state, readouts)
         if self.evaluation == "loop":
             networks = ((_network(state, b), x) for b, x in enumerate(images))
             return torch.cat([f.input_gradients(weights, x, many_outputs) for weights, x in networks])

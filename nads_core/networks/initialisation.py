@@ -35,8 +35,8 @@ class Step:
     """One recorded in-place operation on the whole of one parameter or buffer."""
 
     name: str
-    operation: Callable
-    args: tuple
+    operation: Callable[..., object]
+    args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...]
 
     def apply(self, tensor: Tensor, generator: torch.Generator) -> None:
@@ -59,11 +59,13 @@ class Step:
 class _Recorder(TorchDispatchMode):
     """Notes every operation that writes to a tensor, with the storage that it writes to."""
 
-    def __init__(self):
-        super().__init__()
-        self.writes: list[tuple[Any, Tensor, tuple, dict]] = []
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
+        self.writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
@@ -166,8 +168,8 @@ class Initialisation:
     def random_parameters(self) -> list[RandomParameter] | None:
         """Return how each varying parameter is drawn; None unless one uniform_ or normal_ draws it, in float32."""
         steps = self.steps or []
-        drawn = {step.name: step.distribution() for step in steps}
-        once = len(drawn) == len(steps) == len(self.shapes) and None not in drawn.values()
+        drawn = {step.name: distribution for step in steps if (distribution := step.distribution())}
+        once = len(drawn) == len(steps) == len(self.shapes)
         if not once or set(self.dtypes.values()) != {torch.float32}:
             return None
         return [RandomParameter(tuple(shape), *drawn[name]) for name, shape in self.shapes.items()]

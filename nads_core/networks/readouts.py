@@ -40,6 +40,8 @@ class Readout:
         if len(layers) != 1 or steps is None:
             return None
         layer, weight = network.get_submodule(layers[0]), f"{layers[0]}.weight"
+        if not isinstance(layer, nn.Linear):
+            return None
         bias = None if layer.bias is None else f"{layers[0]}.bias"
         uses = {name for name, tensor in network.named_parameters(remove_duplicate=False)
                 if tensor is layer.weight or tensor is layer.bias}  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -197,7 +198,7 @@ def train_classifiers(
 
 def learning_curve(
     build: Callable[[], nn.Module], directions: Tensor, layer: Tensor, margin: float, noise_std: float,
-    train_sizes: tuple[int, ...], *, num_test: int = 10_000, num_runs: int = 3, seed: int, **training,
+    train_sizes: tuple[int, ...], *, num_test: int = 10_000, num_runs: int = 3, seed: int, **training: Any,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the test accuracy of trained classifiers as the training set grows.
 

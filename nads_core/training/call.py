@@ -43,12 +43,12 @@ class Settings:
             raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
         return network.to(self.dtype)
 
-    def train(self, number: int, train: Dataset, test: Dataset | None, **options) -> TrainingResult:
+    def train(self, number: int, train: Dataset, test: Dataset | None, **options: Any) -> TrainingResult:
         """Train network ``number`` on its own data."""
         network = self.network(number)
         if self.device.type == "cpu" and not self.mixed_precision:
             network = faster_max_pooling(network)
-        train, test = self.cast(train), self.cast(test)
+        train, test = self.cast(train), test and self.cast(test)
         with seeded(seed_sequence(self.seed, 3, number), self.device):
             result = fit(
                 network, train, test, self.recipe, self.seed, self.device, mixed_precision=self.mixed_precision,
@@ -70,9 +70,9 @@ class Settings:
             network(torch.zeros(2, *self.image_shape, dtype=self.dtype))
             return not torch.equal(before, torch.get_rng_state())
 
-    def cast(self, data: Dataset | None) -> Dataset | None:
+    def cast(self, data: Dataset) -> Dataset:
         """Give images the type of the weights."""
-        return data and (data[0].to(self.dtype), data[1])
+        return data[0].to(self.dtype), data[1]
 
 
 @dataclass(frozen=True)

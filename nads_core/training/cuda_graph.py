@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 
-def capture(step: Callable[[Tensor, Tensor], Tensor], batch_size: int, state: list[Tensor]) -> Callable:
+def capture(
+    step: Callable[[Tensor, Tensor], Tensor], batch_size: int, state: list[Tensor]
+) -> Callable[[Tensor, Tensor], Tensor]:
     """Record a training step on full batches as a CUDA graph; smaller batches run as they are.
 
     ``state`` holds everything that a step changes: warming up must leave no trace in it.

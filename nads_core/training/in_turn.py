@@ -16,5 +16,5 @@ def train_in_turn(call: Call) -> None:
             number, call.datasets[b], call.test_dataset(b), state=call.state(b), timeout=call.seconds_left,
             label=call.label if call.count == 1 else f"network {b + 1} of {call.count}", progress=call.progress,
         )  # fmt: skip
-        typical = float(result.seconds)
+        typical = float(result.seconds or 0)
         call.on_result(b, result)

@@ -107,9 +107,11 @@ def train_networks(
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         mixed_precision = has_bfloat16 and dtype == torch.float32
     _require_alike(datasets, test_datasets)
-    shape, factory = image_shape(datasets), architecture
+    shape = image_shape(datasets)
     if isinstance(architecture, Architecture):
         factory = partial(architecture.build, shape[0], shape[1], num_classes)
+    else:
+        factory = architecture
     settings = Settings(
         factory, shape, recipe, seed, device, dtype, mixed_precision,
         stop_loss=stop_loss, stop_perfect=stop_perfect, measure=measure,

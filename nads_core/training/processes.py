@@ -46,7 +46,7 @@ def train_in_processes(call: Call, workers: int) -> None:
     """Train the networks of a call, as many at a time as there are workers; none is begun that would not be ready."""
     pool = _workers(workers)
     waiting, typical = list(range(call.count))[::-1], 0.0  # the next network last; seconds that one takes
-    running: dict[Future, int] = {}
+    running: dict[Future[TrainingResult], int] = {}
     try:
         interrupt = DeferredInterrupt("stopping ...")
         with progress_bar(call.count, call.label, "network", call.progress) as shown, interrupt:
@@ -65,12 +65,12 @@ def train_in_processes(call: Call, workers: int) -> None:
                     break
                 for future in ready:
                     result = future.result()
-                    typical = float(result.seconds)
+                    typical = float(result.seconds or 0)
                     call.on_result(running.pop(future), result)
                     shown.update()
     finally:
         if running:
-            pool.shutdown(kill_workers=True)
+            pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # as loky's can
     if waiting or running:
         finished = call.count - len(waiting) - len(running)
         raise TrainingTimeout(f"{finished} of {call.count} networks were trained in time")
@@ -102,7 +102,7 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _send(pool: Executor, call: Call, b: int) -> Future:
+def _send(pool: Executor, call: Call, b: int) -> Future[TrainingResult]:
     """Let a worker train network b."""
     test = None if call.test_datasets is None else _item(call.test_datasets, b)
     return pool.submit(_train_item, call.settings, call.numbers[b], _item(call.datasets, b), test, call.state(b))
@@ -116,6 +116,10 @@ def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:
 
 
 def _train_item(
-    settings: Settings, number: int, train: Callable, test: Callable | None, state: TrainingState | None
+    settings: Settings,
+    number: int,
+    train: Callable[[], Dataset],
+    test: Callable[[], Dataset] | None,
+    state: TrainingState | None,
 ) -> TrainingResult:
     return settings.train(number, train(), test and test(), state=state)

@@ -24,7 +24,7 @@ class Recipe:
     weight_decay: float = 0.0
     clip_norm: float = 0.5  # the gradient of all weights together is scaled down to this norm
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_integers(epochs=self.epochs, batch_size=self.batch_size)
         if not (self.learning_rate > 0 and self.clip_norm > 0):
             raise ValueError(f"learning_rate and clip_norm must be positive, got {self}")

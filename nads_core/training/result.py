@@ -55,5 +55,7 @@ def stacked(results: Sequence[TrainingResult]) -> TrainingResult:
     """Return the results of B networks as one whose fields have the shape (B, ...)."""
     columns = {name: [getattr(result, name) for result in results] for name in vars(results[0])}
     measured = columns.pop("measured")
-    fields = {name: None if column[0] is None else torch.stack(column) for name, column in columns.items()}
+    fields: dict[str, Any] = {
+        name: None if column[0] is None else torch.stack(column) for name, column in columns.items()
+    }
     return TrainingResult(**fields, measured=None if measured[0] is None else measured)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,9 @@ from nads_core.training.datasets import Dataset, require_dataset
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.recipes import Recipe, batches, descend
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _HOPEFUL = 0.1  # mean loss of an epoch, without which hardly all test images are right
 
@@ -110,7 +114,8 @@ def fit(
         return loss.detach()
 
     if captured or (captured is None and device.type == "cuda"):
-        step = capture(step, min(recipe.batch_size, len(images)), [weights, momenta, *network.buffers()])
+        size = min(recipe.batch_size, len(images))
+        step = capture(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
     changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
     total, losses = recipe.num_steps(len(images)), [] if state is None else state.restore(changing, device)
     first, per_epoch = len(losses), total // recipe.epochs
@@ -123,12 +128,12 @@ def fit(
             if timeout is not None and time.perf_counter() - start > timeout:
                 raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
             ended = (number + 1) % per_epoch == 0 and number + 1 < total
-            if ended and stop_perfect and _is_perfect(network, losses, per_epoch, test, mixed_precision):
+            if ended and stop_perfect and test and _is_perfect(network, losses, per_epoch, test, mixed_precision):
                 break
             if ended and state is not None:
                 state.save_if_due(changing, losses, device, time.perf_counter() - start)
-            full = stop_loss is not None and (number + 1) % WINDOW == 0
-            if full and float(torch.stack(losses[-WINDOW:]).mean()) <= stop_loss:
+            full = (number + 1) % WINDOW == 0
+            if stop_loss is not None and full and float(torch.stack(losses[-WINDOW:]).mean()) <= stop_loss:
                 break
     losses = torch.stack(losses).cpu()
     require_finite(losses)
@@ -166,7 +171,7 @@ def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: 
         return accuracy(network, test) == 1
 
 
-def progress_bar(total: int, label: str, unit: str, show: bool):
+def progress_bar(total: int, label: str, unit: str, show: bool) -> tqdm:
     """Return a tqdm bar that shows the time that remains."""
     from tqdm import tqdm
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import nn
@@ -40,13 +41,15 @@ def seconds_per_step(
     images = torch.randn(_STEPS * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(images)) % 2
     short, threads = replace(recipe, epochs=1), torch.get_num_threads()
-    options = {"recipe": short, "device": device, "mixed_precision": mixed_precision, "progress": False}
+    train = partial(
+        train_network, network, recipe=short, device=device, mixed_precision=mixed_precision, progress=False
+    )
     if torch.device(device).type == "cpu":
         torch.set_num_threads(1)
     try:
-        train_network(network, (images[: recipe.batch_size], labels[: recipe.batch_size]), **options)
+        train((images[: recipe.batch_size], labels[: recipe.batch_size]))
         start = time.perf_counter()
-        train_network(network, (images, labels), **options)
+        train((images, labels))
         return (time.perf_counter() - start) / _STEPS
     finally:
         torch.set_num_threads(threads)

@@ -53,7 +53,7 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
     momenta = torch.zeros_like(weights)
     parts = {n: w.view(shapes[n]) for n, w in zip(shapes, weights.split(sizes, 1), strict=True)}
 
-    def loss(weights: dict, buffers: dict, x: Tensor, y: Tensor) -> Tensor:
+    def loss(weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of one network on its batch, images (n, C, H, W) and labels (n,)."""
         with torch.autocast(settings.device.type, torch.bfloat16, enabled=settings.mixed_precision):
             logits = functional_call(network, weights | buffers, (x,))
@@ -75,10 +75,9 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
     require_finite(losses)
     for row, b in enumerate(group):
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
-        train_accuracy, test_accuracy = (
-            None if datasets is None else torch.tensor(accuracy(network.eval(), settings.cast(datasets[b])))
-            for datasets in (call.datasets, call.test_datasets)
-        )
+        train_accuracy = torch.tensor(accuracy(network.eval(), settings.cast(call.datasets[b])))
+        test = call.test_dataset(b)
+        test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), settings.cast(test)))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         measured = settings.measure and settings.measure(network)
         call.on_result(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))

@@ -50,7 +50,7 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     Raises:
         ValueError: for another one.
     """
-    return _column("fig1", ("ky", "kx"), architecture)
+    return {(ky, kx): value for (ky, kx), value in _column("fig1", ("ky", "kx"), architecture).items()}
 
 
 def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int, float]:

@@ -66,7 +66,14 @@ def _matrix_checks(
 ) -> list[Check]:
     mean, error = mean_and_error(samples)
     return [
-        Check(statement, f"{setting}, {name}", *(float(m[entry]) for m in (mean, error, formula, printed)))
+        Check(
+            statement,
+            f"{setting}, {name}",
+            float(mean[entry]),
+            float(error[entry]),
+            float(formula[entry]),
+            float(printed[entry]),
+        )
         for name, entry in entries.items()
     ]
 
@@ -164,7 +171,9 @@ def check_eq5(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[C
         scale = torch.cat([theta_std * torch.ones(outputs), phi_std * torch.ones(size)]).double()
         weights = scale * torch.randn(num_samples, outputs + size, generator=generator, dtype=torch.float64)
 
-        def slope(weights: Tensor, x: Tensor, response=response, stride=stride, outputs=outputs) -> Tensor:
+        def slope(
+            weights: Tensor, x: Tensor, response: Tensor = response, stride: int = stride, outputs: int = outputs
+        ) -> Tensor:
             output = torch.func.grad(
                 lambda x: deep_linear.deep_linear_output(weights[:outputs], weights[outputs:], x, response, stride)
             )

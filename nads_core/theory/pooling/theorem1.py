@@ -224,7 +224,7 @@ def _kept_and_lost(frequency: Tensor, prefilter: Array, stride: int, phase: floa
     return torch.where(kept <= rounding, 0.0, kept), torch.where(lost <= rounding, 0.0, lost)
 
 
-def _frequencies(frequency: int | Array | tuple) -> Tensor:
+def _frequencies(frequency: int | Array | tuple[int, ...]) -> Tensor:
     frequency = torch.as_tensor(frequency)
     if frequency.is_floating_point() or frequency.is_complex() or frequency.dtype == torch.bool:
         raise TypeError(f"frequencies count periods over the signal and must be integers, got {frequency.dtype}")
