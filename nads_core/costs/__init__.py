@@ -1,4 +1,8 @@
-"""What NADs cost: measured, beside what the device allows; the suite behind ``python -m nads_core bench``."""
+"""What NADs cost: counted, measured, and beside what the device allows; the suite behind ``python -m nads_core bench``.
+
+Here are the work of a network, the limits of a device, and times and memory measured against them. How long a training
+takes is in `training`; the tables of the repository's own measurements are made by its ``benchmarks/``.
+"""
 
 from nads_core.costs.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
 from nads_core.costs.suite import CASES, load_costs, load_first_directions, results_folder, run_suite
