@@ -117,6 +117,16 @@ def _training_table(results: list[dict]) -> str:
     return _table(rows, ["problem", "method", "networks", "s", "s a network", "mean test accuracy"])
 
 
+def _steps_table(results: list[dict]) -> str:
+    names = list(ARCHITECTURES)
+    rows = [
+        [result["problem"], result["precision"], _short(1e3 * result["seconds_per_step"]), _short(result["flop"] / 1e9),
+         _short(result["limit_flop_per_second"] / 1e9), f"{result['share_of_limit']:.0%}"]
+        for result in sorted(results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32"))
+    ]  # fmt: skip
+    return _table(rows, ["problem", "layers in", "ms a step", "Gflop", "limit, Gflop/s", "share of the limit"])
+
+
 def _order(cost: dict) -> tuple[int, int]:
     return list(ARCHITECTURES).index(cost["architecture"]), list(CASES).index(cost["method"])
 
@@ -159,6 +169,7 @@ def tables(folder: Path | None = None) -> str:
         ("equal_error", "**Time to the same error**, by `equal_error.py`", _equal_error_table),
         ("processes", "**Several processes**, by `processes.py`", _runs_table),
         ("train_networks", "**Training**, by `train_networks.py`", _training_table),
+        ("training_step", "**A step of training on one core**, by `training_step.py`", _steps_table),
     ):
         if results := load_costs(kind, folder):
             parts += [f"{title}; {_where(results[0])}.", write(results)]
