@@ -254,7 +254,7 @@ def describe() -> Iterator[str]:
         size = f"{facts.total_memory / 2**30:.0f} GB"
         yield f"{'GPU':<12} {facts.name}, {size}: nads doctor --gpu compares it with the CPU"
     else:
-        yield f"{'GPU':<12} none: chapters run at demo, and preset paper takes days"
+        yield f"{'GPU':<12} none: chapters run at demo; preset paper is for one"
     try:
         photos = load_images("cifar10", train=False, num_images=10, progress=False, download=False)
         yield f"{'photos':<12} {photos.source}"

@@ -171,15 +171,9 @@ def test_what_would_be_ignored_is_refused(folder, capsys, arguments, message):
     assert not list(folder.glob("x.*"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--large", "--kernels", "triton"], "--large leaves no choice of kernels"),
-    ],
-)
-def test_a_benchmark_ignores_nothing(folder, capsys, arguments, message):
-    assert main(["bench", "--out", "results", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_a_benchmark_ignores_nothing(folder, capsys):
+    assert main(["bench", "--out", "results", "--large", "--kernels", "triton"]) == 2
+    assert "--large leaves no choice of kernels" in capsys.readouterr().err
 
 
 def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys, twins):
