@@ -10,7 +10,7 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation, looks
-from nads_core.directions.budget import Pilot, run_pilot, variances
+from nads_core.directions.budget import Pilot, filled, run_pilot, variances
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.ensembles import Ensemble
@@ -66,11 +66,11 @@ def test_readouts_agree_between_loop_and_vmap():
 
 def test_readouts_are_orthogonal_with_the_layers_own_variance():
     ensemble = Ensemble(convnet, SHAPE)
-    rows = ensemble.readouts(0, 3, 27)  # (64, 27, 27)
+    rows = ensemble.draw_readouts(0, 3, 27)  # (64, 27, 27)
     variance = 1 / (3 * 27)  # uniform within 1 / sqrt(27)
     gram = rows @ rows.mT
     torch.testing.assert_close(gram, (27 * variance * torch.eye(27)).expand_as(gram), rtol=1e-4, atol=1e-5)
-    few = torch.cat([ensemble.readouts(block, 3, 2) for block in range(40)]).flatten(0, 1).double()
+    few = torch.cat([ensemble.draw_readouts(block, 3, 2) for block in range(40)]).flatten(0, 1).double()
     moment = few.T @ few / len(few)
     assert (moment / variance - torch.eye(27)).abs().max() < 5 * math.sqrt(2 / len(few))
 
@@ -149,10 +149,9 @@ def test_readouts_need_a_last_linear_layer():
 
     assert Ensemble(Tied, SHAPE).num_features is None
     assert Ensemble(convnet, SHAPE).num_features == 27
-    for architecture in nc.ARCHITECTURES.values():
-        if architecture.name != "densenet121":
-            ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32))
-            assert ensemble.num_features == {"logreg": 1024, "lenet": 84}.get(architecture.name, 512)
+    for name, num_features in {"logreg": 1024, "lenet": 84, "vgg11": 512, "resnet18": 512}.items():
+        ensemble = Ensemble(lambda a=nc.ARCHITECTURES[name]: a.build(1, 32, 1), (1, 32, 32))
+        assert ensemble.num_features == num_features
 
 
 # --- the pilot
@@ -182,11 +181,12 @@ def test_the_best_split_follows_costs_and_noise():
     noisy, clean = np.array([1.0, 100.0, 0.0]), np.array([1.0, 0.01, 0.0])
     seconds = np.array([0.0, 1.0, 1.0])
     best = lambda *args: Pilot(*args).best(nc.SmoothedGradient("auto"))  # noqa: E731
-    assert best(seconds, clean, clean, 0.0, 1) == nc.SmoothedGradient(4)  # two pairs tell the noise
-    assert best(np.array([1e3, 1.0, 1.0]), noisy, noisy, 0.0, 1).num_inputs == 128
-    assert best(seconds, noisy, 0 * noisy, 0.0, 64).readouts == 64
-    assert best(seconds, clean, clean, 0.0, 64).readouts == 1  # readouts that repeat each other
-    assert Pilot(seconds, clean, clean, 0.0, 1).best(nc.MixedDerivative("auto")) == nc.MixedDerivative(4)
+    assert best(seconds, clean, clean, 0.0, 1) == {"num_inputs": 4, "readouts": 1}  # two pairs tell the noise
+    assert best(np.array([1e3, 1.0, 1.0]), noisy, noisy, 0.0, 1)["num_inputs"] == 128
+    assert best(seconds, noisy, 0 * noisy, 0.0, 64)["readouts"] == 64
+    assert best(seconds, clean, clean, 0.0, 64)["readouts"] == 1  # readouts that repeat each other
+    mixed = nc.MixedDerivative("auto")
+    assert filled(mixed, Pilot(seconds, clean, clean, 0.0, 1).best(mixed)) == nc.MixedDerivative(4)
 
 
 def test_auto_fills_in_the_numbers_and_remembers_them(tmp_path):
@@ -211,7 +211,7 @@ def test_auto_is_for_compute_nads_alone():
 def test_a_pilot_of_a_network_without_a_linear_end():
     ensemble = Ensemble(lambda: nn.Sequential(convnet(), nn.Tanh()), SHAPE)
     pilot = run_pilot(ensemble, nc.SmoothedGradient("auto"))
-    assert pilot.most_readouts == 1 and pilot.best(nc.SmoothedGradient("auto")).readouts == 1
+    assert pilot.most_readouts == 1 and pilot.best(nc.SmoothedGradient("auto"))["readouts"] == 1
 
 
 # --- the tolerance

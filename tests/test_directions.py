@@ -20,6 +20,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_core.directions import accumulation
 from nads_core.directions import compute as directions_module
+from nads_core.directions.evaluation import Evaluation
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 
@@ -616,6 +617,20 @@ def test_a_network_that_fails_late_is_named():
 
     with pytest.raises(ValueError, match=r"network 69 of convnet \(seed 0\) returned NaN or infinite values"):
         compute(num_networks=200, estimator=Late(ESTIMATOR, 0))
+
+
+def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
+    class InBlockFour(Interrupted):  # of two processes the first has blocks 0, 2, 4
+        def draw(self, ensemble, block):
+            draw = super().draw(ensemble, block)
+            if block == 4:
+                draw.state["0.weight"][5] = math.nan
+            return draw
+
+    ensemble = Ensemble(convnet, SHAPE, device="cpu")
+    evaluation = Evaluation(ensemble, InBlockFour(nc.SmoothedGradient(4, readouts=2), 0), "convnet", 64)
+    with pytest.raises(ValueError, match=rf"network {4 * ensemble.block_size + 5} of convnet"):
+        evaluation.contributions([(0, ensemble.block_size), (2, ensemble.block_size), (4, 10)])
 
 
 # --- the result type

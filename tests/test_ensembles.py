@@ -569,7 +569,7 @@ def test_the_threads_of_a_crew_give_what_one_gives(request):
         ensemble = Ensemble(nc.LENET.build, (1, 32, 32), seed=5)
         crew = Crew(ensemble)
         assert crew.size == threads
-        give = lambda twin, block: estimator.contributions(twin, estimator.draw(twin, block))  # noqa: E731
+        give = lambda own, block: estimator.contributions(own, estimator.draw(own, block))  # noqa: E731
         results.append(crew.map(give, range(5)))
         assert torch.get_num_threads() == threads
     assert all(torch.equal(alone, together) for alone, together in zip(*results, strict=True))

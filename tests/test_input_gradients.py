@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from convergence import assert_mean, assert_rate
@@ -6,8 +8,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.directions import Estimator, Passes
-from nads_core.directions.input_gradients import Draw
+from nads_core.directions import Draw, Estimator, Passes
+from nads_core.directions.evaluation import fitting_batch
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE, D = (1, 5, 4), 20
@@ -298,6 +300,48 @@ def test_an_object_with_the_two_methods_is_an_estimator_too():
     bare, own = (nc.compute_nads(convnet, 70, estimator=e, **options) for e in (TwoMethods(), Doubled()))
     assert torch.equal(bare.directions, own.directions) and torch.equal(bare.eigenvalues, own.eigenvalues)
     assert bare.provenance["estimator"] == "two methods"
+
+
+class Scaled:
+    """Two methods, a number, and object's repr, which names an address."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    draw = Doubled.draw
+
+    def contributions(self, ensemble, draw):
+        return self.scale * nc.PointGradient().contributions(ensemble, draw)
+
+
+class ScaledToo(Scaled, Estimator):
+    """The same as an `Estimator`."""
+
+
+@pytest.mark.parametrize("kind", [Scaled, ScaledToo])
+def test_an_estimator_without_a_repr_goes_on_from_its_checkpoint(kind, tmp_path):
+    options = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+    path, kept = tmp_path / "state.ckpt", kind(2)  # `kept` stays alive, so that no other has its address
+    nc.compute_nads(convnet, 64, estimator=kept, checkpoint=path, **options)
+    resumed = nc.compute_nads(convnet, 128, estimator=kind(2), checkpoint=path, **options)
+    assert resumed.provenance["estimator"] == f"{kind.__name__}(scale=2)"
+    assert torch.equal(resumed.eigenvalues, nc.compute_nads(convnet, 128, estimator=kept, **options).eigenvalues)
+    with pytest.raises(ValueError, match="estimator"):
+        nc.compute_nads(convnet, 256, estimator=kind(3), checkpoint=path, **options)
+
+
+def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (8 * 10**10, 0))
+    on_a_gpu = SimpleNamespace(device=torch.device("cuda"), image_shape=(1, 32, 32), num_parameters=10**6, block_size=2)
+    batch = {
+        estimator: fitting_batch(on_a_gpu, estimator)
+        for estimator in (nc.PointGradient(), nc.MixedDerivative(), nc.Dipole(),
+                          *(nc.SmoothedGradient(n, readouts=r) for n, r in ((16, 1), (16, 8), (64, 1))))
+    }  # fmt: skip
+    sixteen = 10**10 // (4 * (3 * 10**6 + 16 * 64 * 1024 * 40))
+    assert batch[nc.SmoothedGradient(16)] == batch[nc.MixedDerivative(16)] == sixteen
+    assert batch[nc.SmoothedGradient(64)] < batch[nc.SmoothedGradient(16, readouts=8)] < sixteen
+    assert 1 < batch[nc.Dipole()] < sixteen < batch[nc.PointGradient()]
 
 
 def test_a_pilot_chooses_only_what_is_left_open():

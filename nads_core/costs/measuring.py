@@ -8,25 +8,24 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.costs.roofline import Limits, count_work
-from nads_core.directions import DENSE_LIMIT, Estimator, NADs
+from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
 from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.budget import timed
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.evaluation import fitting_batch, require_gradients
-from nads_core.directions.input_gradients import Draw
+from nads_core.directions.input_gradients import with_defaults
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.machinery.memory import peak_memory
 from nads_core.machinery.provenance import environment
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
-
-_Result = TypeVar("_Result")
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
@@ -54,28 +53,28 @@ def measure_network(
     Returns:
         Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
     """
-    device, dimension = ensemble.device, math.prod(ensemble.image_shape)
+    estimator, device, dimension = with_defaults(estimator), ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
-    crew, blocks = Crew(ensemble), max(1, fitting_batch(ensemble) // ensemble.block_size)
+    crew, blocks = Crew(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
     count = blocks * ensemble.block_size * crew.size
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
 
-    def draw(twin: Ensemble, turn: int) -> Draw:
-        return Draw.cat([estimator.draw(twin, turn * blocks + block) for block in range(blocks)])
+    def draw(own: Ensemble, turn: int) -> Draw:
+        return Draw.cat([estimator.draw(own, turn * blocks + block) for block in range(blocks)])
 
     def draw_all(repeat: int) -> list[Draw]:
         return crew.map(draw, range(repeat * crew.size, (repeat + 1) * crew.size))
 
     def differentiate(draws: list[Draw]) -> Tensor:
-        return torch.cat(crew.map(lambda twin, drawn: estimator.contributions(twin, drawn), draws))
+        return torch.cat(crew.map(lambda own, drawn: estimator.contributions(own, drawn), draws))
 
     def measure() -> None:
         if estimator.passes(dimension).forward <= dimension:  # the 2 D evaluations of a dipole need no warming up
             differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
-            drawn, drawing = _timed(lambda: draw_all(len(times["draw"])), device)
-            contributions, differentiating = _timed(partial(differentiate, drawn), device)
+            drawn, drawing = timed(lambda: draw_all(len(times["draw"])), device)
+            contributions, differentiating = timed(partial(differentiate, drawn), device)
             times["draw"].append(drawing / count)
             times["gradients"].append(differentiating / count)
         start = time.perf_counter()
@@ -83,7 +82,7 @@ def measure_network(
             contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
         moments = empty_moments(ensemble)
         while _more(times["moments"], start, seconds / 4):
-            _, elapsed = _timed(partial(_add, moments, contributions), device)
+            _, elapsed = timed(partial(_add, moments, contributions), device)
             times["moments"].append(elapsed / len(contributions) * estimator.readouts)
             moments = moments.empty() if not dense else moments
 
@@ -108,15 +107,6 @@ def _more(times: list[float], start: float, seconds: float) -> bool:
     return len(times) < fewest or (elapsed < seconds and len(times) < _MOST)
 
 
-def _timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
-    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    synchronize()
-    start = time.perf_counter()
-    result = call()
-    synchronize()
-    return result, time.perf_counter() - start
-
-
 def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
     moments.update(contributions)
     if isinstance(moments, DenseMoments):
@@ -124,7 +114,7 @@ def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
 
 
 def measure_eigenvectors(
-    dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu", kind: str | None = None
+    dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu"
 ) -> dict[str, Any]:
     """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
 
@@ -133,13 +123,13 @@ def measure_eigenvectors(
         num_vectors: networks, times readouts.
         count: eigenvectors asked for.
         device: where.
-        kind: "dense" or "gram"; by default what `compute_nads` takes.
 
     Returns:
-        Seconds, and the bytes that the moments and the eigenvectors took beyond what the process had before.
+        The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the bytes that the moments
+        and the eigenvectors took beyond what the process had before.
     """
     device = torch.device(device)
-    kind = kind or ("dense" if dimension <= DENSE_LIMIT else "gram")
+    kind = "dense" if dimension <= DENSE_LIMIT else "gram"
     generator = torch.Generator(device).manual_seed(0)
     elapsed = 0.0
 
@@ -150,9 +140,9 @@ def measure_eigenvectors(
             moments.update(torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator))
         if isinstance(moments, DenseMoments):
             moments.sums()
-            _, elapsed = _timed(lambda: leading_eigenpairs(debias(*moments.moments()), count), device)
+            _, elapsed = timed(lambda: leading_eigenpairs(debias(*moments.moments()), count), device)
         else:
-            _, elapsed = _timed(lambda: gram_eigenpairs(*moments.vectors(), count), device)
+            _, elapsed = timed(lambda: gram_eigenpairs(*moments.vectors(), count), device)
 
     before = peak_memory(lambda: None, device)
     peak = peak_memory(work, device)
@@ -194,6 +184,7 @@ def first_directions(
     Raises:
         ValueError: for fewer networks than four blocks.
     """
+    estimator = with_defaults(estimator)
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
     if num_networks < 4 * ensemble.block_size:
         raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")

@@ -13,7 +13,7 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -21,11 +21,12 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.directions import Estimator
+from nads_core.directions.input_gradients import with_defaults
 from nads_core.networks.ensembles import Ensemble
 
 _Result = TypeVar("_Result")
 
-PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
+_COLUMNS = ("float32", "tf32", "bfloat16", "float64")  # of the data sheets below
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Limits:
 
 # Data sheets, dense; bfloat16 on a T4, which has none, is float32.
 DATA_SHEETS = {
-    name: Limits(name, bandwidth, dict(zip(PRECISIONS, rates, strict=True)))
+    name: Limits(name, bandwidth, dict(zip(_COLUMNS, rates, strict=True)))
     for name, bandwidth, rates in (
         ("H200", 4.8e12, (67e12, 495e12, 989e12, 67e12)),
         ("H100", 3.35e12, (67e12, 495e12, 989e12, 67e12)),
@@ -127,11 +128,6 @@ class Work:
         """Return the larger of the two times: no program takes less."""
         return max(self.operations_seconds(limits, precision), self.bytes_seconds(limits))
 
-    def __mul__(self, count: float) -> Work:
-        """Return the work of several networks."""
-        numbers = {name: count * value for name, value in vars(self).items() if name != "precision"}
-        return replace(self, **numbers)
-
 
 def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> Work:
     """Count what one network needs; nothing is computed.
@@ -142,6 +138,7 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
         dense: whether D x D moments are summed, or vectors kept.
     """
     dimension, item = math.prod(ensemble.image_shape), ensemble.dtype.itemsize
+    estimator = with_defaults(estimator)
     one, passes = _one_pass(ensemble), estimator.passes(dimension)
     forward = passes.forward * one.forward
     backward = passes.backward * one.backward + passes.mixed * one.mixed

@@ -18,7 +18,7 @@ from nads_core.costs.roofline import Limits, data_sheet, measure_limits
 from nads_core.directions import NADs
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.machinery.arguments import usable_device
-from nads_core.machinery.files import replacing
+from nads_core.machinery.files import checkout_folder, replacing
 from nads_core.machinery.provenance import environment
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks.ensembles import Ensemble
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[Estimator, torch.dtype]] = {
     "mixed-16": (MixedDerivative(16), torch.float32),
     "dipole": (Dipole(), torch.float32),
 }
-SCALE_METHOD = ("smoothed-4", SmoothedGradient(4))
+SCALE_CASE = ("smoothed-4", SmoothedGradient(4))
 SCALE_SHAPES = ((3, 16, 16), (3, 32, 32), (3, 64, 64), (3, 128, 128), (3, 224, 224))
 SCALE_VECTORS = 500
 LARGE_SHAPE, LARGE_ESTIMATOR, LARGE_NETWORKS = (3, 224, 224), SmoothedGradient(8, readouts=8), 64
@@ -40,9 +40,7 @@ _SHOWN, _SHOWN_SIZE = 12, 112  # directions that are kept as pictures, and their
 
 def results_folder() -> Path:
     """Return ``benchmarks/results/`` of the checkout around the working folder, or of the one this file lies in."""
-    here = Path.cwd()
-    folders = [parent / "benchmarks" / "results" for parent in (here, *here.parents, Path(__file__).parents[2])]
-    return next((folder for folder in folders if folder.is_dir()), folders[0])
+    return checkout_folder("benchmarks/results")
 
 
 def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict[str, Any]]:
@@ -61,8 +59,8 @@ def load_first_directions(folder: Path | None = None) -> dict[str, np.ndarray]:
     return pictures
 
 
-def _write(folder: Path, kind: str, name: str, method: str, result: dict[str, Any], device: torch.device) -> Path:
-    path = folder / f"{kind}-{name}-{method}-{device.type}.json"
+def _write(folder: Path, kind: str, name: str, case: str, result: dict[str, Any], device: torch.device) -> Path:
+    path = folder / f"{kind}-{name}-{case}-{device.type}.json"
     with replacing(path) as file:
         file.write(json.dumps(result | environment(device), indent=1) + "\n")
     return path
@@ -106,23 +104,23 @@ def run_suite(
     for name in architectures if not quick else [n for n in architectures if n in ("logreg", "lenet")]:
         architecture = ARCHITECTURES[name]
         shape = (1, size, size)
-        for method in cases:
-            estimator, dtype = CASES[method]
+        for case in cases:
+            estimator, dtype = CASES[case]
             ensemble = Ensemble(
                 partial(architecture.build, 1, shape[1], 1), shape, device=device, dtype=dtype, kernels=kernels
             )
-            result: dict[str, Any] = {"problem": _problem(name, shape), "architecture": name, "method": method}
+            result: dict[str, Any] = {"problem": _problem(name, shape), "architecture": name, "method": case}
             result |= measure_network(ensemble, estimator, limits, seconds)
-            yield _write(folder, "cost", name, method, result, device), result
+            yield _write(folder, "cost", name, case, result, device), result
     shapes = ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES
     for shape in shapes if scale else ():
-        method, estimator = SCALE_METHOD
+        case, estimator = SCALE_CASE
         ensemble = Ensemble(torchvision_resnet18, shape, device=device)
         name = "torchvision-resnet18-" + "x".join(map(str, shape))
-        result = {"problem": _problem("torchvision's resnet18", shape), "image_shape": list(shape), "method": method}
+        result = {"problem": _problem("torchvision's resnet18", shape), "image_shape": list(shape), "method": case}
         result |= measure_network(ensemble, estimator, limits, seconds)
         result["eigenvectors"] = measure_eigenvectors(math.prod(shape), 20 if quick else SCALE_VECTORS, device=device)
-        yield _write(folder, "scale", name, method, result, device), result
+        yield _write(folder, "scale", name, case, result, device), result
 
 
 def _problem(name: str, shape: tuple[int, int, int]) -> str:

@@ -1,12 +1,13 @@
 """From networks to neural anisotropy directions: estimators, second moments, eigenvectors.
 
 A new estimator goes into `input_gradients`. Directions that do not come from networks, such as waves, are
-`data`'s; what they predict is `evidence`'s.
+`data`'s; what directions predict is `evidence`'s.
 """
 
 from nads_core.directions.compute import DENSE_LIMIT, compute_nads
 from nads_core.directions.input_gradients import (
     Dipole,
+    Draw,
     Estimator,
     MixedDerivative,
     Passes,
@@ -18,6 +19,7 @@ from nads_core.directions.nads import NADs, load_nads
 __all__ = [
     "DENSE_LIMIT",
     "Dipole",
+    "Draw",
     "Estimator",
     "MixedDerivative",
     "NADs",

@@ -220,7 +220,7 @@ def accumulate(
     size = ensemble.block_size
     _require_num_networks(num_networks, state, size, tolerance)
     name, lead = state.description["architecture"], distributed.rank() == 0
-    evaluation = Evaluation(ensemble, estimator, name, batch_size or fitting_batch(ensemble))
+    evaluation = Evaluation(ensemble, estimator, name, batch_size or fitting_batch(ensemble, estimator))
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # less than a block, which no checkpoint holds
     bar = tqdm(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ from nads_core.directions.input_gradients import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
+
+_Result = TypeVar("_Result")
 
 _NETWORKS, _INPUTS, _READOUTS = 16, 16, 2  # of the pilot
 _TIMED_NETWORKS = 4
@@ -57,8 +60,8 @@ class Pilot:
         seconds = self.seconds @ [1, num_inputs, num_inputs * readouts]
         return float(seconds * max(variance, 0.0))
 
-    def best(self, estimator: Estimator) -> Estimator:
-        """Return the estimator with the numbers of inputs and readouts that make the smallest error at equal time.
+    def best(self, estimator: Estimator) -> dict[str, int]:
+        """Return the numbers of inputs and readouts that make the smallest error at equal time, if it leaves them open.
 
         At least two contributions a network, because their spread tells the noise.
         """
@@ -66,12 +69,16 @@ class Pilot:
         inputs = [2**i for i in range(8) if 2 * size <= 2**i <= _LARGEST_NUM_INPUTS]
         readouts = [2**i for i in range(12) if 2**i <= self.most_readouts]
         _, num_inputs, num_readouts = min((self.cost(k, size, r), k, r) for k in inputs for r in readouts)
-        return _with(estimator, num_inputs, num_readouts)
+        return _open_numbers(estimator, num_inputs, num_readouts)
+
+
+def _open_numbers(estimator: Estimator, num_inputs: int, readouts: int) -> dict[str, int]:
+    numbers = {"num_inputs": num_inputs, "readouts": readouts}
+    return {name: numbers[name] for name in estimator.left_open}
 
 
 def _with(estimator: Estimator, num_inputs: int, readouts: int) -> Estimator:
-    numbers = {"num_inputs": num_inputs, "readouts": readouts}
-    return filled(estimator, {name: numbers[name] for name in estimator.left_open})
+    return filled(estimator, _open_numbers(estimator, num_inputs, readouts))
 
 
 def filled(estimator: Estimator, numbers: Mapping[str, int]) -> Estimator:
@@ -92,14 +99,14 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
     pair, long, wide = (_with(estimator, *numbers) for numbers in ((2, 1), (_INPUTS, 1), (_INPUTS, readouts)))
     draws = [wide.draw(ensemble, block)[:count] for block, count in ensemble.blocks(_NETWORKS)]
     crew = Crew(ensemble)
-    contributions = torch.cat(crew.map(lambda twin, draw: wide.contributions(twin, draw), draws))  # (P * R, J, D)
+    contributions = torch.cat(crew.map(lambda own, draw: wide.contributions(own, draw), draws))  # (P * R, J, D)
 
     size = min(_TIMED_NETWORKS, len(draws[0]))
-    drawing = _seconds(crew, lambda twin: long.draw(twin, 0)) / ensemble.block_size
+    drawing = _seconds(crew, lambda own: long.draw(own, 0)) / ensemble.block_size
 
     def evaluating(variant: Estimator) -> float:
         draw = variant.draw(ensemble, 0)[:size]
-        return _seconds(crew, lambda twin: variant.contributions(twin, draw)) / size
+        return _seconds(crew, lambda own: variant.contributions(own, draw)) / size
 
     pair_seconds, long_seconds, wide_seconds = map(evaluating, (pair, long, wide))  # of one network
     one_input = max((long_seconds - pair_seconds) / (_INPUTS - 2), long_seconds / _INPUTS / 4)  # forward and backward
@@ -112,15 +119,21 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
 
 def _seconds(crew: Crew, call: Callable[[Ensemble], object]) -> float:
     """Return the shortest of three times that a call took, when every thread of the crew makes it."""
-    synchronize: Callable[[], None] = torch.cuda.synchronize if crew.device.type == "cuda" else lambda: None
-    times = []
-    for _ in range(3):
-        synchronize()
-        start = time.perf_counter()
-        crew.map(lambda twin, _: call(twin), range(crew.size))
-        synchronize()
-        times.append((time.perf_counter() - start) / crew.size)
-    return min(times)
+
+    def all_threads() -> object:
+        return crew.map(lambda own, _: call(own), range(crew.size))
+
+    return min(timed(all_threads, crew.device)[1] for _ in range(3)) / crew.size
+
+
+def timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
+    """Return what a call returns and its seconds, of what it left to a GPU too."""
+    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    synchronize()
+    start = time.perf_counter()
+    result = call()
+    synchronize()
+    return result, time.perf_counter() - start
 
 
 def variances(contributions: Tensor, num_leading: int) -> tuple[np.ndarray, np.ndarray, float]:

@@ -235,8 +235,8 @@ def _within_budget(
     if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
         return filled(estimator, chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
-    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else None
-    chosen = {name: int(distributed.agreed(getattr(best, name) if measures else 0)) for name in estimator.left_open}
+    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else {}
+    chosen = {name: int(distributed.agreed(best.get(name, 0))) for name in estimator.left_open}
     return filled(estimator, chosen), {"budget": chosen}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -40,12 +41,14 @@ class Evaluation:
         share = -(-len(blocks) // self._crew.size)  # blocks a thread
         return torch.cat(self._crew.map(self._evaluate, [blocks[i : i + share] for i in range(0, len(blocks), share)]))
 
-    def _evaluate(self, twin: Ensemble, blocks: list[Block]) -> Tensor:
-        draw = Draw.cat([self.estimator.draw(twin, block)[:count] for block, count in blocks])
+    def _evaluate(self, own: Ensemble, blocks: list[Block]) -> Tensor:
+        draw = Draw.cat([self.estimator.draw(own, block)[:count] for block, count in blocks])
         batches = [draw[i : i + self.batch_size] for i in range(0, len(draw), self.batch_size)]
-        contributions = torch.cat([self.estimator.contributions(twin, batch) for batch in batches])
+        contributions = torch.cat([self.estimator.contributions(own, batch) for batch in batches])
         vectors = contributions.reshape(len(draw), -1)  # (B, readouts * J * D)
-        _require_finite(vectors, blocks[0][0] * twin.block_size, self.name, twin.seed)
+        # Blocks need not follow each other: of several processes each has every n-th.
+        numbers = (block * own.block_size + row for block, count in blocks for row in range(count))
+        _require_finite(vectors, numbers, self.name, own.seed)
         return contributions
 
 
@@ -60,8 +63,9 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Te
         draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
         contributions = estimator.contributions(ensemble, draw)
         first = contributions[0].mean(0) if first is None else first
-        _require_finite(ensemble.outputs(draw.state, draw.inputs), block * ensemble.block_size, name, ensemble.seed)
-        _require_finite(contributions.flatten(1), block * ensemble.block_size, name, ensemble.seed)
+        numbers = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
+        _require_finite(ensemble.outputs(draw.state, draw.inputs), numbers, name, ensemble.seed)
+        _require_finite(contributions.reshape(len(draw), -1), numbers, name, ensemble.seed)
         if contributions.any():
             return first
     raise ValueError(
@@ -70,22 +74,27 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Te
     )
 
 
-def _require_finite(values: Tensor, first: int, name: str, seed: int) -> None:
-    """Raise a ValueError that names the network, for values (B, ...) of networks ``first`` and up."""
+def _require_finite(values: Tensor, numbers: Iterable[int], name: str, seed: int) -> None:
+    """Raise a ValueError that names the first network of B whose values (B, ...) are not finite."""
     finite = values.flatten(1).isfinite().all(1)  # (B,)
     if not finite.all():
-        index = first + int((~finite).nonzero()[0])
+        index = list(numbers)[int((~finite).nonzero()[0])]
         raise ValueError(
             f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
             "divisions, and that eval mode is meant"
         )
 
 
-def fitting_batch(ensemble: Ensemble) -> int:
+def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
     """Networks evaluated together: one block on a CPU; on a GPU as many as an eighth of its free memory holds."""
     if ensemble.device.type != "cuda":
         return ensemble.block_size
     free, _ = torch.cuda.mem_get_info(ensemble.device)
-    activations = 16 * 64 * math.prod(ensemble.image_shape) * 40  # a ResNet's, at 16 inputs; an upper guess for most
-    network_bytes = 4 * (3 * ensemble.num_parameters + activations)
+    dimension = math.prod(ensemble.image_shape)
+    passes = estimator.passes(dimension)
+    back = passes.backward + passes.mixed
+    # Layers of 64 channels that are in memory at a time, a ResNet's, which is an upper guess for most networks: 38 an
+    # input are kept for the way back, and any way through them has two, where it comes from and where it goes.
+    layers = 38 * passes.forward + 2 * back if back else 2 * passes.forward
+    network_bytes = 4 * (3 * ensemble.num_parameters + 64 * dimension * layers)
     return int(max(1, min(256, free // 8 // network_bytes)))

@@ -19,15 +19,15 @@ from nads_core.machinery.arguments import require_integers
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
 
-_INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams of a block; stream 0 draws its weights
+_INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
 
 
 @dataclass(frozen=True)
 class Draw:
-    """B networks with their inputs.
+    """B networks with their inputs, which `Estimator.draw` returns; its networks can be sliced and joined.
 
     Args:
-        state: weights, name -> (B, *shape).
+        state: weights, name -> (B, *shape), as `Ensemble.draw` returns them.
         inputs: (B, K, C, H, W).
         probes: directions in weight space, name -> (B, *shape); `MixedDerivative` alone has them.
         readouts: other last layers of each network, (B, R, F).
@@ -93,8 +93,12 @@ class Estimator(ABC):
 
     ``draw`` and ``contributions`` have to be written. All else tells costs and memory, and what a pilot has to choose;
     by default it describes one input gradient a network. `compute_nads` takes an object with the two methods alone as
-    well, for which the defaults hold.
+    well, for which the defaults hold. The ``repr`` stands for the estimator in a checkpoint, which goes on only with
+    the same one: it has to name all that decides about the vectors, as that of a dataclass does.
     """
+
+    def __repr__(self) -> str:
+        return _named(self)
 
     @abstractmethod
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -139,13 +143,20 @@ class _TwoMethods(Estimator):
     own: Estimator
 
     def __repr__(self) -> str:
-        return repr(self.own)
+        own = repr(self.own)  # object's own would name an address, another one in every process
+        return _named(self.own) if type(self.own).__repr__ is object.__repr__ else own
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         return self.own.draw(ensemble, block)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         return self.own.contributions(ensemble, draw)
+
+
+def _named(estimator: object) -> str:
+    """Return the class of an estimator with the values that it holds, ``Mine(scale=2)``: the same in every process."""
+    values = ", ".join(f"{name}={value!r}" for name, value in getattr(estimator, "__dict__", {}).items())
+    return f"{type(estimator).__qualname__}({values})"
 
 
 def with_defaults(estimator: Estimator) -> Estimator:
@@ -243,7 +254,7 @@ class SmoothedGradient(_OverInputs):
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
         inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
-        readouts = ensemble.readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        readouts = ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
         return Draw(ensemble.draw(block), inputs, readouts=readouts)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nads_core.evidence.experiments import Experiment, experiment
-from nads_core.machinery.files import locked, replacing
+from nads_core.machinery.files import checkout_folder, locked, replacing
 from nads_core.machinery.provenance import canonical, differences, fingerprint
 
 _UNIT_FIELDS = ("frequency", "index", "flipped", "seed")
@@ -161,9 +161,7 @@ def results_path(name: str, preset: str = "paper") -> Path:
     if "NADS_RESULTS" in os.environ:
         folder = Path(os.environ["NADS_RESULTS"])
     else:
-        here = Path.cwd()
-        candidates = [parent / "book" / "results" for parent in (here, *here.parents, Path(__file__).parents[2])]
-        folder = next((folder for folder in candidates if folder.is_dir()), candidates[0])
+        folder = checkout_folder("book/results")
     return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
 
 

@@ -30,6 +30,16 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
         part.unlink(missing_ok=True)
 
 
+def checkout_folder(name: str) -> Path:
+    """Return a folder, such as ``book/results``, of the checkout around the working folder, or around this package.
+
+    Where neither has it, it is that of the working folder, which somebody may want to make.
+    """
+    here = Path.cwd()
+    candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[2])]
+    return next((folder for folder in candidates if folder.is_dir()), candidates[0])
+
+
 @contextmanager
 def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
     """Hold a lock beside a file, so that two processes cannot lose each other's work.

@@ -14,6 +14,11 @@ def seed_sequence(seed: int, *path: int) -> int:
     return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def generator_state(device: torch.device) -> torch.Tensor:
+    """Return the state of the global generator that a network on ``device`` draws from."""
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     """Draw from torch's global generators as if freshly seeded, and put them back as they were.

@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 class Crew:
-    """As many threads as torch has, each with a twin of one ensemble and a single thread of torch.
+    """As many threads as torch has, each with a duplicate of one ensemble and a single thread of torch.
 
     Results do not depend on the number of threads. On a GPU, and where the factory has to be called for every network
     (which goes by torch's one global generator), there is a single worker.
@@ -29,11 +29,11 @@ class Crew:
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
         self.size = 1 if alone else torch.get_num_threads()
         self.device, self._ensemble = ensemble.device, ensemble
-        self._twins: SimpleQueue[Ensemble] = SimpleQueue()
+        self._duplicates: SimpleQueue[Ensemble] = SimpleQueue()
         if self.size > 1:
             self._pool = ThreadPoolExecutor(self.size)
             for _ in range(self.size):
-                self._twins.put(ensemble.twin())
+                self._duplicates.put(ensemble.duplicate())
 
     def map(self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Return ``function(ensemble, item)`` for each item, in their order; the first error is raised."""
@@ -47,8 +47,8 @@ class Crew:
             torch.set_num_threads(threads)
 
     def _work(self, function: Callable[[Ensemble, _Item], _Result], item: _Item) -> _Result:
-        twin = self._twins.get()
+        own = self._duplicates.get()
         try:
-            return function(twin, item)
+            return function(own, item)
         finally:
-            self._twins.put(twin)
+            self._duplicates.put(own)

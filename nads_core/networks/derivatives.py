@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from nads_core.machinery.seeds import generator_state
 from nads_core.networks.initialisation import State, state_of
 from nads_core.networks.readouts import linear_results
 
@@ -15,7 +16,7 @@ from nads_core.networks.readouts import linear_results
 class ScalarFunction:
     """One output of a network, as a function of weights and images.
 
-    Evaluating it writes to its module: threads need a `twin` each.
+    Evaluating it writes to its module: threads need a `duplicate` each.
 
     Args:
         module: the network, in eval mode, without gradients of its weights.
@@ -42,13 +43,13 @@ class ScalarFunction:
         Returns:
             Names of the linear layers whose result is the network's.
         """
-        drawn = _drawn_so_far(images.device)
+        before = generator_state(images.device)
         with linear_results(self.module) as results:
             try:
                 outputs = self.outputs(weights, images)
             except Exception as error:  # whatever the network's author chose to raise
                 raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
-        if not torch.equal(drawn, _drawn_so_far(images.device)):
+        if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
                 "the network draws random numbers in eval mode (dropout that is always on?): f(x) must be a function "
                 "of weights and input"
@@ -64,7 +65,7 @@ class ScalarFunction:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
         return [name for name, result in results if result is outputs]
 
-    def twin(self) -> ScalarFunction:
+    def duplicate(self) -> ScalarFunction:
         """Return the same function on a module of its own."""
         other = copy.copy(self)
         other.module = copy.deepcopy(self.module)
@@ -100,8 +101,3 @@ class ScalarFunction:
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
         return gradient
-
-
-def _drawn_so_far(device: torch.device) -> Tensor:
-    """Return the state of the global generator that a network on ``device`` could draw from."""
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()

@@ -115,10 +115,10 @@ class Ensemble:
         """Whether (seed, network, element) fixes each weight and input, whatever the block and the device."""
         return self._keyed_parameters is not None
 
-    def twin(self) -> Ensemble:
+    def duplicate(self) -> Ensemble:
         """Return the same networks for another thread: evaluating them writes to a module, of which it has its own."""
         other = copy.copy(self)
-        other._function = self._function.twin()
+        other._function = self._function.duplicate()
         return other
 
     def blocks(self, num_networks: int, first: int = 0) -> Iterator[tuple[int, int]]:
@@ -156,7 +156,14 @@ class Ensemble:
         }
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
-        """Draw (block_size, *shape) standard normal numbers for one block; in bfloat16 those of float32, rounded."""
+        """Draw (block_size, *shape) standard normal numbers for one block; in bfloat16 those of float32, rounded.
+
+        Args:
+            block: whose networks the numbers are for.
+            stream: what is independent has streams of its own. Stream 0 draws the weights; our estimators draw inputs
+                from 1, probes from 2 and readouts from 3, so that 4 and up are free beside them.
+            shape: of the numbers of one network.
+        """
         if self.keyed:
             return self._draw_keyed([RandomParameter(shape, "normal")], block, stream)[0]
         generator, drawn = self.generator(block, stream), torch.promote_types(self.dtype, torch.float32)
@@ -164,7 +171,7 @@ class Ensemble:
         return numbers.to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
-        """Draw one standard normal direction in weight space for each network of a block."""
+        """Draw one standard normal direction in weight space for each network of a block; streams as in `randn`."""
         if self.keyed:
             parameters = [RandomParameter(shape, "normal") for shape in self._probe_shapes.values()]
             return dict(zip(self._probe_shapes, self._draw_keyed(parameters, block, stream), strict=True))
@@ -174,7 +181,7 @@ class Ensemble:
             for name, shape in self._probe_shapes.items()
         }
 
-    def readouts(self, block: int, stream: int, count: int) -> Tensor:
+    def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
         """Draw ``count`` last linear layers for each network of one block, at right angles to each other.
 
         Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own initialisation: as f is
@@ -224,8 +231,8 @@ class Ensemble:
         Args:
             state: weights of B networks, as `draw` returns them.
             images: (B, K, C, H, W).
-            readouts: (B, R, F), other last layers for each network, as `readouts` returns them. They share the forward
-                pass, and most of what it costs to draw a network.
+            readouts: (B, R, F), other last layers for each network, as `draw_readouts` returns them. They share the
+                forward pass, and most of what it costs to draw a network.
 
         Returns:
             (B, K, C, H, W), or (B * R, K, C, H, W) with readouts.

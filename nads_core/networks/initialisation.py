@@ -73,14 +73,19 @@ class _Recorder(TorchDispatchMode):
         return out
 
 
+def require_module(network: object) -> nn.Module:
+    """Return what a factory returned; raise a TypeError unless it is a network."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+    return network
+
+
 def record(
     factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
 ) -> tuple[nn.Module, list[Step] | None]:
     """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
     with seeded(seed, device), _Recorder() as recorder:
-        network = factory()
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+        network = require_module(factory())
     state = state_of(network)
     owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
     steps = []

@@ -12,6 +12,7 @@ from torch import nn
 
 from nads_core.kernels import faster_max_pooling
 from nads_core.machinery.seeds import seed_sequence, seeded
+from nads_core.networks.initialisation import require_module
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.recipes import Recipe
@@ -38,9 +39,7 @@ class Settings:
     def network(self, number: int) -> nn.Module:
         """Return the network with a given number: its first weights follow from the seed and the number alone."""
         with seeded(seed_sequence(self.seed, 2, number), self.device):
-            network = self.factory()
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+            network = require_module(self.factory())
         return network.to(self.dtype)
 
     def train(self, number: int, train: Dataset, test: Dataset | None, **options: Any) -> TrainingResult:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nads_core.machinery.files import replacing
+from nads_core.machinery.seeds import generator_state
 
 _SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
 
@@ -56,7 +57,7 @@ class TrainingState:
         """Write the state after an epoch, unless the last time is a moment ago."""
         if time.perf_counter() - self._saved_at < _SECONDS:
             return
-        state = {"tensors": dict(tensors), "losses": torch.stack(losses), "generator": _generator(device)}
+        state = {"tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device)}
         state["seconds"] = self.seconds + seconds
         with replacing(self.path, "wb") as file:
             torch.save(state, file)
@@ -65,11 +66,6 @@ class TrainingState:
     def forget(self) -> None:
         """Delete the file: what the training reached is kept elsewhere."""
         self.path.unlink(missing_ok=True)
-
-
-def _generator(device: torch.device) -> Tensor:
-    """Return the state of the generator that dropout draws from."""
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def _set_generator(state: Tensor, device: torch.device) -> None:
