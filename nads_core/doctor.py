@@ -1,6 +1,7 @@
 """What works here, and what to trust on a GPU: ``nads doctor`` and ``nads doctor --gpu``.
 
-Every path that only a GPU takes is compared with one that a CPU takes, too.
+What `networks`, `directions` and `training` compute by another path on a GPU is compared with the path of a CPU. It
+asks many rooms, and stands above all of them, beside the command line.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torch import nn
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.data.separable import SeparableDatasets
-from nads_core.directions import compute_nads
+from nads_core.directions import SmoothedGradient, compute_nads
 from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.kernels import draw_weights, require_kernels
 from nads_core.machinery.arguments import usable_device
@@ -150,6 +151,19 @@ def _deep_gradients(device: torch.device) -> float:
     return _largest(found[1], found[0])
 
 
+def _readouts(device: torch.device) -> float:
+    """Input gradients of the same eight networks with two readouts each: all at once, and one by one on a CPU."""
+    here, there = (
+        Ensemble(lambda: LENET.build(1, 16, 1), (1, 16, 16), device=place, dtype=torch.float64, evaluation=evaluation)
+        for place, evaluation in (("cpu", "loop"), (device, "vmap"))
+    )
+    drawn = SmoothedGradient(4, readouts=2).draw(here, 0)[:8]
+    assert drawn.readouts is not None, "two were asked for"
+    state = {name: tensor.to(device) for name, tensor in drawn.state.items()}
+    moved = there.input_gradients(state, drawn.inputs.to(device), drawn.readouts.to(device))
+    return _largest(moved, here.input_gradients(drawn.state, drawn.inputs, drawn.readouts))
+
+
 def _checkpoint(device: torch.device) -> float:
     compute = partial(compute_nads, LENET, estimator=None, num_directions=10, seed=1, progress=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -201,6 +215,7 @@ def _generators(device: torch.device) -> float:
 # What is compared, the difference that is rounding, and what not to trust beyond it.
 CHECKS: tuple[tuple[str, Callable[[torch.device], float], float, str], ...] = (
     ("input gradients of ResNet-18, against the CPU's", _deep_gradients, 1e-9, "anything computed on this device"),
+    ("input gradients of two readouts, against the CPU's", _readouts, 1e-9, "readouts: leave them at 1"),
     ("first 10 NADs of LeNet, against the CPU's", _directions, 1e-4, "NADs computed on this device"),
     ("weights drawn by our kernel, against its twin", _weights, 1e-5, 'kernels="triton": leave kernels at "torch"'),
     ("second moments by our kernel, in tf32, against float64", _moments, 2e-3,

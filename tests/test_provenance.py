@@ -203,7 +203,11 @@ def git(folder, *arguments):
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path):
+def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch):
+    def commit_of(package):
+        monkeypatch.setattr(provenance, "__file__", str(package / "machinery" / "provenance.py"))
+        return provenance.own_commit()
+
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for root, package in ((ours, ours / "nads_core"), (theirs, theirs / ".venv" / "site-packages" / "nads_core")):
         package.mkdir(parents=True)
@@ -212,13 +216,13 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path):
         git(root, "init")
         git(root, "add", ".")
         git(root, "commit", "-m", "first")
-        assert (provenance.own_commit(package) is not None) == (root == ours)
+        assert (commit_of(package) is not None) == (root == ours)
     loose = tmp_path / "loose" / "nads_core"
     loose.mkdir(parents=True)
-    assert provenance.own_commit(loose) is None
+    assert commit_of(loose) is None
     untracked = theirs / "nads_core"  # copied into their repository and not committed there
     shutil.copytree(ours / "nads_core", untracked)
-    assert provenance.own_commit(untracked) is None
+    assert commit_of(untracked) is None
 
 
 # Files

@@ -84,9 +84,9 @@ def cpu_name() -> str:
     return ", ".join(sorted(names)) or platform.processor() or platform.machine()
 
 
-def own_commit(package: Path | None = None) -> str | None:
+def own_commit() -> str | None:
     """Return the commit of the repository of this package; None where it lies in none, or in somebody else's."""
-    package = package or Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[1]
     root = package.parent
     commands = (["rev-parse", "--show-toplevel"], ["ls-files", "--", str(package / "__init__.py")])
     top, tracked = (_git(root, *command) for command in commands)
