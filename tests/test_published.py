@@ -22,7 +22,7 @@ def no_references(monkeypatch):
     monkeypatch.delenv("NADS_REFERENCE", raising=False)
 
 
-@pytest.mark.parametrize("name", nc.ARCHITECTURES)
+@pytest.mark.parametrize("name", COLUMNS)
 def test_every_reader_has_the_map_of_every_architecture(name, no_references):
     cells = nc.published.fourier_accuracies(name)
     assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}

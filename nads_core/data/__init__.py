@@ -1,7 +1,8 @@
 """What networks learn from: samples separable along a direction, waves, photos, and photos changed along NADs.
 
-What makes, loads or changes images belongs here. What trains on them is in `training`, and which of them the paper's
-figures take is in `evidence`.
+What makes, loads or changes images belongs here, and `changed_predictions`, which asks a network about changed ones.
+What trains on them is in `training`; which waves the paper's figures take, and in which order, is in `evidence.waves`.
+The generated photos of the explorer are its own.
 """
 
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum

@@ -8,6 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+Frequency = tuple[int, int]  # (ky, kx)
+
+
+def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
+    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
+    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
+
 
 def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
     """Return the real unit image that oscillates at one two-dimensional frequency.
@@ -35,11 +42,8 @@ def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
         raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
     if size < 1:
         raise ValueError(f"size must be positive, got {size}")
-    pixels = torch.arange(size)
-    phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size  # exact integers: a vanishing sine is exactly 0
-    angle = 2 * math.pi / size * phase.double()
-    own_negative = (2 * ky) % size == 0 and (2 * kx) % size == 0
-    wave = angle.cos() if own_negative else angle.sin()
+    angle = _angles(ky, kx, size)
+    wave = angle.cos() if _is_own_negative(ky, kx, size) else angle.sin()
     return (wave / wave.norm()).float()[None]
 
 
@@ -52,15 +56,25 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
     """
     axis = torch.arange(size) - size // 2
     frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
-    pixels = torch.arange(size)
     waves = []
     for ky, kx in frequencies.tolist():
-        own_negative = (2 * ky) % size == 0 and (2 * kx) % size == 0
-        angle = 2 * math.pi / size * ((ky * pixels[:, None] + kx * pixels[None, :]) % size).double()
-        sine_half = not own_negative and (ky % size, kx % size) < (-ky % size, -kx % size)
+        angle = _angles(ky, kx, size)
+        sine_half = not _is_own_negative(ky, kx, size) and (ky % size, kx % size) < (-ky % size, -kx % size)
         wave = angle.sin() if sine_half else angle.cos()
         waves.append(wave / wave.norm())
     return torch.stack(waves).float()[:, None], frequencies
+
+
+def _angles(ky: int, kx: int, size: int) -> Tensor:
+    """Return 2 pi (ky i + kx j) / size at each pixel, (size, size) float64, from 0 to 2 pi."""
+    pixels = torch.arange(size)
+    phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size  # exact integers: a vanishing sine is exactly 0
+    return 2 * math.pi / size * phase.double()
+
+
+def _is_own_negative(ky: int, kx: int, size: int) -> bool:
+    """Whether the frequency equals its own negative, so that its sine vanishes."""
+    return (2 * ky) % size == 0 and (2 * kx) % size == 0
 
 
 def spectrum(direction: Tensor | np.ndarray) -> Tensor:
@@ -71,6 +85,9 @@ def spectrum(direction: Tensor | np.ndarray) -> Tensor:
 
     Returns:
         (..., H, W), each summing to 1.
+
+    Raises:
+        ValueError: for a direction that is zero.
     """
     energy = torch.fft.fft2(torch.as_tensor(direction).double(), norm="ortho").abs().square()
     total = energy.sum((-2, -1), keepdim=True)

@@ -1,9 +1,9 @@
 """The paper's sweeps, what they measured, and what the authors published.
 
-What a job is (`experiments`, at the sizes of `presets`), how it runs (`runner`), where its results are kept
-(`results`), which are missing (`pending`), and what they say: `statistics`, what random weights predict
-(`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. How one network is trained is
-`training`'s, how results are drawn `figures`'s.
+What a job is (`experiments`, at the sizes of `presets`), how it runs (`runner`, by several processes `together`), where
+its results are kept (`results`), which are missing (`pending`), and what they say: `statistics`, what random weights
+predict (`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. How one network is
+trained is `training`'s, how results are drawn `figures`'s.
 """
 
 from nads_core.evidence import frequency_maps, pending, prediction, published, waves

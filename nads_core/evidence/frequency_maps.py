@@ -23,7 +23,7 @@ from nads_core.evidence.statistics import (
 from nads_core.evidence.waves import Frequency, grid_frequencies, negative, sampling_weights, strata, wrapped
 
 Pairs = list[tuple[float, float]]
-Number = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
+Field = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -33,7 +33,7 @@ def mirrored(k: Frequency) -> Frequency:
 
 @overload
 def by_frequency(
-    results: Results, field: Number = "test_accuracy", seed: int | None = None
+    results: Results, field: Field = "test_accuracy", seed: int | None = None
 ) -> dict[Frequency, float]: ...
 
 
@@ -44,7 +44,7 @@ def by_frequency(
 
 
 def by_frequency(
-    results: Results, field: Number | Literal["iterations"] = "test_accuracy", seed: int | None = None
+    results: Results, field: Field | Literal["iterations"] = "test_accuracy", seed: int | None = None
 ) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
     """Return a field of a sweep for each frequency: the mean over seeds, or that of one seed.
 
@@ -94,8 +94,8 @@ def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
 
     Turned over the diagonal, noise and initial weights of our networks are as likely as before.
     """
-    twins = {k: transposed(k) for k in values}
-    return [(values[k], values[twin]) for k, twin in twins.items() if k < twin and twin in values]
+    others = {k: transposed(k) for k in values}
+    return [(values[k], values[other]) for k, other in others.items() if k < other and other in values]
 
 
 def negative_pairs(cells: Mapping[Frequency, float]) -> Pairs:

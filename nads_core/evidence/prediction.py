@@ -21,6 +21,7 @@ from nads_core.evidence.statistics import (
     area_under_curve,
     crossing,
     falling_fit,
+    first_below,
     order_test,
     rank_correlation,
     resampled,
@@ -31,8 +32,8 @@ from nads_core.evidence.waves import Frequency, grid_frequencies
 
 __all__ = [
     "Family", "predicted_accuracy", "signal_to_noise", "wave_energies",
-    "OrderTest", "area_under_curve", "crossing", "falling_fit", "order_test", "rank_correlation", "resampled",
-    "resampled_correlations", "with_interval",
+    "OrderTest", "area_under_curve", "crossing", "falling_fit", "first_below", "order_test", "rank_correlation",
+    "resampled", "resampled_correlations", "with_interval",
 ]  # fmt: skip
 
 
@@ -58,11 +59,6 @@ class Family:
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    def first_below(self, level: float) -> object | None:
-        """Return the first key at which the falling fit of the accuracies is below a level, None if there is none."""
-        fit = falling_fit(self.accuracies)
-        return next((key for key, value in zip(self.keys, fit, strict=True) if value < level), None)
 
     @classmethod
     def of(cls, results: Results) -> Family:

@@ -61,9 +61,13 @@ def run_experiment(
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
         progress: show a progress bar with the time that remains.
 
+    Returns:
+        The rows of all networks that are finished, those of earlier runs in ``out`` included.
+
     Raises:
         ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
         DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
+        KeyboardInterrupt: on Ctrl-C; ``out`` has what was finished, and the next run goes on.
     """
     job, out, root = experiment(name, preset), Path(out) if out else None, None if root is None else str(root)
     part, parts = shard

@@ -14,7 +14,8 @@ from importlib import resources
 
 import numpy as np
 
-Frequency = tuple[int, int]
+from nads_core.data.fourier import Frequency, wrapped
+
 NUM_STRATA = 8
 
 
@@ -32,11 +33,6 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
         distance[order[-1]] = -1
         order.append(int(distance.argmax()))
     return order
-
-
-def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
-    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
-    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
 
 
 def negative(k: Frequency, size: int = 32) -> Frequency:

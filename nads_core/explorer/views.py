@@ -17,7 +17,6 @@ from nads_core.directions import NADs, load_nads
 from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.program import FILE, link, packed_script, script
-from nads_core.networks.architectures import ARCHITECTURES
 
 if TYPE_CHECKING:
     from nads_core.explorer.widget import Explorer
@@ -243,5 +242,5 @@ def write_pages_data(folder: Path) -> None:
     """Write what the pages of a book load: the program, and a script of arrays for each architecture and for photos."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
-    for name in (*ARCHITECTURES, "photos"):
+    for name in (*LABELS, "photos"):
         (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

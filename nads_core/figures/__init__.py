@@ -1,6 +1,7 @@
 """Every figure of the book, one call each, which returns a matplotlib Figure; nothing is drawn on import.
 
-A figure gets numbers and draws them. What computes numbers lives in the rooms below; pictures for a browser are
+A figure gets what was measured and draws it; itself it computes only what a reader's eye needs beside that: running
+means, intervals of counts, the curve of a law. What measures lives in the rooms below; pictures for a browser are
 `explorer`'s.
 """
 
@@ -43,9 +44,9 @@ from nads_core.figures.theory import (
     plot_curves,
     plot_histogram,
     plot_images,
+    plot_kept_shares,
     plot_learning_curves,
     plot_matrices,
-    plot_readouts,
     plot_tails,
     plot_two_classes,
 )
@@ -66,7 +67,7 @@ __all__ = [
     "plot_images",
     "plot_aliasing",
     "plot_curves",
-    "plot_readouts",
+    "plot_kept_shares",
     "plot_two_classes",
     "plot_checks",
     "plot_learning_curves",

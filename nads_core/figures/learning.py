@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
+from nads_core.data.fourier import wrapped
 from nads_core.figures.style import COLOURS, WIDTH, show_signed, styled, subplots
 
 if TYPE_CHECKING:
@@ -101,12 +102,8 @@ def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int
 
 def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
     """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
-
-    def wrap(frequency: int) -> int:
-        return (frequency + size // 2) % size - size // 2
-
-    both = {(wrap(-ky), wrap(-kx)): value for (ky, kx), value in values.items()}
-    both |= {(wrap(ky), wrap(kx)): value for (ky, kx), value in values.items()}
+    both = {wrapped(-ky, -kx, size): value for (ky, kx), value in values.items()}
+    both |= {wrapped(ky, kx, size): value for (ky, kx), value in values.items()}
     grid = np.full((size // step, size // step), np.nan)
     for (ky, kx), value in both.items():
         grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(value, 1e12)  # an infinity has no colour

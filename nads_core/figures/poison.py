@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from nads_core.figures.style import COLOURS, WIDTH, bare, styled, subplots
+from nads_core.figures.style import COLOURS, bare, styled, subplots
 from nads_core.machinery.numbers import readable
 from nads_core.training import accuracy_interval
 
@@ -27,7 +27,7 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
         captions: one an image.
     """
     rows = 1 + 2 * len(poisoned)
-    figure, axes = subplots(rows, len(images), 0.3 + 0.98 * rows * WIDTH / 7.6 * 7 / max(7, len(images)))
+    figure, axes = subplots(rows, len(images), 0.3 + 0.98 * rows * 7 / max(7, len(images)))
     pictures = [("clean", images)]
     for label, changed in poisoned.items():
         change = changed - images
@@ -59,7 +59,7 @@ def plot_versions(
         limit: the value of a signed row that becomes the brightest.
     """
     columns = max(map(len, versions.values()))
-    figure, axes = subplots(len(versions), columns, 0.3 + 0.98 * len(versions) * WIDTH / 7.6 * 7 / max(7, columns))
+    figure, axes = subplots(len(versions), columns, 0.3 + 0.98 * len(versions) * 7 / max(7, columns))
     for row, (label, images) in zip(axes, versions.items(), strict=True):
         for axis, image in zip(row, images, strict=True):
             shown = 0.5 + 0.5 * image / limit if label in signed else image

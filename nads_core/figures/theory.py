@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.figures.style import COLOURS, DIVERGING, styled, subplots
+from nads_core.figures.style import COLOURS, DIVERGING, WIDTH, styled, subplots
 from nads_core.theory.checks import LIMIT, Check
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
     Args:
         images: title -> (H, W).
     """
-    figure, (axes,) = subplots(1, len(images), 7.6 / len(images) + 0.35)
+    figure, (axes,) = subplots(1, len(images), WIDTH / len(images) + 0.35)
     for axis, (title, image) in zip(axes, images.items(), strict=True):
         axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
         axis.set(xticks=[], yticks=[], title=f"{title}\n{image.shape[0]} × {image.shape[1]} pixels")
@@ -113,7 +113,7 @@ def plot_curves(
 
 
 @styled
-def plot_readouts(
+def plot_kept_shares(
     frequencies: Curve, theory: Curve, measured: Mapping[str, tuple[Curve, Curve]], exact: Mapping[str, Curve]
 ) -> Figure:
     """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for strided convolutions.

@@ -1,7 +1,8 @@
 """The paper's statements as verified, as printed, and the simulations that tell the two apart.
 
-Formulas and their checks, which need no network of `networks`, and regressions for layers that have no formula. What
-trained networks say is `evidence`'s.
+Formulas and their checks, which need no network of `networks`, and regressions for layers that have no formula. Models
+of their own are trained here, where a statement is about that: the deep linear one, and small CNNs on a layer's output.
+What the trained networks of the paper's figures say is `evidence`'s.
 """
 
 from nads_core.theory import checks, deep_linear, errata, lemma2, pooling, regression

@@ -19,11 +19,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-Array = Tensor | np.ndarray
+from nads_core.theory.pooling.layer import Array
 
 
 def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4) -> Tensor:
@@ -75,18 +74,19 @@ def expected_hessian(
     """
     response = _response(response, stride)
     frequency = _frequencies(frequency, len(response))
-    size, outputs = len(response), len(response) // stride
+    size, outputs = len(response), len(response) // stride  # D and M
     # expected energies of m * x, signal and noise: (..., D)
     signal = margin**2 * torch.nn.functional.one_hot(frequency, size).to(response) * response.square()
     energy = signal + noise_std**2 * response.square()
-    of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)
-    of_theta = torch.diag_embed(2 / stride * phi_std**2 * energy.unflatten(-1, (stride, outputs)).sum(-2))
+    of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)  # (..., D, D)
+    folded = energy.unflatten(-1, (stride, outputs)).sum(-2)  # (..., D) -> (..., S, M) -> (..., M): aliases share theta
+    of_theta = torch.diag_embed(2 / stride * phi_std**2 * folded)  # (..., M, M)
     if block in ("phi", "theta"):
         return of_phi if block == "phi" else of_theta
     if block != "both":
         raise ValueError(f"unknown block {block!r}: choose 'phi', 'theta' or 'both'")
-    mixed = -2 / math.sqrt(stride) * margin * torch.nn.functional.one_hot(frequency, size) * response
-    mixed = torch.diag_embed(mixed) @ torch.eye(outputs).to(response).repeat(stride, 1)
+    mixed = -2 / math.sqrt(stride) * margin * torch.nn.functional.one_hot(frequency, size) * response  # (..., D)
+    mixed = torch.diag_embed(mixed) @ torch.eye(outputs).to(response).repeat(stride, 1)  # (D, M): row i, column i mod M
     return torch.cat([torch.cat([of_phi, mixed], -1), torch.cat([mixed.mT, of_theta], -1)], -2)
 
 

@@ -28,6 +28,9 @@ def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tenso
 
     Returns:
         (C D / S, D) float64, channels one below the other: usable with `pooling.bayes_accuracy_after`.
+
+    Raises:
+        ValueError: for a stride that does not divide the size.
     """
     if size % stride:
         raise ValueError(f"stride {stride} does not divide the {size} samples")
@@ -171,14 +174,14 @@ def train_classifiers(
     """
     with seeded(seed):
         models = [build() for _ in inputs]
-    parameters, buffers = torch.func.stack_module_state(models)
-    scale = inputs.std(dim=(1, 2), keepdim=True)
+    parameters, buffers = torch.func.stack_module_state(models)  # name -> (F, *shape)
+    scale = inputs.std(dim=(1, 2), keepdim=True)  # (F, 1, 1): directions differ in what the layer leaves of them
 
     def run_model(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
         return torch.func.functional_call(models[0], (parameters, buffers), (x,))
 
     def logits(x: Tensor) -> Tensor:
-        x = (x / scale).float()
+        x = (x / scale).float()  # (F, N', M)
         return torch.func.vmap(run_model)(parameters, buffers, x)
 
     optimizer = torch.optim.AdamW(parameters.values(), lr=learning_rate, weight_decay=weight_decay)
@@ -186,12 +189,12 @@ def train_classifiers(
     for step in range(num_steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - step / num_steps)
-        picked = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)
+        picked = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)  # the same rows of all data sets
         loss = F.binary_cross_entropy_with_logits(
             logits(inputs[:, picked]), labels[:, picked].float(), reduction="none"
-        )
+        )  # (F, batch)
         optimizer.zero_grad()
-        loss.mean(1).sum().backward()
+        loss.mean(1).sum().backward()  # a sum over classifiers, which share no weight: each gets its own gradient
         optimizer.step()
     return torch.no_grad()(logits)
 

@@ -1,9 +1,10 @@
 """Training many networks of one architecture, each on a dataset of its own, by the fastest way of the device.
 
-On a CPU every core trains one network on one thread (`processes`); on a GPU small networks share one vectorised step
-(`vectorised`), and the step of a large one is captured as a CUDA graph (`in_turn`). Every way does the same arithmetic,
-up to rounding, and network b starts from the same weights on all of them. Only what is drawn during training, such as
-dropout, comes from the generator of the device, and from another place of it where the step is captured.
+On a CPU every core trains one network on one thread (method "processes", in `processes`); on a GPU small networks
+share one vectorised step ("vmap", in `vectorised`), and large ones are trained one after another, the step captured as
+a CUDA graph ("graph", or "loop" where it is not, in `in_turn`). Every way does the same arithmetic, up to rounding, and
+network b starts from the same weights on all of them. Only what is drawn during training, such as dropout, comes from
+the generator of the device, and from another place of it where the step is captured.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def train_networks(
         Fields of shape (B, ...).
 
     Raises:
+        TypeError: if ``architecture`` returns something else than a module.
+        ImportError: for "processes" without the package loky.
         ValueError: if there is no dataset, or no test set with ``stop_perfect``, if data don't fit the network, for a
             device that is not there, for "vmap" with a reason to stop or a network that draws random numbers in
             training, or if a loss became NaN.

@@ -45,8 +45,8 @@ def train_network(
 
     Args:
         network: maps (N, C, H, W) to logits (N, classes).
-        train: images and labels.
-        test: images and labels to measure the accuracy on, after training.
+        train: images (N, C, H, W) and labels (N,).
+        test: images and labels of the same kind to measure the accuracy on, after training.
         recipe: `CIFAR10_RECIPE` and `SEPARABLE_RECIPE` are the paper's, for photos and for D(v).
         seed: fixes the order of the samples (and dropout, through torch's own generators, which are restored).
         device: by default a GPU if there is one.
@@ -58,6 +58,9 @@ def train_network(
         timeout: seconds after which to give up.
         label: what the progress bar says.
         progress: show it.
+
+    Returns:
+        Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
 
     Raises:
         ValueError: for data of the wrong shape, ``stop_perfect`` without a test set, a device that is not there, or a

@@ -2,8 +2,9 @@
 
 A check compares a simulated number with a formula, in units of the standard error of the simulation. Equalities pass
 when ``|z| < 4``; inequalities when the simulated side does not exceed the other by 4 standard errors. A check function
-returns at least 20 settings of one statement, each with the formula as printed and as it stands in `pooling` and
-`deep_linear`. Its argument ``factor`` multiplies the latter: with 1.1, a wrong constant, the check has to fail.
+returns at least 20 settings of one statement, each with the formula as printed and as it stands in `pooling`,
+`deep_linear` and `lemma2`. Its argument ``factor`` multiplies the latter: with 1.1, a wrong constant, the check has to
+fail.
 """
 
 from nads_core.theory.checks.check import LIMIT, Check, mean_and_error, passed, readable_z, table, worst

@@ -155,7 +155,12 @@ def bayes_accuracy_2d(
 def gamma_2d(
     frequency: Array | tuple[int, int], prefilter: Array, stride: int = 4, *, phase: float | None = None
 ) -> Tensor:
-    """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`."""
+    """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`.
+
+    Raises:
+        TypeError: for frequencies that are not integers.
+        ValueError: for frequencies that are not pairs, or a stride that does not divide the size.
+    """
     pairs = _frequencies(frequency)
     if pairs.dim() < 1 or pairs.shape[-1] != 2:
         raise ValueError(
