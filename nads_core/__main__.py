@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -32,12 +33,8 @@ from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.provenance import canonical, fingerprint
 from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 
-_ESTIMATORS = {  # with the options that each of them has
-    "smoothed": (SmoothedGradient, ("num_inputs", "readouts")),
-    "mixed": (MixedDerivative, ("num_inputs",)),
-    "point": (PointGradient, ()),
-    "dipole": (Dipole, ()),
-}
+_ESTIMATORS = {"smoothed": SmoothedGradient, "mixed": MixedDerivative, "point": PointGradient, "dipole": Dipole}
+_ESTIMATOR_OPTIONS = ("num_inputs", "readouts")  # of those whose dataclass has fields of these names
 
 
 def _resolve(name: str) -> Architecture | Callable[[], nn.Module]:
@@ -243,11 +240,11 @@ def _doctor(options: argparse.Namespace) -> int:
 
 def _estimator(options: argparse.Namespace) -> Estimator:
     """Build the estimator; an option that it does not have is an error, not ignored."""
-    kind, known = _ESTIMATORS[options.estimator]
-    given = {name: getattr(options, name) for name in ("num_inputs", "readouts") if getattr(options, name) is not None}
+    known = {key: {field.name for field in fields(kind)} for key, kind in _ESTIMATORS.items()}
+    given = {name: getattr(options, name) for name in _ESTIMATOR_OPTIONS if getattr(options, name) is not None}
     for name, value in given.items():
-        if name not in known:
-            users = " or ".join(other for other, (_, names) in _ESTIMATORS.items() if name in names)
+        if name not in known[options.estimator]:
+            users = " or ".join(key for key, names in known.items() if name in names)
             raise ValueError(
                 f"--{name.replace('_', '-')} {value} says nothing about --estimator {options.estimator}: leave it out, "
                 f"or take {users}"
@@ -256,7 +253,7 @@ def _estimator(options: argparse.Namespace) -> Estimator:
         raise ValueError(
             f"--num-leading {options.num_leading} says nothing without --tolerance or --num-inputs auto: leave it out"
         )
-    return kind(**given)
+    return _ESTIMATORS[options.estimator](**given)
 
 
 def _checkpoint(options: argparse.Namespace, estimator: Estimator) -> Path:

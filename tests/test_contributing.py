@@ -1,8 +1,11 @@
-"""CONTRIBUTING.md, done: what its lists name is all that has to be touched."""
+"""CONTRIBUTING.md, done: each kind of thing added, and what the lists name is all that the tests ask for."""
 
+import os
 import pkgutil
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +34,122 @@ def test_a_list_names_at_most_three_places_that_are_there():
                 assert pkgutil.resolve_name(place)
             else:
                 assert "NN_name" in place or (ROOT / place).exists(), place
+
+
+NETWORK = """class TwoLayersNet(nn.Sequential):
+    def __init__(self, in_channels: int, image_size: int, num_classes: int):
+        pixels = in_channels * image_size**2
+        super().__init__(nn.Flatten(), nn.Linear(pixels, 7), nn.ReLU(), nn.Linear(7, num_classes))
+
+
+TWOLAYERS = Architecture("twolayers", TwoLayersNet, symmetries=("flip_rows",))
+ARCHITECTURES = {"""
+ESTIMATOR = """
+
+@dataclass(frozen=True)
+class Constant(Estimator):
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        return PointGradient().draw(ensemble, block)
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        return torch.ones_like(draw.inputs).flatten(2)
+"""
+CHECK = """
+
+def check_one(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+    return [Check("one", f"{n} ones", 1.0, 1e-9, factor, 1.0) for n in range(20)]
+"""
+FIGURE = """
+
+@styled
+def plot_line(values: Curve) -> Figure:
+    figure, axes = subplots()
+    axes[0, 0].plot(values)
+    axes[0, 0].set(xlabel="index", ylabel="value")
+    return figure
+"""
+GLUE = "".join(f"{{glue:}} one-{part}\n" for part in ("verdict", "evidence", "counterexample"))
+ADDITIONS = {  # what the lists say: file -> texts in it with what takes their places; "" is its end
+    "nads_core/networks/architectures.py": {"ARCHITECTURES = {": NETWORK, "DENSENET121)}": "DENSENET121, TWOLAYERS)}"},
+    "tests/test_architectures.py": {"LAST_SIZE = {": 'LAST_SIZE = {"twolayers": 32, '},
+    "nads_core/networks/__init__.py": {"LENET,": "LENET, TWOLAYERS,", '"LENET",': '"LENET", "TWOLAYERS",'},
+    "nads_core/__init__.py": {
+        "LENET,": "LENET, TWOLAYERS,", '"LENET",': '"LENET", "TWOLAYERS",',
+        "    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",',
+    },
+    "book/api.md": {"": "`TWOLAYERS`, `Constant`"},
+    "nads_core/directions/input_gradients.py": {"": ESTIMATOR},
+    "nads_core/directions/__init__.py": {"    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",'},
+    "nads_core/__main__.py": {
+        "import Dipole,": "import Constant, Dipole,", '"dipole": ': '"constant": Constant, "dipole": ',
+    },
+    "nads_core/theory/checks/lemma2.py": {"": CHECK},
+    "nads_core/theory/checks/__init__.py": {
+        "    check_lemma2,": "    check_lemma2, check_one,", '"check_lemma2",': '"check_lemma2", "check_one",',
+    },
+    "nads_core/theory/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", checks.check_one), '},
+    "book/errata.md": {"": GLUE},
+    "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
+    "nads_core/figures/theory.py": {"": FIGURE},
+    "nads_core/figures/__init__.py": {
+        "    plot_matrices,": "    plot_line, plot_matrices,", '"plot_matrices",': '"plot_line", "plot_matrices",',
+    },
+    "tests/test_figures.py": {"CALLS = {": 'CALLS = {"plot_line": lambda: figures.plot_line([1.0, 2.0]), '},
+    "book/chapters/02_pooling_theory.md": {"": "figures.plot_line(kept)"},
+}  # fmt: skip
+ASKING = (  # the tests that read what the lists name
+    "test_architectures.py::test_declared_symmetries_hold_exactly[twolayers-flip_rows]",
+    "test_waves.py::test_strata_divide_the_grid_by_equal_steps_of_log_energy",
+    "test_published.py::test_every_reader_has_the_map_of_every_architecture",
+    "test_prediction.py::test_frozen_predictions_are_those_of_the_directions_that_they_name",
+    "test_book.py::test_api_page_names_everything_public",
+    "test_checks.py::test_every_statement_has_a_check_and_every_check_a_statement",
+    "test_checks.py::test_errata_page_pastes_what_the_chapters_publish",
+    "test_checks.py::test_verdicts[one]",
+    "test_figures.py::test_every_figure_is_drawn_in_a_chapter",
+    "test_figures.py::test_a_figure_draws_labels_its_axes_and_leaves_settings_alone[plot_line]",
+)
+AT_WORK = """
+import sys, nads_core as nc
+from pathlib import Path
+from nads_core.__main__ import main
+assert Path(nc.__file__).is_relative_to(Path.cwd())
+assert main("compute twolayers --estimator constant --num-networks 8 --image-shape 1 8 8 --out x.npz".split()) == 0
+assert main("run fig2-twolayers --preset smoke --count 1 --out x.json".split()) == 0
+nc.explorer.write_pages_data(Path("pages"))
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Give a copy of the repository to which the lists were applied, and nothing else."""
+    pytest.importorskip("build", reason="what builds the book is not installed: pip install -e .[book]")
+    root = tmp_path_factory.mktemp("copy")
+    for folder in ("nads_core", "book", "tests", "notebooks", "benchmarks"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    for path in (ROOT / "pyproject.toml", ROOT / "_toc.yml", ROOT / "CONTRIBUTING.md"):
+        shutil.copy(path, root)
+    for name, changes in ADDITIONS.items():
+        text = (root / name).read_text("utf8")
+        for there, instead in changes.items():
+            assert there in text, f"{name} has no {there!r} any more: change ADDITIONS"
+            text = text.replace(there, instead, 1) if there else text + instead
+        (root / name).write_text(text, "utf8")
+    return root
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-m", "pytest", "-q", *(f"tests/{test}" for test in ASKING)], ["-c", AT_WORK]], ids=["tests", "work"]
+)
+def test_the_lists_are_all_that_has_to_be_touched(copy, arguments):
+    environment = os.environ | {"PYTHONPATH": str(copy), "NADS_STRICT": ""}
+    result = subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_what_was_touched_is_in_the_lists():
+    for name in set(ADDITIONS) - {"book/chapters/02_pooling_theory.md"}:  # "the chapter that draws it"
+        assert f"`{name}`" in PAGE or f"`{Path(name).parent.as_posix()}/`" in PAGE, name
 
 
 def test_an_architecture(monkeypatch, tmp_path):
