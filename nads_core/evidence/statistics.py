@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,7 @@ def falling_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     return isotonic_regression(values, increasing=False).x if len(values) else values
 
 
-_Key = TypeVar("_Key")
-
-
-def first_below(keys: Sequence[_Key], values: Sequence[float] | np.ndarray, level: float) -> _Key | None:
+def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
     """Return the first of n keys at which the falling fit of values (n,) is below a level, None if there is none."""
     return next((key for key, value in zip(keys, falling_fit(values), strict=True) if value < level), None)
 
