@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -33,7 +34,9 @@ from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.provenance import canonical, fingerprint
 from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 
-_ESTIMATORS = {"smoothed": SmoothedGradient, "mixed": MixedDerivative, "point": PointGradient, "dipole": Dipole}
+_ESTIMATORS: dict[str, type[Any]] = {  # dataclasses
+    "smoothed": SmoothedGradient, "mixed": MixedDerivative, "point": PointGradient, "dipole": Dipole,
+}  # fmt: skip
 _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")  # of those whose dataclass has fields of these names
 
 

@@ -99,6 +99,7 @@ ADDITIONS = {  # what the lists say: file -> texts in it with what takes their p
 }  # fmt: skip
 ASKING = (  # the tests that read what the lists name
     "test_architectures.py::test_declared_symmetries_hold_exactly[twolayers-flip_rows]",
+    "test_architectures.py::test_output_shape",
     "test_waves.py::test_strata_divide_the_grid_by_equal_steps_of_log_energy",
     "test_published.py::test_every_reader_has_the_map_of_every_architecture",
     "test_prediction.py::test_frozen_predictions_are_those_of_the_directions_that_they_name",

@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from nads_core.data.fourier import Frequency, wrapped
 from nads_core.evidence.results import Results
 from nads_core.evidence.statistics import (
     area_under_curve,
@@ -20,7 +21,7 @@ from nads_core.evidence.statistics import (
     resampled_correlations,
     with_interval,
 )
-from nads_core.evidence.waves import Frequency, grid_frequencies, negative, sampling_weights, strata, wrapped
+from nads_core.evidence.waves import grid_frequencies, negative, sampling_weights, strata
 
 Pairs = list[tuple[float, float]]
 Field = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 from nads_core.evidence.experiments import direction_of
 from nads_core.evidence.results import Results
@@ -28,7 +29,7 @@ from nads_core.evidence.statistics import (
     resampled_correlations,
     with_interval,
 )
-from nads_core.evidence.waves import Frequency, grid_frequencies
+from nads_core.evidence.waves import grid_frequencies
 
 __all__ = [
     "Family", "predicted_accuracy", "signal_to_noise", "wave_energies",
