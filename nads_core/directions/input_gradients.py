@@ -27,9 +27,9 @@ class Draw:
     """B networks with their inputs, which `Estimator.draw` returns; its networks can be sliced and joined.
 
     Args:
-        state: weights, name -> (B, *shape), as `Ensemble.draw` returns them.
+        state: weights, name -> ``(B, *shape)``, as `Ensemble.draw` returns them.
         inputs: (B, K, C, H, W).
-        probes: directions in weight space, name -> (B, *shape); `MixedDerivative` alone has them.
+        probes: directions in weight space, name -> ``(B, *shape)``; `MixedDerivative` alone has them.
         readouts: other last layers of each network, (B, R, F).
     """
 
@@ -120,7 +120,7 @@ class Estimator(ABC):
 
     @property
     def inputs_per_contribution(self) -> int:
-        """How many inputs are averaged to one contribution: 2 where they come in opposite pairs, 1 by default."""
+        """How many inputs are averaged to one contribution; 2 where they come in opposite pairs, 1 by default."""
         return 1
 
     def passes(self, dimension: int) -> Passes:
@@ -132,7 +132,7 @@ class Estimator(ABC):
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Fields of a dataclass that a pilot has to choose: "num_inputs", perhaps "readouts"; none by default."""
+        """Fields of a dataclass that a pilot has to choose, "num_inputs" and perhaps "readouts"; none by default."""
         return ()
 
 

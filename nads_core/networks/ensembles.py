@@ -43,7 +43,7 @@ class Ensemble:
         output: which of the network's outputs is the scalar f(x).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
         kernels: with ``"triton"`` one launch draws all weights of a block, other ones than ``"torch"`` draws, where
-            each parameter is drawn by one uniform_ or normal_ in float32; see `keyed`.
+            each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
@@ -134,7 +134,7 @@ class Ensemble:
         """Draw the weights of networks ``block * block_size`` up to the next block.
 
         Returns:
-            name -> (block_size, *shape), for every parameter and buffer that varies between networks.
+            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between networks.
         """
         if self._keyed_parameters is not None:
             tensors = self._draw_keyed(self._keyed_parameters, block, 0)
@@ -156,7 +156,7 @@ class Ensemble:
         }
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
-        """Draw (block_size, *shape) standard normal numbers for one block; in bfloat16 those of float32, rounded.
+        """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
 
         Args:
             block: whose networks the numbers are for.
@@ -258,7 +258,7 @@ class Ensemble:
         Args:
             state: weights of B networks.
             images: (B, K, C, H, W).
-            probes: one direction in weight space a network, name -> (B, *shape), for every parameter.
+            probes: one direction in weight space a network, name -> ``(B, *shape)``, for every parameter.
 
         Returns:
             (B, K, C, H, W).
