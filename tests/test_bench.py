@@ -108,7 +108,7 @@ def test_the_larger_of_two_times_is_the_limit():
     fast_memory = Limits("x", 1e12, SLOW.rates, cores=1)
     assert work.operations_seconds(SLOW) == 4 and work.bytes_seconds(SLOW) == 2
     assert work.seconds(SLOW) == 4 and work.seconds(Limits("x", 0.1e9, SLOW.rates)) == 20
-    assert (work * 3).seconds(fast_memory) == 12 and (work * 3).precision == "float32"
+    assert Work(30, 6e9, 3e9, 3e9, 3e9, 1.5e9, 1.5e9).seconds(fast_memory) == 12 and work.precision == "float32"
 
 
 def test_data_sheets_are_found_by_the_names_of_devices():
