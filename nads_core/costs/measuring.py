@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from nads_core.costs.roofline import Limits, count_work
 from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.budget import timed
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.evaluation import fitting_batch, require_gradients
@@ -24,6 +23,7 @@ from nads_core.directions.input_gradients import with_defaults
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.machinery.memory import peak_memory
 from nads_core.machinery.provenance import environment
+from nads_core.machinery.timing import timed
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 
 from nads_core.directions import Estimator
 from nads_core.directions.input_gradients import with_defaults
+from nads_core.machinery.timing import timed
 from nads_core.networks.ensembles import Ensemble
 
 _Result = TypeVar("_Result")
@@ -83,11 +83,7 @@ def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
 
 
 def _shortest(call: Callable[[], object], repeats: int = 7) -> float:
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
+    times = [timed(call, torch.device("cpu"))[1] for _ in range(repeats + 1)]
     return min(times[1:])
 
 

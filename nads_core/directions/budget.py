@@ -13,10 +13,8 @@ that are independent given the network, and readouts that are alike in pairs, v 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -25,10 +23,9 @@ from torch import Tensor
 from nads_core.directions.covariance import leading_subspace
 from nads_core.directions.input_gradients import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.machinery.timing import timed
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
-
-_Result = TypeVar("_Result")
 
 _NETWORKS, _INPUTS, _READOUTS = 16, 16, 2  # of the pilot
 _TIMED_NETWORKS = 4
@@ -124,16 +121,6 @@ def _seconds(crew: Crew, call: Callable[[Ensemble], object]) -> float:
         return crew.map(lambda own, _: call(own), range(crew.size))
 
     return min(timed(all_threads, crew.device)[1] for _ in range(3)) / crew.size
-
-
-def timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
-    """Return what a call returns and its seconds, of what it left to a GPU too."""
-    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    synchronize()
-    start = time.perf_counter()
-    result = call()
-    synchronize()
-    return result, time.perf_counter() - start
 
 
 def variances(contributions: Tensor, num_leading: int) -> tuple[np.ndarray, np.ndarray, float]:
