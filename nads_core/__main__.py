@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from nads_core import doctor
 from nads_core.costs import CASES, results_folder, run_suite
@@ -32,7 +30,7 @@ from nads_core.kernels import KERNELS
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import usable_device
 from nads_core.machinery.provenance import canonical, fingerprint
-from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
+from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES
 
 _ESTIMATORS: dict[str, type[Any]] = {  # dataclasses
     "smoothed": SmoothedGradient, "mixed": MixedDerivative, "point": PointGradient, "dipole": Dipole,
@@ -40,25 +38,11 @@ _ESTIMATORS: dict[str, type[Any]] = {  # dataclasses
 _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")  # of those whose dataclass has fields of these names
 
 
-def _resolve(name: str) -> Architecture | Callable[[], nn.Module]:
-    """Find an architecture of ours by name, or anyone's factory as ``module:function``."""
-    if name in ARCHITECTURES:
-        return ARCHITECTURES[name]
-    module, _, attribute = name.partition(":")
-    if not attribute:
-        raise ValueError(f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or module:factory")
-    sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot load {name!r}: {error}") from error
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m nads_core", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compute = commands.add_parser("compute", help="compute the NADs of an architecture")
-    compute.add_argument("architecture", help=f"{', '.join(ARCHITECTURES)}, or module:factory")
+    compute.add_argument("architecture", help=f"{', '.join(ARCHITECTURES)}, torchvision:model, or module:factory")
     compute.add_argument("--out", type=Path, required=True, help="npz file to write")
     compute.add_argument("--num-networks", type=int, default=2_000)
     compute.add_argument("--estimator", choices=tuple(_ESTIMATORS), default="smoothed")
@@ -69,7 +53,10 @@ def _parser() -> argparse.ArgumentParser:
         "--num-leading", type=int, help="directions that --tolerance and auto are about: 10 by default"
     )
     compute.add_argument("--dtype", choices=("float32", "bfloat16", "float64"), default="float32")
-    compute.add_argument("--image-shape", type=int, nargs=3, default=(1, 32, 32), metavar=("C", "H", "W"))
+    compute.add_argument(
+        "--image-shape", type=int, nargs="+", default=(1, 32, 32), metavar="N", help="C H W, or C L, or F"
+    )
+    compute.add_argument("--fresh-readout", action="store_true", help="draw a last layer that begins at zero")
     compute.add_argument("--num-directions", type=int, help="to keep; all by default")
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
     compute.add_argument(
@@ -264,6 +251,7 @@ def _checkpoint(options: argparse.Namespace, estimator: Estimator) -> Path:
     what = [options.architecture, repr(estimator), list(options.image_shape), options.seed, options.dtype]
     what += [options.kernels, options.tolerance is not None]
     what += [options.output] if options.output else []
+    what += ["fresh_readout"] if options.fresh_readout else []
     return options.out.with_suffix(f".{fingerprint(canonical(what))[:8]}.ckpt")
 
 
@@ -272,7 +260,7 @@ def _compute(options: argparse.Namespace) -> int:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.device) as device:
         nads = compute_nads(
-            _resolve(options.architecture),
+            options.architecture,
             options.num_networks,
             estimator=estimator,
             image_shape=tuple(options.image_shape),
@@ -287,6 +275,7 @@ def _compute(options: argparse.Namespace) -> int:
             tolerance=options.tolerance,
             num_leading=options.num_leading,
             kernels=options.kernels,
+            fresh_readout=options.fresh_readout,
             checkpoint=options.checkpoint or _checkpoint(options, estimator),
         )
         if distributed.rank() == 0:

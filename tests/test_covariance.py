@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import pytest
 import torch
@@ -9,8 +10,7 @@ from torch import Tensor
 
 from nads_core.directions.covariance import DEBIASINGS, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.symmetry import symmetrize
-from nads_core.networks.architectures import SYMMETRIES
+from nads_core.directions.symmetry import symmetrize, symmetry_types
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -297,7 +297,7 @@ def test_gram_eigenpairs_of_dependent_rows():
 MAPS = {
     "flip_rows": lambda x: x.flip(-2), "flip_columns": lambda x: x.flip(-1), "transpose": lambda x: x.transpose(-1, -2),
 }  # fmt: skip
-SUBSETS = [subset for count in range(4) for subset in itertools.combinations(SYMMETRIES, count)]
+SUBSETS = [subset for count in range(4) for subset in itertools.combinations(MAPS, count)]
 SHAPE = (2, 4, 4)
 
 
@@ -337,13 +337,54 @@ def test_symmetrized_moments_commute_and_keep_their_trace(seed, subset, order):
     close(average, average.T)
     assert torch.linalg.eigvalsh(average).min() > 0
     if not subset:
-        assert torch.equal(average, matrix)
+        close(average, matrix)
 
 
 @pytest.mark.parametrize("subset", [s for s in SUBSETS if s], ids=str)
 def test_a_symmetry_named_twice_counts_once(subset):
     matrix = definite(32, 2)
-    assert torch.equal(symmetrize(matrix, SHAPE, subset + subset[-1:]), symmetrize(matrix, SHAPE, subset))
+    close(symmetrize(matrix, SHAPE, subset + subset[-1:]), symmetrize(matrix, SHAPE, subset))
+
+
+def test_channels_that_are_alike_share_one_block():
+    matrix = definite(32, 3)
+    blocks = matrix.view(2, 16, 2, 16)
+    alike = torch.block_diag(*[(blocks[0, :, 0] + blocks[1, :, 1]) / 2] * 2)
+    close(symmetrize(matrix, SHAPE, ("channels",)), alike)
+    close(symmetrize(matrix, SHAPE, ("channels", "transpose")), (alike + moved(alike, "transpose")) / 2)
+
+
+@pytest.mark.parametrize("subset", [*SUBSETS, ("channels",), ("flip_rows", "transpose", "channels")], ids=str)
+@pytest.mark.parametrize("shape", [SHAPE, (3, 5, 5), (1, 1, 1)], ids=str)
+def test_types_are_an_orthonormal_basis_without_mixed_blocks(subset, shape):
+    kinds = symmetry_types(shape, subset)
+    bases = torch.cat([basis.to_dense() for kind in kinds for basis in kind.bases])
+    size = math.prod(shape)
+    close(bases @ bases.T, torch.eye(size, dtype=bases.dtype))
+    assert len(bases) == size
+    average = symmetrize(definite(size, 4), shape, subset)
+    blocks = torch.block_diag(*[kind.block(average) for kind in kinds for _ in kind.bases])
+    close(bases @ average @ bases.T, blocks)  # partners hold the same block
+    names = [name for kind in kinds for name in kind.names]
+    assert len(set(names)) == len(names)
+
+
+def test_names_say_what_a_map_does():
+    images = {"s": 1, "+": 1, "a": -1, "-": -1}
+    for kind in symmetry_types((1, 6, 6), ("flip_rows", "transpose")):
+        for partner, (name, basis) in enumerate(zip(kind.names, kind.bases, strict=True)):
+            rows = basis.to_dense().view(-1, 6, 6)
+            close(rows.flip(1), images[name[0]] * rows)
+            close(rows.flip(2), images[name[1]] * rows)
+            if len(name) == 3:
+                close(rows.mT, images[name[2]] * rows)
+            else:
+                close(rows.mT, kind.bases[1 - partner].to_dense().view(-1, 6, 6))
+
+
+def test_the_blocks_of_the_square():
+    sizes = {kind.names: len(kind) for kind in symmetry_types((1, 32, 32), ("flip_rows", "flip_columns", "transpose"))}
+    assert sizes == {("++s",): 136, ("++a",): 120, ("--s",): 136, ("--a",): 120, ("+-", "-+"): 256}
 
 
 @pytest.mark.parametrize("subset", [("flip_rows",), ("flip_columns",), ("flip_rows", "flip_columns")], ids=str)

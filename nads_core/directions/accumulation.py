@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
@@ -53,6 +54,7 @@ class Accumulation:
         device: str = "cpu",
     ):
         self.groups = [moments.empty() for _ in range(_GROUPS if measures_error else 1)]
+        self.first_networks = FirstNetworks()
         self.description, self.path = description | {"groups": len(self.groups)}, path
         self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
@@ -64,6 +66,7 @@ class Accumulation:
         saved = read_checkpoint_of(self.description, path)
         for group, state in zip(self.groups, saved["moments"], strict=True):
             group.load_state_dict(state)
+        self.first_networks.load_state_dict(saved["first_networks"])
         self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved["first"]
         self.devices = list(dict.fromkeys([*saved["devices"], self.device]))
 
@@ -120,6 +123,7 @@ class Accumulation:
         moments = [group.state_dict() for group in self.groups]
         content = {"description": self.description, "moments": moments, "blocks_done": self.blocks_done}
         content |= {"seconds": self.seconds, "first": self.first, "devices": self.devices}
+        content["first_networks"] = self.first_networks.state_dict()
         write_checkpoint(path, content)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
@@ -138,12 +142,19 @@ def _joined(groups: list[DenseMoments | GramMoments]) -> DenseMoments | GramMome
     return whole
 
 
-def _add(groups: list[DenseMoments | GramMoments], blocks: list[Block], contributions: Tensor) -> None:
+def _add(
+    groups: list[DenseMoments | GramMoments],
+    first: FirstNetworks,
+    blocks: list[Block],
+    contributions: Tensor,
+    block_size: int,
+) -> None:
     """Add contributions (B * readouts, J, D) of the networks of several blocks, each to the group of its number."""
     readouts = len(contributions) // sum(count for _, count in blocks)
     parts = contributions.split([count * readouts for _, count in blocks])
     for (block, _), part in zip(blocks, parts, strict=True):
         groups[block % len(groups)].update(part)
+        first.update(block, block_size, part, readouts)
 
 
 @dataclass(frozen=True)
@@ -234,7 +245,7 @@ def accumulate(
             together = distributed.size() * evaluation.blocks_at_once * steps
             count = int(min(together, rule.next_look - state.blocks_done))
             turn, blocks = blocks[:count], blocks[count:]
-            steps = _add_shared(state.groups, turn, evaluation, steps, bar.update)
+            steps = _add_shared(state, turn, evaluation, steps, bar.update)
             state.blocks_done = turn[-1][0] + 1
             if lead:
                 state.save_if_due()
@@ -245,7 +256,7 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
             _stop_if_interrupted(interrupt, state, num_networks, size)
-            _add(state.groups, rest, contributions)
+            _add(state.groups, state.first_networks, rest, contributions, size)
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -267,7 +278,7 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
 
 
 def _add_shared(
-    groups: list[DenseMoments | GramMoments],
+    state: Accumulation,
     blocks: list[Block],
     evaluation: Evaluation,
     steps: int,
@@ -278,17 +289,20 @@ def _add_shared(
     Returns:
         How many steps each process can take until the next exchange.
     """
-    num_processes, start = distributed.size(), time.perf_counter()
+    num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
     own_groups = groups if num_processes == 1 else [group.empty() for group in groups]
     share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
     for batch in [share[i : i + size] for i in range(0, len(share), size)]:
-        _add(own_groups, batch, evaluation.contributions(batch))
+        contributions = evaluation.contributions(batch)
+        _add(own_groups, state.first_networks, batch, contributions, evaluation.block_size)
         advance(num_processes * sum(count for _, count in batch))
     if num_processes == 1:
         return steps
     for group, added in zip(groups, own_groups, strict=True):
         added.gather()
         group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
+    if not state.first_networks.complete:
+        state.first_networks.gather()
     seconds = distributed.agreed(time.perf_counter() - start) / steps
     return max(1, round(_EXCHANGE_SECONDS / seconds))
 

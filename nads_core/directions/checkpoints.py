@@ -18,7 +18,7 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
     Args:
         path: of the file.
         content: "description" (what is computed), "moments" (a state a group), "blocks_done", "seconds", "first" (the
-            vector of network 0, by the kind of device) and "devices" (that drew).
+            vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
     """
     with replacing(path, "wb") as file:
         torch.save(content, file)
@@ -39,10 +39,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
         raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
-    if "devices" not in saved:
+    if not {"devices", "first_networks"} <= saved.keys():
         raise ValueError(
-            f"{path} was written by nads_core 0.1, whose checkpoints don't say which numbers they hold: finish it with "
-            "that version, or name another file"
+            f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
+            "with that version, or name another file"
         )
     return saved
 

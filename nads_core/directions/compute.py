@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,32 +16,36 @@ from torch import Tensor, nn
 from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate
 from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
-from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs, require_debiasing
+from nads_core.directions.covariance import require_debiasing
+from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
-from nads_core.directions.symmetry import require_symmetries, symmetrize
+from nads_core.directions.symmetry import require_symmetries
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import require_integers
 from nads_core.machinery.memory import require_memory
 from nads_core.machinery.provenance import NUMBERS_VERSION, environment
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
+from nads_core.networks.named import architecture_named
+from nads_core.networks.silent import described, silent_parts, with_fresh_readout
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
 
 def compute_nads(
-    architecture: Architecture | Callable[[], nn.Module],
+    architecture: Architecture | Callable[[], nn.Module] | str,
     num_networks: int = 2_000,
     *,
     estimator: Estimator | None = None,
-    image_shape: tuple[int, int, int] = (1, 32, 32),
+    image_shape: tuple[int, ...] = (1, 32, 32),
     num_directions: int | None = None,
     debiasing: str = "shrink",
     symmetries: tuple[str, ...] | None = None,
     output: int = 0,
+    fresh_readout: bool = False,
     seed: int = 0,
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
@@ -59,12 +63,13 @@ def compute_nads(
     Source: section 3.1 and eq. (4) of the paper; the estimators differ in the vector that a network contributes.
 
     Args:
-        architecture: one of ours, or any function that returns a newly initialised network.
+        architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
+            "torchvision:convnext_tiny", "module:function".
         num_networks: how many networks to draw, N; with a ``tolerance``, how many at most.
         estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`. With
             ``num_inputs="auto"`` a pilot of 16 networks finds the numbers of inputs and readouts that make the error of
             the first ``num_leading`` directions smallest in a given time (`budget`); the provenance names them.
-        image_shape: (C, H, W) of the input.
+        image_shape: of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
             as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers a network and pixel.
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
@@ -72,6 +77,8 @@ def compute_nads(
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
             by default those that the architecture declares, none for a factory or for more than 8,192 pixels.
         output: which output of the network is f(x).
+        fresh_readout: draw the weights of the last linear layer as `nn.Linear` does. For networks which begin with
+            a last layer of zeros, as vision transformers do, and have no input gradient before it has been drawn.
         seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
             ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
             them other NADs: repeat such a run with the numbers that its provenance names.
@@ -117,7 +124,11 @@ def compute_nads(
     _require_directions(num_directions, image_shape)
     num_leading = _fitting_leading(num_leading, tolerance, dimension)
     _require_averaging(debiasing, symmetries or (), image_shape)
+    if isinstance(architecture, str):
+        architecture = architecture_named(architecture, image_shape)
     name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
+    if fresh_readout:
+        factory = with_fresh_readout(factory, image_shape)
 
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
     path = Path(checkpoint) if checkpoint else None
@@ -127,28 +138,36 @@ def compute_nads(
         _require_memory(moments, num_networks, num_directions, estimator, dtype)
 
     description = _description(name, ensemble, estimator) | budget
+    if fresh_readout:
+        description["fresh_readout"] = True
     drawn_on = "any" if ensemble.keyed else ensemble.device.type
     state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
     state.identify(require_gradients(ensemble, estimator, name))
+    silent = _silent(ensemble, name)
     goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
     num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
 
-    found = _eigenpairs(state.total(), num_directions or dimension, image_shape, debiasing, symmetries)
+    found = find_eigenpairs(
+        state.total(), state.first_networks, num_directions or dimension, image_shape, debiasing, symmetries
+    )
     provenance = description | {
-        "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(found.symmetries),
+        "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal, image_shape),
+        **_reached(state, goal, image_shape), **silent,
     }  # fmt: skip
-    directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, C, H, W)
-    return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance)
+    directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
+    return NADs(
+        directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.types, found.certainty.float(),
+        found.eigenvalue_std.float(), found.leading_certainty.float(), found.bands,
+    )  # fmt: skip
 
 
-def _is_dense(image_shape: tuple[int, int, int]) -> bool:
+def _is_dense(image_shape: tuple[int, ...]) -> bool:
     """Whether D x D moments are summed, or vectors kept."""
     return math.prod(image_shape) <= DENSE_LIMIT
 
 
-def _require_directions(num_directions: int | None, image_shape: tuple[int, int, int]) -> None:
+def _require_directions(num_directions: int | None, image_shape: tuple[int, ...]) -> None:
     """Raise a ValueError if more directions are asked for than there are."""
     dimension = math.prod(image_shape)
     if num_directions is not None and num_directions > dimension:
@@ -168,7 +187,7 @@ def _fitting_leading(num_leading: int | None, tolerance: float | None, dimension
     return num_leading
 
 
-def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, int, int]) -> None:
+def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
     """Raise a ValueError unless noise and symmetries can be treated like that in images of this shape."""
     require_debiasing(debiasing)
     require_symmetries(image_shape, symmetries)
@@ -181,13 +200,15 @@ def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape:
 
 def _drawn(
     architecture: Architecture | Callable[[], nn.Module],
-    image_shape: tuple[int, int, int],
+    image_shape: tuple[int, ...],
     symmetries: tuple[str, ...] | None,
 ) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
     """Return the name of what is drawn, the factory that draws it, and the symmetries to average over."""
     if not isinstance(architecture, Architecture):
         name = getattr(architecture, "__qualname__", type(architecture).__name__)
         return name, architecture, symmetries or ()
+    if len(image_shape) != 3:
+        raise ValueError(f"{architecture.name} needs images, got image_shape {image_shape}")
     channels, height, width = image_shape
     if height != width:
         raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
@@ -249,46 +270,20 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[st
     }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Eigenpairs, and what was done to the moments.
-
-    Args:
-        eigenvalues: (n,), descending.
-        directions: (n, D).
-        debiasing: as it was done: "none" where no noise was seen, never "shrink" on the Gram side.
-        symmetries: that were averaged over.
-    """
-
-    eigenvalues: Tensor
-    directions: Tensor
-    debiasing: str
-    symmetries: tuple[str, ...] = ()
+def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
+    """Return, and warn of, branches that begin at or near zero: what the NADs then describe is the rest."""
+    parts = silent_parts(ensemble.template)
+    if not parts:
+        return {}
+    warnings.warn(
+        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these NADs are those of what is "
+        "left without the branches that they multiply",
+        stacklevel=3,
+    )
+    return {"silent_parts": parts}
 
 
-def _eigenpairs(
-    moments: DenseMoments | GramMoments,
-    count: int,
-    image_shape: tuple[int, int, int],
-    debiasing: str,
-    symmetries: tuple[str, ...],
-) -> _Found:
-    """Return the leading eigenpairs of the second moment without its noise."""
-    if isinstance(moments, GramMoments):
-        means, spreads = moments.vectors()
-        debiasing = "subtract" if spreads and debiasing != "none" else "none"
-        return _Found(*gram_eigenpairs(means, spreads if debiasing == "subtract" else [], count), debiasing)
-    seen, noise = moments.moments()  # (D, D) each
-    if not noise.any():
-        debiasing = "none"  # one contribution a network: there is no noise to tell apart
-    seen, noise = (symmetrize(matrix, image_shape, symmetries) for matrix in (seen, noise))
-    eigenvalues, directions = leading_eigenpairs(debias(seen, noise, debiasing), count)
-    if debiasing != "subtract":
-        eigenvalues = eigenvalues.clamp(min=0)  # semi-definite but for rounding
-    return _Found(eigenvalues, directions, debiasing, symmetries)
-
-
-def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, int, int]) -> dict[str, Any]:
+def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, ...]) -> dict[str, Any]:
     """Return how well the leading directions are known, where a tolerance was asked for."""
     if goal is None:
         return {}

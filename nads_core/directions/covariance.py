@@ -15,6 +15,7 @@ from nads_core.directions.symmetry import symmetrize
 from nads_core.machinery.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
+FLOOR = 0.1  # signal-to-noise ratio below which "shrink" believes in nothing
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
@@ -24,7 +25,7 @@ def require_debiasing(method: str) -> None:
         raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
 
 
-def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = 0.1) -> Tensor:
+def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = FLOOR) -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
     ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error

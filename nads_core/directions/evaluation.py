@@ -11,6 +11,7 @@ from torch import Tensor
 from nads_core.directions.input_gradients import Draw, Estimator
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.silent import described, silent_parts
 
 Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one
 
@@ -29,6 +30,7 @@ class Evaluation:
 
     def __init__(self, ensemble: Ensemble, estimator: Estimator, name: str, batch_size: int):
         self.estimator, self.name, self.batch_size = estimator, name, batch_size
+        self.block_size = ensemble.block_size
         self._crew = Crew(ensemble)
         self.blocks_at_once = max(1, batch_size // ensemble.block_size) * self._crew.size
 
@@ -68,9 +70,11 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Te
         _require_finite(contributions.reshape(len(draw), -1), numbers, name, ensemble.seed)
         if contributions.any():
             return first
+    zero = {part: value for part, value in silent_parts(ensemble.template).items() if value == 0}
+    remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
-        f"the output of {name} does not depend on its input: "
-        f"the estimator's vectors are zero for {_CHECKED_NETWORKS} networks"
+        f"the output of {name} does not depend on its input: the estimator's vectors are zero for "
+        f"{_CHECKED_NETWORKS} networks" + (f" (it begins with {described(zero)}{remedy})" if zero else "")
     )
 
 

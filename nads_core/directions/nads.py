@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.directions.certainty import Band
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import fingerprint
@@ -26,21 +28,40 @@ class NADs:
     """Neural anisotropy directions of one architecture, most preferred first.
 
     Args:
-        directions: (n, C, H, W) float32, orthonormal.
+        directions: (n, *image_shape) float32, orthonormal.
         eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
         provenance: how they were computed.
+        types: of each direction, how the symmetries of the architecture change it (`SymmetryType.names`): "++s" is
+            unchanged by flips of the rows, of the columns and by transposition. Without symmetries all are "".
+            None in files that were written before there were certificates, as are all that follow.
+        certainty: (n,), expected squared cosine of each direction with the one of the same name (`names`) for
+            infinitely many networks and inputs; 0 where the run says nothing about it.
+        eigenvalue_std: (n,), root mean square of the eigenvalue's error.
+        leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
+        bands: directions that this run tells apart from the others, but not from each other.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
+    types: tuple[str, ...] | None = None
+    certainty: Tensor | None = None
+    eigenvalue_std: Tensor | None = None
+    leading_certainty: Tensor | None = None
+    bands: tuple[Band, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.directions.dim() != 4 or self.eigenvalues.shape != self.directions.shape[:1]:
+        if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
             raise ValueError(
-                "expected directions (n, C, H, W) and eigenvalues (n,), got "
+                "expected directions (n, *image_shape) and eigenvalues (n,), got "
                 f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
             )
+        certificate = (self.types, self.certainty, self.eigenvalue_std, self.leading_certainty)
+        if any(part is None for part in certificate) != all(part is None for part in certificate):
+            raise ValueError("types, certainty, eigenvalue_std and leading_certainty come together or not at all")
+        for part in certificate:
+            if part is not None and len(part) != len(self):
+                raise ValueError(f"expected one entry for each of the {len(self)} directions, got {len(part)}")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -52,7 +73,20 @@ class NADs:
 
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
-        return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks)"
+        known = "" if self.certainty is None else f", {int((self.certainty > 0.9).sum())} certain above 0.9"
+        return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks{known})"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Type and rank within it, such as "++s 3": a name that depends on the index in no way."""
+        if self.types is None:
+            raise ValueError("these NADs were computed before directions had types: compute them again")
+        ranks: Counter[str] = Counter()
+        names = []
+        for kind in self.types:
+            names.append(f"{kind} {ranks[kind]}".strip())
+            ranks[kind] += 1
+        return tuple(names)
 
     @property
     def basis(self) -> Tensor:
@@ -83,7 +117,7 @@ class NADs:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
 
         Args:
-            direction: (C, H, W), or many as (m, C, H, W); unit norm.
+            direction: of the shape of one, (C, H, W), or many as (m, C, H, W); unit norm.
 
         Returns:
             A scalar, or (m,).
@@ -93,30 +127,49 @@ class NADs:
         """
         direction = torch.as_tensor(direction, dtype=torch.float64)
         shape = self.directions.shape[1:]
-        if direction.shape[-3:] != shape or direction.dim() not in (3, 4):
+        if direction.shape[-len(shape) :] != shape or direction.dim() > len(shape) + 1:
             raise ValueError(f"expected a direction of shape {tuple(shape)}, got {tuple(direction.shape)}")
-        coordinates = direction.flatten(-3) @ self.basis.double()
+        coordinates = direction.flatten(-len(shape)) @ self.basis.double()
         return coordinates.square() @ self.eigenvalues.double()
 
     def completed(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with eigenvalue 0."""
-        rows = self.directions.flatten(1)
-        size = rows.shape[1]
-        if len(rows) == size:
+        rows = self.directions.flatten(1)  # (n, D)
+        missing = rows.shape[1] - len(rows)
+        if not missing:
             return self
         complement = torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
-        directions = torch.cat([rows, complement]).view(size, *self.directions.shape[1:])
-        eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(size - len(rows))])
-        return NADs(directions, eigenvalues, self.provenance)
+        directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
+        eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
+        if self.types is None or self.certainty is None:
+            return NADs(directions, eigenvalues, self.provenance)
+        zeros = self.certainty.new_zeros(missing)
+        known = self.leading_certainty[-1] * len(rows)  # type: ignore[index]  # all of a certificate or nothing
+        return NADs(
+            directions, eigenvalues, self.provenance, self.types + ("rest",) * missing,
+            torch.cat([self.certainty, zeros]), torch.cat([self.eigenvalue_std, zeros + self.eigenvalue_std[-1]]),
+            torch.cat([self.leading_certainty, known / torch.arange(len(rows) + 1, len(directions) + 1)]), self.bands,
+        )  # fmt: skip
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
-        """Return the arrays of an npz file."""
+        """Return the arrays of an npz file that are its identity."""
         rows, eigenvalues = self.directions.detach().cpu().numpy(), self.eigenvalues.detach().cpu().numpy()
         if not quantized:
             return {"directions": rows, "eigenvalues": eigenvalues}
-        scale = np.abs(rows).max(axis=(1, 2, 3), keepdims=True) / np.iinfo(np.int16).max
+        scale = np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True) / np.iinfo(np.int16).max
         directions = np.round(rows / scale).astype(np.int16)
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
+
+    def _certificate(self) -> dict[str, np.ndarray]:
+        """Return the arrays of an npz file that say how far the directions are known."""
+        if self.types is None or self.certainty is None or self.eigenvalue_std is None:
+            return {}
+        return {
+            "types": np.array(self.types), "certainty": self.certainty.cpu().numpy(),
+            "eigenvalue_std": self.eigenvalue_std.cpu().numpy(),
+            "leading_certainty": self.leading_certainty.cpu().numpy(),  # type: ignore[union-attr]  # as the others
+            "bands": np.array(json.dumps([[list(band.indices), band.certainty] for band in self.bands])),
+        }  # fmt: skip
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
@@ -124,7 +177,7 @@ class NADs:
         What `load` returns then has the fingerprint of those integers.
         """
         with replacing(path, "wb") as file:
-            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
+            provenance, stored = json.dumps(self.provenance), self._stored(quantized) | self._certificate()
             np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
 
     @classmethod
@@ -149,6 +202,7 @@ class NADs:
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
+                certificate = _read_certificate(file)
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error
         directions = torch.from_numpy(stored["directions"])
@@ -157,9 +211,21 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance)
+        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, **certificate)
         vars(nads)["fingerprint"] = _fingerprint(stored)  # of the file, not of what was rebuilt from it
         return nads
+
+
+def _read_certificate(file: Any) -> dict[str, Any]:
+    """Return the fields of NADs that an npz file has about how far they are known."""
+    if "certainty" not in file.files:
+        return {}
+    measures = ("certainty", "eigenvalue_std", "leading_certainty")
+    bands = tuple(Band(tuple(indices), certainty) for indices, certainty in json.loads(str(file["bands"])))
+    return {
+        "types": tuple(str(name) for name in file["types"]), "bands": bands,
+        **{name: torch.from_numpy(file[name]) for name in measures},
+    }  # fmt: skip
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:

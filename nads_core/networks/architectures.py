@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from nads_core.machinery.arguments import require_integers
 
 POOLINGS = ("max", "average", "strided", "none")
-SYMMETRIES = ("flip_rows", "flip_columns", "transpose")
+SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,13 @@ _KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which h
 _MAX_BLOCK = 64
 
 
-def require_image_shape(image_shape: tuple[int, int, int]) -> None:
-    """Raise a ValueError unless ``image_shape`` is (C, H, W)."""
-    if len(image_shape) != 3 or not all(is_integer(n) and n > 0 for n in image_shape):
-        raise ValueError(f"image_shape must be three positive integers (C, H, W), got {image_shape!r}")
+def require_image_shape(image_shape: tuple[int, ...]) -> None:
+    """Raise a ValueError unless ``image_shape`` is that of an image, a sequence or a row of features."""
+    if not 1 <= len(image_shape) <= 3 or not all(is_integer(n) and n > 0 for n in image_shape):
+        raise ValueError(
+            "image_shape must be positive integers, (C, H, W) of an image, (C, L) of a sequence or (F,) of features, "
+            f"got {image_shape!r}"
+        )
 
 
 class Ensemble:
@@ -36,7 +39,7 @@ class Ensemble:
 
     Args:
         factory: returns a new network with freshly drawn weights at each call.
-        image_shape: (C, H, W) of one input.
+        image_shape: (C, H, W) of one input; or (C, L), or (F,). Where shapes below say C, H, W, these stand instead.
         seed: fixes all weights and inputs.
         device: where the networks live.
         dtype: of weights and inputs. Weights are drawn in the factory's own type and then converted.
@@ -55,7 +58,7 @@ class Ensemble:
     def __init__(
         self,
         factory: Callable[[], nn.Module],
-        image_shape: tuple[int, int, int],
+        image_shape: tuple[int, ...],
         *,
         seed: int = 0,
         device: torch.device | str | None = None,
@@ -71,8 +74,7 @@ class Ensemble:
             )
         require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=output)
-        channels, height, width = image_shape
-        self.image_shape = (channels, height, width)
+        self.image_shape = tuple(image_shape)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
