@@ -25,7 +25,7 @@ BAND_CERTAINTY = 0.9  # of a subspace that counts as known
 _WINDOW, _MARGIN = 64, 12  # ranks simulated together, and of these on each side for the sake of the others
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 24, 2, 6
 _CROWD, _FEW_DRAWS = 8.0, 3  # neighbours within a standard deviation, from which on few draws are enough
-_SMOOTHING = 1.0  # in standard deviations of an eigenvalue
+_SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 
 
 class FirstNetworks:
@@ -125,38 +125,30 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Band:
-    """Directions of one symmetry type that a run cannot tell apart.
-
-    Args:
-        indices: of the directions, two at least.
-        certainty: of the subspace that they span: expected mean squared cosine of its principal angles with that of the
-            directions of the same names, for infinitely many networks.
-    """
-
-    indices: tuple[int, ...]
-    certainty: float
-
-
-@dataclass(frozen=True)
 class Certificate:
     """What a run knows about the directions of one symmetry type.
 
     Args:
         certainty: (k,), expected squared cosine of each with the one of its rank for infinitely many networks.
+        agreement: (k,), expected squared cosine with the one of its rank from another run of the same size. It exceeds
+            the square of ``certainty`` where both runs can mistake one direction for the same other.
         eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank.
         leading: (k,), certainty of the subspace of the first ranks up to each.
         bands: (first rank, last rank + 1, certainty of the subspace), each of them of two ranks at least.
     """
 
     certainty: Tensor
+    agreement: Tensor
     eigenvalue_std: Tensor
     leading: Tensor
     bands: list[tuple[int, int, float]]
 
     def without(self, uncertified: Tensor) -> Certificate:
         """Return the certificate when nothing is claimed about the ranks where ``uncertified`` (k,) is true."""
-        return replace(self, certainty=self.certainty.masked_fill(uncertified, 0))
+        return replace(
+            self, certainty=self.certainty.masked_fill(uncertified, 0),
+            agreement=self.agreement.masked_fill(uncertified, 0),
+        )  # fmt: skip
 
     def extended(self, count: int) -> Certificate:
         """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
@@ -167,7 +159,7 @@ class Certificate:
         known = self.leading * torch.arange(1, size + 1)  # of so many dimensions
         leading = torch.cat([known, known[-1] + missing]) / torch.arange(1, count + 1)
         return Certificate(
-            torch.cat([self.certainty, missing]),
+            torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
             torch.cat([self.eigenvalue_std, missing + self.eigenvalue_std[-1]]), leading, self.bands,
         )  # fmt: skip
 
@@ -202,7 +194,10 @@ def certify(eigenvalues: Tensor, noise: Tensor, variances: Tensor, num_networks:
         levels = _smoothed(levels + (seen - mean), variances.diagonal().sqrt())
     _, error, overlaps = _simulated(levels, current(levels), _DRAWS, generator)
     inside = _inside(overlaps)
-    return Certificate(overlaps.diagonal()[:count], error[:count], inside[:count], _bands(overlaps[:count, :count]))
+    return Certificate(
+        overlaps.diagonal()[:count], overlaps.square().sum(1)[:count], error[:count], inside[:count],
+        _bands(overlaps[:count, :count]),
+    )  # fmt: skip
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:

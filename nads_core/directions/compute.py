@@ -156,10 +156,7 @@ def compute_nads(
         **_reached(state, goal, image_shape), **silent,
     }  # fmt: skip
     directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
-    return NADs(
-        directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.types, found.certainty.float(),
-        found.eigenvalue_std.float(), found.leading_certainty.float(), found.bands,
-    )  # fmt: skip
+    return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
 
 
 def _is_dense(image_shape: tuple[int, ...]) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import Band, Certificate, FirstNetworks, certify, share_variances
+from nads_core.directions.certainty import Certificate, FirstNetworks, certify, share_variances
+from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
@@ -26,21 +27,13 @@ class Eigenpairs:
     Args:
         eigenvalues: (n,), descending.
         directions: (n, D).
-        types: of each, as `SymmetryType.names` has them.
-        certainty: (n,), as `Certificate` has it.
-        eigenvalue_std: (n,).
-        leading_certainty: (n,), of the subspace of the directions up to each.
-        bands: indices that are told apart from the others, but not from each other.
+        certificates: of each.
         debiasing: as it was done: "none" where no noise was seen, never "shrink" on the Gram side.
     """
 
     eigenvalues: Tensor
     directions: Tensor
-    types: tuple[str, ...]
-    certainty: Tensor
-    eigenvalue_std: Tensor
-    leading_certainty: Tensor
-    bands: tuple[Band, ...]
+    certificates: Certificates
     debiasing: str
 
 
@@ -167,15 +160,15 @@ def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
         for place in indices
         for *ranks, certainty in found[place[0]].certificate.bands
     ]
-    parts = [found[number] for _, number, _, _ in places]
-    ranks = [rank for _, _, rank, _ in places]
-    return Eigenpairs(
-        torch.tensor([-value for value, _, _, _ in places]),
-        torch.stack([part.images[place[3]][place[2]] for part, place in zip(parts, places, strict=True)]),
-        tuple(part.kind.names[place[3]] for part, place in zip(parts, places, strict=True)),
-        torch.tensor([float(part.certificate.certainty[rank]) for part, rank in zip(parts, ranks, strict=True)]),
-        torch.tensor([float(part.certificate.eigenvalue_std[rank]) for part, rank in zip(parts, ranks, strict=True)]),
-        torch.tensor(leading),
+
+    def of_each(name: str) -> Tensor:
+        columns = [getattr(part.certificate, name).tolist() for part in found]
+        return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
+
+    certificates = Certificates(
+        tuple(found[number].kind.names[partner] for _, number, _, partner in places),
+        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), torch.tensor(leading),
         tuple(sorted((band for band in bands if len(band.indices) > 1), key=lambda band: band.indices)),
-        debiasing,
-    )
+    )  # fmt: skip
+    directions = torch.stack([found[number].images[partner][rank] for _, number, rank, partner in places])
+    return Eigenpairs(torch.tensor([-value for value, _, _, _ in places]), directions, certificates, debiasing)

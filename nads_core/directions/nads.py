@@ -7,7 +7,6 @@ import os
 import re
 import zipfile
 import zlib
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import Band
+from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import fingerprint
@@ -31,24 +30,13 @@ class NADs:
         directions: (n, *image_shape) float32, orthonormal.
         eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
         provenance: how they were computed.
-        types: of each direction, how the symmetries of the architecture change it (`SymmetryType.names`): "++s" is
-            unchanged by flips of the rows, of the columns and by transposition. Without symmetries all are "".
-            None in files that were written before there were certificates, as are all that follow.
-        certainty: (n,), expected squared cosine of each direction with the one of the same name (`names`) for
-            infinitely many networks and inputs; 0 where the run says nothing about it.
-        eigenvalue_std: (n,), root mean square of the eigenvalue's error.
-        leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
-        bands: directions that this run tells apart from the others, but not from each other.
+        certificates: what is known about each; None in files that were written before there were any.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
-    types: tuple[str, ...] | None = None
-    certainty: Tensor | None = None
-    eigenvalue_std: Tensor | None = None
-    leading_certainty: Tensor | None = None
-    bands: tuple[Band, ...] = ()
+    certificates: Certificates | None = None
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -56,12 +44,8 @@ class NADs:
                 "expected directions (n, *image_shape) and eigenvalues (n,), got "
                 f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
             )
-        certificate = (self.types, self.certainty, self.eigenvalue_std, self.leading_certainty)
-        if any(part is None for part in certificate) != all(part is None for part in certificate):
-            raise ValueError("types, certainty, eigenvalue_std and leading_certainty come together or not at all")
-        for part in certificate:
-            if part is not None and len(part) != len(self):
-                raise ValueError(f"expected one entry for each of the {len(self)} directions, got {len(part)}")
+        if self.certificates is not None and len(self.certificates) != len(self):
+            raise ValueError(f"expected certificates of {len(self)} directions, got {len(self.certificates)}")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -73,20 +57,39 @@ class NADs:
 
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
-        known = "" if self.certainty is None else f", {int((self.certainty > 0.9).sum())} certain above 0.9"
+        known = "" if self.certificates is None else f", {int((self.certainty > 0.9).sum())} certain above 0.9"
         return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks{known})"
 
-    @cached_property
+    @property
+    def _known(self) -> Certificates:
+        if self.certificates is None:
+            raise ValueError("these NADs were computed before directions had certificates: compute them again")
+        return self.certificates
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """How the symmetries of the architecture change each direction (`SymmetryType`): "++s" is changed by none."""
+        return self._known.types
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Type and rank within it, such as "++s 3": a name that depends on the index in no way."""
-        if self.types is None:
-            raise ValueError("these NADs were computed before directions had types: compute them again")
-        ranks: Counter[str] = Counter()
-        names = []
-        for kind in self.types:
-            names.append(f"{kind} {ranks[kind]}".strip())
-            ranks[kind] += 1
-        return tuple(names)
+        """Type and rank within it, such as "++s 3": a name that does not depend on sampling, as an index does."""
+        return self._known.names
+
+    @property
+    def certainty(self) -> Tensor:
+        """(n,), expected squared cosine with the direction of the same name for infinitely many networks and inputs."""
+        return self._known.certainty
+
+    @property
+    def eigenvalue_std(self) -> Tensor:
+        """(n,), root mean square of the eigenvalue's error."""
+        return self._known.eigenvalue_std
+
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """Directions of one type that this run cannot tell apart, with the certainty of the subspace of each band."""
+        return self._known.bands
 
     @property
     def basis(self) -> Tensor:
@@ -141,15 +144,8 @@ class NADs:
         complement = torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
         eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
-        if self.types is None or self.certainty is None:
-            return NADs(directions, eigenvalues, self.provenance)
-        zeros = self.certainty.new_zeros(missing)
-        known = self.leading_certainty[-1] * len(rows)  # type: ignore[index]  # all of a certificate or nothing
-        return NADs(
-            directions, eigenvalues, self.provenance, self.types + ("rest",) * missing,
-            torch.cat([self.certainty, zeros]), torch.cat([self.eigenvalue_std, zeros + self.eigenvalue_std[-1]]),
-            torch.cat([self.leading_certainty, known / torch.arange(len(rows) + 1, len(directions) + 1)]), self.bands,
-        )  # fmt: skip
+        certificates = self.certificates and self.certificates.completed(len(directions))
+        return NADs(directions, eigenvalues, self.provenance, certificates)
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""
@@ -160,24 +156,14 @@ class NADs:
         directions = np.round(rows / scale).astype(np.int16)
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
-    def _certificate(self) -> dict[str, np.ndarray]:
-        """Return the arrays of an npz file that say how far the directions are known."""
-        if self.types is None or self.certainty is None or self.eigenvalue_std is None:
-            return {}
-        return {
-            "types": np.array(self.types), "certainty": self.certainty.cpu().numpy(),
-            "eigenvalue_std": self.eigenvalue_std.cpu().numpy(),
-            "leading_certainty": self.leading_certainty.cpu().numpy(),  # type: ignore[union-attr]  # as the others
-            "bands": np.array(json.dumps([[list(band.indices), band.certainty] for band in self.bands])),
-        }  # fmt: skip
-
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
 
         What `load` returns then has the fingerprint of those integers.
         """
         with replacing(path, "wb") as file:
-            provenance, stored = json.dumps(self.provenance), self._stored(quantized) | self._certificate()
+            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
+            stored |= self.certificates.arrays() if self.certificates else {}
             np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
 
     @classmethod
@@ -202,7 +188,7 @@ class NADs:
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
-                certificate = _read_certificate(file)
+                certificates = Certificates.from_arrays(file) if "certainty" in file.files else None
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error
         directions = torch.from_numpy(stored["directions"])
@@ -211,21 +197,9 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, **certificate)
+        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates)
         vars(nads)["fingerprint"] = _fingerprint(stored)  # of the file, not of what was rebuilt from it
         return nads
-
-
-def _read_certificate(file: Any) -> dict[str, Any]:
-    """Return the fields of NADs that an npz file has about how far they are known."""
-    if "certainty" not in file.files:
-        return {}
-    measures = ("certainty", "eigenvalue_std", "leading_certainty")
-    bands = tuple(Band(tuple(indices), certainty) for indices, certainty in json.loads(str(file["bands"])))
-    return {
-        "types": tuple(str(name) for name in file["types"]), "bands": bands,
-        **{name: torch.from_numpy(file[name]) for name in measures},
-    }  # fmt: skip
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:

@@ -259,7 +259,7 @@ class DenseNet121Net(nn.Module):
 _SQUARE = ("flip_rows", "flip_columns", "transpose")
 
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
-LOGREG = Architecture("logreg", LogisticRegression, symmetries=_SQUARE)
+LOGREG = Architecture("logreg", LogisticRegression)  # all its directions are alike: there are no types to tell apart
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose",))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)

@@ -1,0 +1,89 @@
+"""What is known about directions, as NADs keep it: how certain each is, and which are told apart as bands alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
+
+
+@dataclass(frozen=True)
+class Band:
+    """Directions of one symmetry type that a run cannot tell apart.
+
+    Args:
+        indices: of the directions, two at least.
+        certainty: of the subspace that they span: expected mean squared cosine of its principal angles with that of the
+            directions of the same names, for infinitely many networks.
+    """
+
+    indices: tuple[int, ...]
+    certainty: float
+
+
+@dataclass(frozen=True, eq=False)
+class Certificates:
+    """What a run knows about its directions, those of all types in one order.
+
+    Args:
+        types: of each direction, how the symmetries change it, as `SymmetryType.names` has them.
+        certainty: (n,), expected squared cosine of each with the direction of the same type and rank for infinitely
+            many networks and inputs; 0 where the run says nothing about it.
+        agreement: (n,), the same with that direction from another run of the same size. It exceeds the square of the
+            certainty where both runs can mistake one direction for the same other.
+        eigenvalue_std: (n,), root mean square of the eigenvalue's error.
+        leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
+        bands: directions that are told apart from the others, but not from each other.
+    """
+
+    types: tuple[str, ...]
+    certainty: Tensor
+    agreement: Tensor
+    eigenvalue_std: Tensor
+    leading_certainty: Tensor
+    bands: tuple[Band, ...]
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Type and rank within it, such as "++s 3": a name that does not depend on the order of all."""
+        ranks: Counter[str] = Counter()
+        names = []
+        for kind in self.types:
+            names.append(f"{kind} {ranks[kind]}".strip())
+            ranks[kind] += 1
+        return tuple(names)
+
+    def completed(self, count: int) -> Certificates:
+        """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
+        size, missing = len(self), self.certainty.new_zeros(count - len(self))
+        inside = torch.cat(
+            [self.leading_certainty * torch.arange(1, size + 1), missing + size * self.leading_certainty[-1]]
+        )
+        return Certificates(
+            self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
+            torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + self.eigenvalue_std[-1]]),
+            inside / torch.arange(1, count + 1), self.bands,
+        )  # fmt: skip
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what `from_arrays` reads, without Python objects."""
+        bands = json.dumps([[list(band.indices), band.certainty] for band in self.bands])
+        measures = {name: getattr(self, name).cpu().numpy() for name in _MEASURES}
+        return {"types": np.array(self.types), "bands": np.array(bands), **measures}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Certificates:
+        """Restore what `arrays` returned."""
+        bands = tuple(Band(tuple(indices), certainty) for indices, certainty in json.loads(str(arrays["bands"])))
+        measures = {name: torch.from_numpy(arrays[name]) for name in _MEASURES}
+        return cls(tuple(str(name) for name in arrays["types"]), bands=bands, **measures)

@@ -1,0 +1,235 @@
+"""Certificates: their variances by brute force, their promises by simulation, and what becomes of them in files."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import nads_core as nc
+from nads_core.directions.certainty import FirstNetworks, certify, share_variances
+from nads_core.directions.covariance import debias, leading_eigenpairs
+from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.symmetry import symmetrize, symmetry_types
+
+D = 64
+LEVELS = torch.exp(-torch.arange(D) / 8.0)
+
+
+def contributions(networks: int, seed: int, num_contributions: int = 8, levels: Tensor = LEVELS) -> Tensor:
+    """Draw (B, J, D) with C = diag(levels), heavy tails over networks, and noise of variance 0.1 a contribution."""
+    generator = torch.Generator().manual_seed(seed)
+    scale = torch.rand(networks, 1, generator=generator) + 0.5
+    vectors = (
+        torch.randn(networks, len(levels), generator=generator) * levels.sqrt() * scale / scale.square().mean() ** 0.5
+    )
+    noise = torch.randn(networks, num_contributions, len(levels), generator=generator)
+    return vectors[:, None] + (0.1**0.5 * noise if num_contributions > 1 else 0)
+
+
+def filled(drawn: Tensor, moments=DenseMoments, readouts: int = 1):
+    """Return moments and first networks with (B, J, D)."""
+    accumulator, first = moments(drawn.shape[-1]), FirstNetworks()
+    for number, block in enumerate(drawn.split(32)):
+        accumulator.update(block)
+        first.update(number, 32 // readouts, block, readouts)
+    return accumulator, first
+
+
+@pytest.mark.parametrize("num_contributions", [1, 2, 8])
+def test_the_variance_of_a_networks_share(num_contributions):
+    drawn = contributions(512, 1, num_contributions, LEVELS[:6])
+    _, first = filled(drawn)
+    told = share_variances(first.halves()[None], num_contributions)
+    means = drawn.double().mean(1)
+    shares = means[:, :, None] * means[:, None]
+    if num_contributions > 1:
+        spread = drawn.double() - means[:, None]
+        shares -= torch.einsum("bji,bjk->bik", spread, spread) / (num_contributions * (num_contributions - 1))
+    expected = shares.var(0, unbiased=False)
+    # Halves tell the same variance with more noise of their own
+    torch.testing.assert_close(told, expected, rtol=0.25 if num_contributions == 8 else 1e-4, atol=1e-3)
+
+
+def test_partners_and_readouts_are_averaged_first():
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves alike
+    rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what partners and readouts share
+    shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
+    told = share_variances(rows, 1)
+    torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
+
+
+def test_only_the_first_networks_are_kept():
+    _, first = filled(contributions(2_000, 0))
+    assert first.complete and first.halves().shape == (512, 1, 2, D)
+    _, few = filled(contributions(40, 0))
+    assert not few.complete and few.halves().shape == (40, 1, 2, D)
+    copy = FirstNetworks()
+    copy.load_state_dict(few.state_dict())
+    assert torch.equal(copy.halves(), few.halves())
+
+
+@pytest.mark.parametrize("networks", [128, 4_096])
+def test_certificates_come_true(networks):
+    """A reliability diagram in four bins, and the eigenvalues' errors, against a C that is known."""
+    told, true, errors = [], [], []
+    for seed in range(8):
+        found = find_eigenpairs(*filled(contributions(networks, 100 + seed)), D, (1, 8, 8))
+        told.append(found.certificates.certainty)
+        true.append(found.directions.diagonal().square())
+        errors.append((found.eigenvalues - LEVELS)[:20] / found.certificates.eigenvalue_std[:20])
+    told, true = torch.cat(told).double(), torch.cat(true).double()
+    bins = (told * 4).long().clamp(max=3)
+    for number in range(4):
+        inside = bins == number
+        if inside.double().mean() > 0.02:
+            assert abs(float(told[inside].mean() - true[inside].mean())) < 0.12
+    assert 0.7 < float(torch.stack(errors).square().mean().sqrt()) < 1.5
+
+
+def test_a_band_is_known_where_its_directions_are_not():
+    levels = torch.cat([torch.tensor([8.0, 4.0, 4.0, 4.0]), torch.full((D - 4,), 0.5)])
+    found = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
+    assert found.certificates.certainty[0] > 0.95 and found.certificates.certainty[1:4].max() < 0.9
+    first, last = found.certificates.bands
+    assert first.indices == (1, 2, 3) and first.certainty > 0.95
+    assert last.indices == tuple(range(4, D))
+    assert found.certificates.leading_certainty[3] > 0.95 > found.certificates.leading_certainty[1]
+
+
+def test_logistic_regression_is_one_band():
+    nads = nc.compute_nads(nc.LOGREG, 500, image_shape=(1, 8, 8), progress=False)
+    (band,) = nads.bands
+    assert band.indices == tuple(range(64)) and band.certainty == pytest.approx(1)
+    assert nads.certainty.max() < 0.3
+
+
+def test_where_the_floor_decides_nothing_is_certified():
+    levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
+    moments, first = filled(contributions(1_000, 5, levels=levels))
+    found = find_eigenpairs(moments, first, D, (1, 8, 8))
+    seen, noise = moments.moments()
+    floored = torch.tensor([float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in found.directions])
+    assert 10 < floored.sum() < D - 8
+    assert not found.certificates.certainty[floored].any()
+    assert find_eigenpairs(moments, first, D, (1, 8, 8), "subtract").certificates.certainty[floored].any()
+
+
+@pytest.mark.parametrize("symmetries", [(), ("transpose",), ("flip_rows",), ("flip_rows", "transpose")], ids=str)
+def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
+    moments, first = filled(contributions(300, 7))
+    found = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=symmetries)
+    seen, noise = (symmetrize(matrix, (1, 8, 8), symmetries) for matrix in moments.moments())
+    values, _ = leading_eigenpairs(debias(seen, noise), D)
+    torch.testing.assert_close(found.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
+    rows = found.directions
+    torch.testing.assert_close(rows @ rows.T, torch.eye(D, dtype=rows.dtype), rtol=0, atol=1e-9)
+    shrunk = rows @ debias(seen, noise) @ rows.T
+    torch.testing.assert_close(shrunk, torch.diag(values), rtol=0, atol=1e-8)
+    kinds = {
+        name: kind.bases[kind.names.index(name)]
+        for kind in symmetry_types((1, 8, 8), symmetries)
+        for name in kind.names
+    }
+    for name, row in zip(found.certificates.types, rows, strict=True):  # each lies in the images of its type
+        torch.testing.assert_close(torch.mv(kinds[name], row).norm(), torch.tensor(1.0, dtype=row.dtype))
+
+
+def test_partners_stand_together_and_are_transposed():
+    moments, first = filled(contributions(300, 7))
+    found = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose"))
+    images = found.directions.view(-1, 8, 8)
+    pairs = [i for i, name in enumerate(found.certificates.types) if name == "+-"]
+    assert len(pairs) == 16
+    for i in pairs:
+        assert found.certificates.types[i + 1] == "-+" and found.eigenvalues[i] == found.eigenvalues[i + 1]
+        assert found.certificates.certainty[i] == found.certificates.certainty[i + 1]
+        torch.testing.assert_close(images[i].T, images[i + 1])
+
+
+@pytest.mark.parametrize("debiasing", ["shrink", "subtract", "none"])
+def test_few_networks_span_few_directions(debiasing):
+    """Eigenpairs in the space of the vectors are those in all of it, and the rest are directions of certainty 0."""
+    levels = torch.exp(-torch.arange(256) / 8.0)
+    moments, first = filled(contributions(12, 9, levels=levels))
+    found = find_eigenpairs(moments, first, 256, (1, 16, 16), debiasing)
+    seen, noise = moments.moments()
+    values, axes = leading_eigenpairs(debias(seen, noise, debiasing), 8)
+    torch.testing.assert_close(found.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
+    assert (found.directions[:8] * axes).sum(1).abs().min() > 0.999
+    rows = found.directions
+    torch.testing.assert_close(rows @ rows.T, torch.eye(256, dtype=rows.dtype), rtol=0, atol=1e-8)
+    assert not found.certificates.certainty[12 * 8 + 1 :].any()
+
+
+def test_vectors_that_are_kept_have_certificates_too():
+    drawn = contributions(400, 11)
+    kept = find_eigenpairs(*filled(drawn, GramMoments), 12, (1, 8, 8), "subtract")
+    summed = find_eigenpairs(*filled(drawn), 12, (1, 8, 8), "subtract")
+    assert (kept.certificates.certainty - summed.certificates.certainty).abs().max() < 0.25
+    assert kept.certificates.types == summed.certificates.types == ("",) * 12
+
+
+def test_names_are_types_and_ranks():
+    nads = nc.compute_nads(nc.LENET, 64, image_shape=(1, 16, 16), progress=False)
+    assert sorted(set(nads.types)) == ["++a", "++s", "+-", "--a", "--s", "-+"]
+    assert len(set(nads.names)) == len(nads) == 256
+    assert nads.names[nads.types.index("+-")] == "+- 0"
+    assert "certain above 0.9" in repr(nads)
+
+
+def test_channels_that_are_alike_have_one_block():
+    nads = nc.compute_nads(
+        nc.LENET, 64, image_shape=(3, 16, 16), symmetries=("channels",), num_directions=6, progress=False
+    )
+    assert nads.types == ("c0", "c1", "c2") * 2
+    assert nads.directions[0, 1:].abs().max() == 0  # one channel each
+    torch.testing.assert_close(nads.directions[0, 0], nads.directions[1, 1])
+
+
+def test_certificates_in_files(tmp_path):
+    nads = nc.compute_nads(nc.LENET, 64, image_shape=(1, 16, 16), progress=False)
+    nads.save(tmp_path / "x.npz", quantized=True)
+    loaded = nc.NADs.load(tmp_path / "x.npz")
+    for name in ("certainty", "agreement", "eigenvalue_std", "leading_certainty"):
+        assert torch.equal(getattr(loaded.certificates, name), getattr(nads.certificates, name))
+    assert (loaded.types, loaded.bands) == (nads.types, nads.bands)
+    without = nc.NADs(nads.directions, nads.eigenvalues)
+    assert without.fingerprint == nads.fingerprint  # what is known about directions is not what they are
+    without.save(tmp_path / "old.npz")
+    old = nc.NADs.load(tmp_path / "old.npz")
+    assert old.certificates is None and "certain" not in repr(old)
+    with pytest.raises(ValueError, match="computed before directions had certificates"):
+        _ = old.names
+
+
+def test_certificates_of_other_directions():
+    nads = nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 4, 4), progress=False)
+    with pytest.raises(ValueError, match="expected certificates of 3 directions, got 16"):
+        nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.certificates)
+
+
+def test_a_completed_basis_claims_nothing_about_the_rest():
+    nads = nc.compute_nads(nc.LENET, 64, image_shape=(1, 16, 16), num_directions=10, progress=False)
+    whole = nads.completed()
+    assert whole.types == nads.types + ("rest",) * 246 and len(set(whole.names)) == 256
+    assert torch.equal(whole.certainty[:10], nads.certainty) and not whole.certainty[10:].any()
+
+
+def test_an_interrupted_run_has_the_same_certificate(tmp_path):
+    path = tmp_path / "run.ckpt"
+    options = dict(image_shape=(1, 8, 8), progress=False)
+    small = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.Linear(20, 1))  # noqa: E731
+    whole = nc.compute_nads(small, 256, **options)
+    nc.compute_nads(small, 128, checkpoint=path, **options)
+    resumed = nc.compute_nads(small, 256, checkpoint=path, **options)
+    np.testing.assert_allclose(resumed.certainty, whole.certainty, atol=0.05)
+    assert resumed.types == whole.types
+
+
+def test_certify_needs_no_more_than_its_numbers():
+    levels = torch.exp(-torch.arange(200) / 10.0).double()
+    variances = levels.outer(levels) * (1 + torch.eye(200))
+    first, again = (certify(levels, torch.zeros(200), variances, 10_000, 50) for _ in range(2))
+    assert len(first.certainty) == 50 and torch.equal(first.certainty, again.certainty)  # no seed of the user's
