@@ -23,7 +23,7 @@ from nads_core.machinery import distributed
 SAMPLED_NETWORKS = 512
 BAND_CERTAINTY = 0.9  # of a subspace that counts as known
 _WINDOW, _MARGIN = 64, 12  # ranks simulated together, and of these on each side for the sake of the others
-_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 24, 2, 6
+_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 24, 3, 4
 _CROWD, _FEW_DRAWS = 8.0, 3  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 
@@ -257,11 +257,15 @@ def _inside(overlaps: Tensor) -> Tensor:
 
 
 def _bands(overlaps: Tensor) -> list[tuple[int, int, float]]:
-    """Return the shortest runs of ranks, first ones first, whose subspace is known; the last may be known less well."""
+    """Return the shortest runs of ranks, first ones first, whose subspace is known; the last may be known less well.
+
+    Known is what has at least `BAND_CERTAINTY` of the way from a random subspace of what is left to the exact one.
+    """
     size, bands, first = len(overlaps), [], 0
     while first < size:
         inside = _inside(overlaps[first:, first:])
-        known = (inside >= BAND_CERTAINTY).nonzero()
+        chance = torch.arange(1, size - first + 1) / (size - first)
+        known = (inside - chance >= BAND_CERTAINTY * (1 - chance)).nonzero()
         length = int(known[0]) + 1 if len(known) else size - first
         if length > 1:
             bands.append((first, first + length, float(inside[length - 1])))
