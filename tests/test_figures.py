@@ -38,6 +38,16 @@ CALLS = {
     "plot_agreement": lambda: figures.plot_agreement({"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
+    "plot_reliability": lambda: figures.plot_reliability(
+        {
+            "a": {
+                "architecture": "lenet",
+                "runs": 3,
+                "num_networks": 9,
+                "bins": [{"promised": 0.2, "kept": 0.3, "error": 0.1, "share": 0.5}],
+            }
+        }
+    ),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
     "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),
     "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),

@@ -116,6 +116,25 @@ class NADs:
             raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
         return subspace_overlap(ours[:k], theirs[:k])
 
+    def overlap_interval(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> tuple[float, float]:
+        """Return where the `overlap` of the exact subspaces lies, when both are known as well as certificates say.
+
+        Errors of independent runs lower an overlap by as much as each subspace misses the exact one, on average: by the
+        factor c c' of their certainties. So the exact one is up to overlap / (c c'), and hardly below the overlap.
+
+        Args:
+            other: NADs; or directions that are exact.
+            k: how many directions.
+
+        Raises:
+            ValueError: if there are no certificates, or as `overlap` has it.
+        """
+        measured = self.overlap(other, k)
+        both = float(self._known.leading_certainty[k - 1])
+        if isinstance(other, NADs):
+            both *= float(other._known.leading_certainty[k - 1])
+        return max(0.0, measured - (1 - both) * (1 - measured)), min(1.0, measured / max(both, 1e-9))
+
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
 

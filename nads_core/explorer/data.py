@@ -51,12 +51,27 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     scales = np.abs(directions).max(1, keepdims=True) / LEVELS  # (n, 1)
     arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
     header = {"label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height)}
+    header["certificates"] = _certificates(nads)
     measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
     for key, figure in measured.items():
         results = load_results(f"{figure}-{name}")
         header[key] = _poison_rows(results) if figure == "fig7" else _rows(results)
     header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
     return header, b"".join(array.tobytes() for array in arrays)
+
+
+def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
+    """Return the name and certainty of each direction, the number of its band (-1 for none), and [size, certainty]."""
+    if nads.certificates is None:
+        return None
+    band = [-1] * len(nads)
+    for number, found in enumerate(nads.bands):
+        for index in found.indices:
+            band[index] = number
+    return {
+        "names": list(nads.names), "certainty": [round(value, 2) for value in nads.certainty.tolist()], "band": band,
+        "bands": [[len(found.indices), round(found.certainty, 2)] for found in nads.bands],
+    }  # fmt: skip
 
 
 def require_square(nads: NADs) -> int:

@@ -11,6 +11,7 @@ from nads_core.figures.bases import (
     plot_eigenvalues,
     plot_energies,
     plot_overlaps,
+    plot_reliability,
 )
 from nads_core.figures.generalization import (
     plot_accuracy_by_nad,
@@ -62,6 +63,7 @@ __all__ = [
     "plot_directions",
     "plot_eigenvalues",
     "plot_overlaps",
+    "plot_reliability",
     "plot_dipoles",
     "plot_energies",
     "plot_images",

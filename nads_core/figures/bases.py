@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_UNCERTAIN = {"fill": False, "edgecolor": "0.3", "linestyle": ":", "linewidth": 2, "clip_on": False}
+
+
 @styled
 def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
     """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
     Args:
         bases: label -> NADs of single-channel images.
-        indices: which directions.
+        indices: which directions. Those that are certain by less than a half have a dotted frame: they are one of many
+            directions that the run could have found.
     """
+    from matplotlib.patches import Rectangle
+
     count = len(indices)
     figure, axes = subplots(
         len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
@@ -35,18 +41,29 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
         for column, index in enumerate(indices):
             show_signed(row[column], nads.directions[index, 0])
             show_spectrum(row[count + 1 + column], nads.directions[index, 0])
+            if nads.certificates is not None and nads.certainty[index] < 0.5:
+                for axis in (row[column], row[count + 1 + column]):
+                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **_UNCERTAIN))
         row[0].set_ylabel(label)
     return figure
 
 
 @styled
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
-    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
+    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green).
+
+    Bands are two standard errors, where the NADs have certificates.
+    """
     figure, ((axis,),) = subplots(height=3.2)
     for (label, nads), colour in zip(bases.items(), COLOURS, strict=False):
         values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
         kept = values > 0
-        axis.plot(np.arange(len(values))[kept] + 1, values[kept], color=colour, label=label)
+        ranks = np.arange(len(values))[kept] + 1
+        axis.plot(ranks, values[kept], color=colour, label=label)
+        if nads.certificates is not None:
+            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[kept]
+            low, high = np.maximum(values[kept] - error, values[kept][-1] / 10), values[kept] + error
+            axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.legend()
     axis.grid(alpha=0.3)
@@ -114,5 +131,29 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
     axis.legend(markerscale=5)
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draw what certificates promised against what was found.
+
+    Args:
+        diagrams: as `evidence.reliability.measured_reliability` returns them.
+    """
+    figure, ((axis,),) = subplots(height=4.2)
+    axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    for facts, colour in zip(diagrams.values(), COLOURS, strict=False):
+        promised, kept, error, share = (
+            np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
+        )
+        label = f"{facts['architecture']}, {facts['runs']} runs of {facts['num_networks']:,} networks"
+        axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
+        axis.scatter(promised, kept, 12 + 400 * share, color=colour, alpha=0.6, linewidth=0, label=label)
+    axis.set(xlabel="promised cos²", ylabel="found cos²", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    legend = axis.legend(loc="upper left")
+    for handle in legend.legend_handles:
+        handle.set_sizes([30])
     axis.grid(alpha=0.3)
     return figure

@@ -1,6 +1,6 @@
 // One explorer: it loads what its view needs, and draws its parts as the view changes
 
-import { menu, playButton, slider } from "./controls.js";
+import { menu, playButton, slider, stepButton } from "./controls.js";
 import { h } from "./drawing.js";
 import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
@@ -128,7 +128,8 @@ export class App {
     if (names.includes("direction") || names.includes("curves")) {
       const index = slider(this, "index", "NAD", { max: last, text: (i) => `NAD ${i} of ${this.shown[0].label}` });
       this.toolbar.push(index);
-      controls.push(h("div", { class: "along" }, playButton(this, "index", last), index.element));
+      controls.push(h("div", { class: "along" }, playButton(this, "index", last), stepButton(this, "index", -1),
+        stepButton(this, "index", 1), index.element));
     }
     this.python = pythonPanel(this);
     const sections = this.parts.map(({ name, title, element }) =>

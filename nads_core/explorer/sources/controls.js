@@ -1,5 +1,6 @@
 // Controls. Each writes one key of the view; `sync` shows the view's value.
 
+import { stepped } from "./certainty.js";
 import { h } from "./drawing.js";
 
 export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => `${x}`, text = show }) {
@@ -41,6 +42,12 @@ export function playButton(app, key, last) {
   const button = h("button", { class: "play", click: toggle });
   stop();
   return button;
+}
+
+export function stepButton(app, key, by) {
+  const text = `${by < 0 ? "Back" : "On"} to the next direction that is told apart`;
+  return h("button", { class: "play", "aria-label": text, title: text,
+    click: () => app.set({ [key]: stepped(app.shown[0], app.view[key], by) }) }, by < 0 ? "‹" : "›");
 }
 
 export function menu(app, key, label, options) {

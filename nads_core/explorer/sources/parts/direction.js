@@ -1,3 +1,4 @@
+import { certaintyText } from "../certainty.js";
 import { h, paintShares, paintSigned, picture } from "../drawing.js";
 import { spectrum } from "../fourier.js";
 import { relative, rows } from "../rows.js";
@@ -31,6 +32,7 @@ export function directionPart(app) {
         paintShares(energy.canvas, spectrum(direction, architecture.size), architecture.size,
           `${name}, its energy over frequencies, zero in the middle`);
         note.replaceChildren(h("strong", {}, `NAD ${i}`), h("br"),
+          ...certaintyText(architecture, i).flatMap((line) => [line, h("br")]),
           `eigenvalue ${short(relative(architecture, i))} of the first`, h("br"), accuracyText(architecture, i));
       });
     },

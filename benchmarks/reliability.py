@@ -1,0 +1,88 @@
+"""Do certificates come true? Runs of one architecture, each judged by all the others together.
+
+.venv/bin/python benchmarks/reliability.py lenet --num-networks 5120 --runs 40
+.venv/bin/python benchmarks/reliability.py resnet18 --parts resnet18.*.ckpt  # successive checkpoints of one run
+
+The runs' checkpoints stay in _build/reliability/, so that an interrupted call goes on; the diagram is added to
+nads_core/precomputed/reliability.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+import nads_core as nc
+from nads_core.directions.certainty import FirstNetworks
+from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.moments import DenseMoments
+from nads_core.evidence.reliability import between, compare_runs, run_of, summary
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "nads_core" / "precomputed" / "reliability.json"
+PIXELS = 32 * 32
+Run = tuple[DenseMoments, FirstNetworks]
+
+
+def separate(architecture: nc.Architecture, num_networks: int, count: int, folder: Path) -> list[Run]:
+    """Compute runs of different seeds, or take up those that are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = []
+    for number in range(count):
+        path = folder / f"{architecture.name}-{num_networks}-{number}.ckpt"
+        print(f"run {number + 1} of {count}", file=sys.stderr)
+        nc.compute_nads(architecture, num_networks, seed=1_000 + number, num_directions=1, checkpoint=path)
+        runs.append(run_of(read_checkpoint(path), PIXELS))
+    return runs
+
+
+def parts(paths: list[Path]) -> list[Run]:
+    """Return what one run added from each of its checkpoints to the next; all share the first networks of the run."""
+    states = [run_of(read_checkpoint(path), PIXELS) for path in paths]
+    states.sort(key=lambda run: run[0].num_networks)
+    moments = [states[0][0], *(between(a[0], b[0]) for a, b in zip(states, states[1:], strict=False))]
+    return [(part, states[0][1]) for part in moments]
+
+
+def main() -> int:
+    """Measure, write, and print one diagram."""
+    parser = argparse.ArgumentParser(description="Measure whether certificates come true.")
+    parser.add_argument("architecture", choices=nc.ARCHITECTURES)
+    parser.add_argument("--num-networks", type=int, default=5_120)
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--parts", type=Path, nargs="+", help="checkpoints of one run instead")
+    parser.add_argument("--folder", type=Path, default=ROOT / "_build" / "reliability")
+    options = parser.parse_args()
+    architecture = nc.ARCHITECTURES[options.architecture]
+    if options.parts:
+        runs = parts(options.parts)
+    else:
+        runs = separate(architecture, options.num_networks, options.runs, options.folder)
+    num_networks = min(moments.num_networks for moments, _ in runs)
+    comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
+    found = summary(
+        comparisons, architecture=architecture.name, num_networks=num_networks,
+        seeds="parts of one run" if options.parts else f"1000 to {999 + options.runs}",
+        **environment(torch.device("cpu")),
+    )  # fmt: skip
+    known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {}
+    known[f"{architecture.name}-{num_networks}"] = found
+    with replacing(FILE, "w") as file:
+        json.dump(known, file, indent=1)
+        file.write("\n")
+    for entry in found["bins"]:
+        print(
+            f"{entry['promised']:.3f} promised, {entry['kept']:.3f} ± {entry['error']:.3f} kept, {entry['share']:.1%}"
+        )
+    print(f"{found['coverage']:.1%} of {found['eigenvalues']} eigenvalues within 1.96 standard deviations")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

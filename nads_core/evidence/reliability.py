@@ -1,0 +1,157 @@
+"""Do certificates come true? Runs of one architecture, compared with each other and with all others together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nads_core.directions.certainty import FirstNetworks
+from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.moments import DenseMoments
+
+_EXACT = 0.98  # certainty of the pool of the other runs, from which on it stands for the truth
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one run promised about its directions, and what became of it.
+
+    Args:
+        promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
+            runs knows it, and with that of another run elsewhere.
+        kept: (n,), squared cosines with the pool's direction, or that run's.
+        deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool knows them better.
+    """
+
+    promised: np.ndarray
+    kept: np.ndarray
+    deviations: np.ndarray
+
+
+def compare_runs(
+    runs: Sequence[tuple[DenseMoments, FirstNetworks]], image_shape: tuple[int, ...], symmetries: tuple[str, ...]
+) -> list[Comparison]:
+    """Compare each of several runs of one architecture with the pool of the others, and with the next one.
+
+    Args:
+        runs: moments and first networks of each, three at least.
+        image_shape: of the input.
+        symmetries: of the architecture.
+    """
+    if len(runs) < 3:
+        raise ValueError(f"expected three runs at least, got {len(runs)}")
+    count = runs[0][0].dimension
+    whole = runs[0][0].empty()
+    for moments, _ in runs:
+        whole.merge(moments)
+    found = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
+    comparisons = []
+    for number, (moments, _) in enumerate(runs):
+        first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
+        pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
+        comparisons.append(_comparison(found[number], found[(number + 1) % len(runs)], pool))
+    return comparisons
+
+
+def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks of ``whole`` that are not in ``part``."""
+    rest = whole.empty()
+    (seen, noise), (own, own_noise) = whole.sums(), part.sums()
+    count = whole.num_networks - part.num_networks
+    rest.load_state_dict({"seen": seen - own, "noise": noise - own_noise, "num_networks": count, "buffer": []})
+    return rest
+
+
+def _comparison(run: Eigenpairs, other: Eigenpairs, pool: Eigenpairs) -> Comparison:
+    own, theirs, known = run.certificates, other.certificates, pool.certificates
+    in_other, in_pool = ({name: i for i, name in enumerate(c.names)} for c in (theirs, known))
+    promised, kept, deviations = [], [], []
+    for index, name in enumerate(own.names):
+        exact, twin = in_pool[name], in_other[name]
+        if known.certainty[exact] > _EXACT:
+            promised.append(float(own.certainty[index]))
+            kept.append(float(run.directions[index] @ pool.directions[exact]) ** 2)
+        else:
+            promised.append(float(own.agreement[index]))
+            kept.append(float(run.directions[index] @ other.directions[twin]) ** 2)
+        if known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std[index]:
+            error = float(run.eigenvalues[index] - pool.eigenvalues[exact])
+            deviations.append(error / float(own.eigenvalue_std[index]))
+    return Comparison(np.array(promised), np.array(kept), np.array(deviations))
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Directions of about one certainty.
+
+    Args:
+        promised: mean of what was promised.
+        kept: mean of what was found.
+        error: standard error of ``kept`` over runs.
+        share: of all directions.
+    """
+
+    promised: float
+    kept: float
+    error: float
+    share: float
+
+
+def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
+    """Return a reliability diagram: for directions of about one certainty, what was promised and what was found."""
+    total, bins = sum(len(c.promised) for c in comparisons), []
+    for number in range(_BINS):
+        inside = [np.minimum((c.promised * _BINS).astype(int), _BINS - 1) == number for c in comparisons]
+        counts = np.array([mask.sum() for mask in inside])
+        if not counts.any():
+            continue
+        sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
+        promised = sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True)) / counts.sum()
+        kept = sums.sum() / counts.sum()
+        error = np.sqrt(((sums - kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
+        bins.append(Bin(float(promised), float(kept), float(error), float(counts.sum() / total)))
+    return bins
+
+
+def coverage(comparisons: Sequence[Comparison]) -> float:
+    """Return how often the exact eigenvalue lies within 1.96 standard deviations; 0.95 is promised."""
+    deviations = np.concatenate([c.deviations for c in comparisons])
+    return float((np.abs(deviations) < 1.96).mean())
+
+
+def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
+    """Return what a file keeps of a reliability diagram."""
+    deviations = sum(len(c.deviations) for c in comparisons)
+    return facts | {
+        "runs": len(comparisons), "bins": [asdict(entry) for entry in reliability(comparisons)],
+        "eigenvalues": deviations, "coverage": coverage(comparisons),
+    }  # fmt: skip
+
+
+def measured_reliability() -> dict[str, dict[str, Any]]:
+    """Return the reliability diagrams that ship with the package, by name (benchmarks/reliability.py measures them)."""
+    file = resources.files("nads_core") / "precomputed" / "reliability.json"
+    measured: dict[str, dict[str, Any]] = json.loads(file.read_text("utf8"))
+    return measured
+
+
+def run_of(state: dict[str, Any], dimension: int) -> tuple[DenseMoments, FirstNetworks]:
+    """Return the moments and first networks that a checkpoint of `compute_nads` holds."""
+    moments, first = DenseMoments(dimension), FirstNetworks()
+    for group in state["moments"]:
+        part = moments.empty()
+        part.load_state_dict(group)
+        moments.merge(part)
+    first.load_state_dict(state["first_networks"])
+    return moments, first
+
+
+def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks that a run added from one checkpoint to the next."""
+    return _without(later, earlier)
