@@ -4,6 +4,7 @@ A new estimator goes into `input_gradients`. Directions that do not come from ne
 `data`'s; what directions predict is `evidence`'s.
 """
 
+from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.compute import DENSE_LIMIT, compute_nads
 from nads_core.directions.input_gradients import (
     Dipole,
@@ -18,6 +19,8 @@ from nads_core.directions.nads import NADs, load_nads
 
 __all__ = [
     "DENSE_LIMIT",
+    "Band",
+    "Certificates",
     "Dipole",
     "Draw",
     "Estimator",
