@@ -95,7 +95,7 @@ class Accumulation:
         return _joined(self.groups)
 
     def error(
-        self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, int, int]
+        self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
     ) -> tuple[float, float]:
         """Tell how far the first directions are from those of infinitely many networks.
 

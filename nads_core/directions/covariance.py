@@ -119,7 +119,7 @@ def gram_eigenpairs(
 
 
 def leading_subspace(
-    moments: DenseMoments | GramMoments, count: int, image_shape: tuple[int, int, int], symmetries: tuple[str, ...] = ()
+    moments: DenseMoments | GramMoments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
 

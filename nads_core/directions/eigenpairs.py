@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -124,7 +125,8 @@ def _of_type(
     return _OfType(kind, values, kind.images(axes), certificate.extended(count))
 
 
-def _variances(first: FirstNetworks, coordinates) -> Tensor:
+def _variances(first: FirstNetworks, coordinates: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return V (k, k) in a basis, in which ``coordinates`` writes the halves (n, R, 2, D) as (P, n, R, 2, k)."""
     return share_variances(coordinates(first.halves()), first.num_contributions)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -96,7 +97,7 @@ def symmetry_types(image_shape: tuple[int, ...], symmetries: tuple[str, ...] = (
         maps = {"flip_rows", "flip_columns", "transpose"}
     channels, height, width = image_shape
     rows, columns = _parities(height, "flip_rows" in maps), _parities(width, "flip_columns" in maps)
-    found = []
+    found: list[tuple[tuple[str, ...], tuple[Any, ...]]] = []  # names and planes, sparse (d, H * W), of the partners
     for row_name, row_basis in rows.items():
         for column_name, column_basis in columns.items():
             name, planes = row_name + column_name, sparse.kron(row_basis, column_basis, "csr")
@@ -122,7 +123,7 @@ def symmetry_types(image_shape: tuple[int, ...], symmetries: tuple[str, ...] = (
     )
 
 
-def _parities(size: int, flipped: bool):
+def _parities(size: int, flipped: bool) -> dict[str, Any]:
     """Return orthonormal bases (d, size), sparse, of the even and odd lines; of all lines if there is no flip."""
     from scipy import sparse
 
@@ -134,7 +135,7 @@ def _parities(size: int, flipped: bool):
     return {"+": sparse.vstack([(left + right) * 0.5**0.5, middle]), "-": (left - right) * 0.5**0.5}
 
 
-def _folded(size: int, sign: int):
+def _folded(size: int, sign: int) -> Any:
     """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x size matrices."""
     import numpy as np
     from scipy import sparse
@@ -146,14 +147,15 @@ def _folded(size: int, sign: int):
     return sparse.csr_array((np.concatenate([weight, sign * weight]), places), shape=(len(i), size * size))
 
 
-def _transposed(planes, size: int):
+def _transposed(planes: Any, size: int) -> Any:
     """Return images (d, size^2), sparse, with rows and columns exchanged."""
     import numpy as np
 
     return planes[:, np.arange(size * size).reshape(size, size).T.ravel()]
 
 
-def _sparse(matrix) -> Tensor:
+def _sparse(matrix: Any) -> Tensor:
+    """Return scipy's sparse matrix as one of torch's."""
     entries = matrix.tocoo()
     places = torch.stack([torch.from_numpy(axis.astype("int64")) for axis in entries.coords])
     values = torch.from_numpy(entries.data)

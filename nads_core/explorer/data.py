@@ -50,8 +50,10 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     directions = nads.directions.flatten(1).numpy()  # (n, H^2)
     scales = np.abs(directions).max(1, keepdims=True) / LEVELS  # (n, 1)
     arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
-    header = {"label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height)}
-    header["certificates"] = _certificates(nads)
+    header: dict[str, Any] = {
+        "label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height),
+        "certificates": _certificates(nads),
+    }  # fmt: skip
     measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
     for key, figure in measured.items():
         results = load_results(f"{figure}-{name}")

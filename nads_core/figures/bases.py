@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_UNCERTAIN = {"fill": False, "edgecolor": "0.3", "linestyle": ":", "linewidth": 2, "clip_on": False}
+_UNCERTAIN: dict[str, Any] = {"fill": False, "edgecolor": "0.3", "linestyle": ":", "linewidth": 2, "clip_on": False}
 
 
 @styled
