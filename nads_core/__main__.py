@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument(
         "--num-leading", type=int, help="directions that --tolerance and auto are about: 10 by default"
     )
+    compute.add_argument("--num-certain", type=int, help="stop when so many directions are certain by 0.9")
     compute.add_argument("--dtype", choices=("float32", "bfloat16", "float64"), default="float32")
     compute.add_argument(
         "--image-shape", type=int, nargs="+", default=(1, 32, 32), metavar="N", help="C H W, or C L, or F"
@@ -273,6 +274,7 @@ def _compute(options: argparse.Namespace) -> int:
             dtype=getattr(torch, options.dtype),
             tolerance=options.tolerance,
             num_leading=options.num_leading,
+            num_certain=options.num_certain,
             kernels=options.kernels,
             fresh_readout=options.fresh_readout,
             checkpoint=options.checkpoint or _checkpoint(options, estimator),

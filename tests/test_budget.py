@@ -9,10 +9,11 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions import compute as directions_module
-from nads_core.directions.accumulation import Accumulation, looks
+from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.budget import Pilot, filled, run_pilot, variances
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.stopping import looks
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)

@@ -234,3 +234,14 @@ def test_certify_needs_no_more_than_its_numbers():
     variances = levels.outer(levels) * (1 + torch.eye(200))
     first, again = (certify(levels, torch.zeros(200), variances, 10_000, 50) for _ in range(2))
     assert len(first.certainty) == 50 and torch.equal(first.certainty, again.certainty)  # no seed of the user's
+
+
+def test_a_run_ends_when_enough_directions_are_certain():
+    options = dict(image_shape=(1, 16, 16), progress=False)
+    nads = nc.compute_nads(nc.LENET, 20_000, num_certain=8, **options)
+    assert nads.provenance["num_networks"] < 20_000
+    assert int((nads.certainty >= 0.9).sum()) >= 8
+    with pytest.raises(ValueError, match="two goals"):
+        nc.compute_nads(nc.LENET, 100, num_certain=8, tolerance=0.1, **options)
+    with pytest.raises(ValueError, match="num_certain = 300 is more than the 256 directions that there are"):
+        nc.compute_nads(nc.LENET, 100, num_certain=300, **options)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
 from nads_core.directions.input_gradients import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.stopping import GROUPS, Goal, StoppingRule
 from nads_core.machinery import distributed
 from nads_core.machinery.interrupts import DeferredInterrupt
 from nads_core.machinery.provenance import canonical, fingerprint
@@ -26,8 +25,6 @@ from nads_core.networks.ensembles import Ensemble
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_GROUPS = 4  # of networks, from which the error is told
-_FIRST_LOOK, _LOOK_GROWTH = 64, 1.25  # networks at which the error is told, and from one look to the next
 
 
 class Accumulation:
@@ -53,7 +50,7 @@ class Accumulation:
         measures_error: bool = False,
         device: str = "cpu",
     ):
-        self.groups = [moments.empty() for _ in range(_GROUPS if measures_error else 1)]
+        self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.first_networks = FirstNetworks()
         self.description, self.path = description | {"groups": len(self.groups)}, path
         self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
@@ -157,67 +154,16 @@ def _add(
         first.update(block, block_size, part, readouts)
 
 
-@dataclass(frozen=True)
-class Tolerance:
-    """When to stop: once the first directions are known.
-
-    Args:
-        error: largest 1 - overlap with the exact subspace, at the upper end of its interval.
-        num_directions: of the subspace.
-        symmetries: that the second moment is averaged over.
-    """
-
-    error: float
-    num_directions: int
-    symmetries: tuple[str, ...]
-
-
-class StoppingRule:
-    """Looks at the error after certain numbers of blocks, which are the same however the networks come in.
-
-    Args:
-        tolerance: to be met; without one, no number of networks is enough.
-        ensemble: the networks.
-        report: takes what is to be shown beside the progress.
-    """
-
-    def __init__(self, tolerance: Tolerance | None, ensemble: Ensemble, report: Callable[[str], object]):
-        self._tolerance, self._image_shape, self._report = tolerance, ensemble.image_shape, report
-        self._looks: Iterator[float] = looks(ensemble.block_size) if tolerance else iter([math.inf])
-        self.next_look = next(self._looks)  # in blocks
-
-    def met(self, state: Accumulation) -> bool:
-        """Return whether the networks are enough; always False between two looks."""
-        if self._tolerance is None or state.blocks_done < self.next_look:
-            return False
-        while self.next_look <= state.blocks_done:  # a checkpoint may hold more
-            due, self.next_look = self.next_look == state.blocks_done, next(self._looks)
-        if not due:
-            return False
-        error, spread = state.error(self._tolerance.num_directions, self._tolerance.symmetries, self._image_shape)
-        self._report(f"error {error:.3f} ± {spread:.3f}")
-        return error + spread <= self._tolerance.error
-
-
-def looks(block_size: int) -> Iterator[int]:
-    """Yield the numbers of blocks after which the error is told."""
-    networks, last = _FIRST_LOOK, 0
-    while True:
-        blocks = max(_GROUPS, last + 1, round(networks / block_size))
-        yield blocks
-        networks, last = networks * _LOOK_GROWTH, blocks
-
-
 def accumulate(
     ensemble: Ensemble,
     estimator: Estimator,
     state: Accumulation,
     num_networks: int,
     batch_size: int | None = None,
-    tolerance: Tolerance | None = None,
+    goal: Goal | None = None,
     progress: bool = True,
 ) -> int:
-    """Add the networks that ``state`` does not hold yet, all of them or until the tolerance is met.
+    """Add the networks that ``state`` does not hold yet, all of them or until the goal is reached.
 
     Returns:
         How many networks there are.
@@ -229,7 +175,7 @@ def accumulate(
     from tqdm import tqdm
 
     size = ensemble.block_size
-    _require_num_networks(num_networks, state, size, tolerance)
+    _require_num_networks(num_networks, state, size)
     name, lead = state.description["architecture"], distributed.rank() == 0
     evaluation = Evaluation(ensemble, estimator, name, batch_size or fitting_batch(ensemble, estimator))
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
@@ -238,7 +184,7 @@ def accumulate(
         total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {name}",
         disable=not progress or not lead, mininterval=0.5,
     )  # fmt: skip
-    rule = StoppingRule(tolerance, ensemble, bar.set_postfix_str)
+    rule = StoppingRule(goal, size, bar.set_postfix_str)
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
         steps, enough = 1, rule.met(state)  # steps of each process, from one exchange to the next
         while blocks and not enough:
@@ -261,7 +207,7 @@ def accumulate(
     return state.blocks_done * size if enough else num_networks
 
 
-def _require_num_networks(num_networks: int, state: Accumulation, block_size: int, tolerance: Tolerance | None) -> None:
+def _require_num_networks(num_networks: int, state: Accumulation, block_size: int) -> None:
     """Raise a ValueError if the state has more networks, or halves of so few tell no error."""
     done = state.blocks_done * block_size
     if done > num_networks:
@@ -270,7 +216,7 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
             "least, or name another file"
         )
     needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
-    if tolerance and num_networks < needed:
+    if len(state.groups) > 1 and num_networks < needed:
         raise ValueError(
             f"tolerance compares {len(state.groups)} groups of networks, in blocks of {block_size}: ask for {needed} "
             f"networks at least, not {num_networks}"

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nads_core.directions.accumulation import Accumulation, Tolerance, accumulate
+from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
@@ -22,6 +22,7 @@ from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
+from nads_core.directions.stopping import Certain, Goal, Tolerance
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.machinery import distributed
 from nads_core.machinery.arguments import require_integers
@@ -53,6 +54,7 @@ def compute_nads(
     kernels: str = "torch",
     tolerance: float | None = None,
     num_leading: int | None = None,
+    num_certain: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> NADs:
@@ -96,6 +98,7 @@ def compute_nads(
             number of networks tells them apart: name a number with a gap after it.
         num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about; 10 by default, or all but
             one where there are no more than 10.
+        num_certain: stop instead when so many directions are certain by 0.9, each of them (`NADs.certainty`).
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: show a progress bar.
@@ -118,11 +121,13 @@ def compute_nads(
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks)
     """
     counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
+    counts["num_certain"] = num_certain
     require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
     require_image_shape(image_shape)
     dimension = math.prod(image_shape)
     _require_directions(num_directions, image_shape)
     num_leading = _fitting_leading(num_leading, tolerance, dimension)
+    _require_certain(num_certain, tolerance, dimension)
     _require_averaging(debiasing, symmetries or (), image_shape)
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
@@ -144,7 +149,11 @@ def compute_nads(
     state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
     state.identify(require_gradients(ensemble, estimator, name))
     silent = _silent(ensemble, name)
-    goal = None if tolerance is None else Tolerance(tolerance, num_leading, symmetries)
+    goal: Goal | None = None
+    if tolerance is not None:
+        goal = Tolerance(tolerance, num_leading, tuple(image_shape), symmetries)
+    elif num_certain is not None:
+        goal = Certain(num_certain, tuple(image_shape), debiasing, symmetries)
     num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
 
     found = find_eigenpairs(
@@ -153,7 +162,7 @@ def compute_nads(
     provenance = description | {
         "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal, image_shape), **silent,
+        **_reached(state, goal), **silent,
     }  # fmt: skip
     directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
     return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
@@ -182,6 +191,14 @@ def _fitting_leading(num_leading: int | None, tolerance: float | None, dimension
     if num_leading > limit:
         raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
     return num_leading
+
+
+def _require_certain(num_certain: int | None, tolerance: float | None, dimension: int) -> None:
+    """Raise a ValueError for more certain directions than there are, or a second goal."""
+    if num_certain is not None and tolerance is not None:
+        raise ValueError("tolerance and num_certain are two goals: ask for one of them")
+    if num_certain is not None and num_certain > dimension:
+        raise ValueError(f"num_certain = {num_certain} is more than the {dimension} directions that there are")
 
 
 def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
@@ -280,11 +297,11 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
     return {"silent_parts": parts}
 
 
-def _reached(state: Accumulation, goal: Tolerance | None, image_shape: tuple[int, ...]) -> dict[str, Any]:
+def _reached(state: Accumulation, goal: Goal | None) -> dict[str, Any]:
     """Return how well the leading directions are known, where a tolerance was asked for."""
-    if goal is None:
+    if not isinstance(goal, Tolerance):
         return {}
-    error, spread = state.error(goal.num_directions, goal.symmetries, image_shape)
+    error, spread = state.error(goal.num_directions, goal.symmetries, goal.image_shape)
     return {
         "num_leading": goal.num_directions,
         "error": error,
