@@ -81,7 +81,8 @@ def test_one_of_our_architectures(folder, capsys):
     )
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
-    assert "NADs(logreg, 64 directions of (1, 8, 8), 64 networks) -> new/folder/x.npz" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "NADs(logreg, 64 directions of (1, 8, 8), 64 networks, 0 certain above 0.9) -> new/folder/x.npz" in printed
     assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
 
 
@@ -121,7 +122,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
     [
         (
             "alexnet",
-            "unknown architecture 'alexnet': choose from logreg, lenet, .*, densenet121, or module:factory",
+            "unknown architecture 'alexnet': choose from logreg, .*, or torchvision:model, or module:factory",
         ),
         ("nowhere:factory", "cannot load 'nowhere:factory': No module named 'nowhere'"),
         ("factories:missing", "cannot load 'factories:missing': .*no attribute 'missing'"),

@@ -18,13 +18,11 @@ _FIRST_LOOK = 64  # networks
 
 
 class Goal(Protocol):
-    """What is asked of the directions.
+    """What is asked of the directions."""
 
-    Attributes:
-        growth: of the number of networks, from one look to the next.
-    """
-
-    growth: float
+    @property
+    def growth(self) -> float:
+        """Of the number of networks, from one look to the next."""
 
     def reached(self, state: Accumulation) -> tuple[bool, str]:
         """Return whether the networks so far are enough, and what to show about them."""
