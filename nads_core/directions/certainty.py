@@ -22,9 +22,9 @@ from nads_core.machinery import distributed
 
 SAMPLED_NETWORKS = 512
 BAND_CERTAINTY = 0.9  # of a subspace that counts as known
-_WINDOW, _MARGIN = 64, 12  # ranks simulated together, and of these on each side for the sake of the others
-_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 24, 3, 4
-_CROWD, _FEW_DRAWS = 8.0, 3  # neighbours within a standard deviation, from which on few draws are enough
+_WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side for the sake of the others
+_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 3
+_CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 
 

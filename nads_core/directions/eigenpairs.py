@@ -111,7 +111,7 @@ def _of_type(
         axes = axes @ basis.T
     certified = min(len(axes), _CERTIFIED)
     used = axes[:certified]
-    variances = _variances(first, lambda halves: kind.coordinates(halves.double()) @ used.T.cpu())
+    variances = _variances(first, lambda halves: kind.coordinates(halves) @ used.T.to(halves))
     certificate = certify(
         levels[:certified], noise_shares[:certified], variances, moments.num_networks, min(count, certified)
     )

@@ -20,7 +20,7 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one run promised about its directions, and what became of it.
+    """What one run promised about its directions, and what became of it; those of certainty 0 promise nothing.
 
     Args:
         promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
@@ -74,6 +74,8 @@ def _comparison(run: Eigenpairs, other: Eigenpairs, pool: Eigenpairs) -> Compari
     promised, kept, deviations = [], [], []
     for index, name in enumerate(own.names):
         exact, twin = in_pool[name], in_other[name]
+        if not own.certainty[index]:
+            continue  # nothing is promised
         if known.certainty[exact] > _EXACT:
             promised.append(float(own.certainty[index]))
             kept.append(float(run.directions[index] @ pool.directions[exact]) ** 2)
@@ -94,7 +96,7 @@ class Bin:
         promised: mean of what was promised.
         kept: mean of what was found.
         error: standard error of ``kept`` over runs.
-        share: of all directions.
+        share: of all directions about which something was promised.
     """
 
     promised: float
