@@ -48,10 +48,10 @@ class FirstNetworks:
             contributions: (B * readouts, J, D).
             readouts: R.
         """
-        wanted = SAMPLED_NETWORKS - block * block_size
-        if wanted <= 0 or block in self._blocks:
+        if not self.wants(block, block_size) or block in self._blocks:
             return
-        vectors = contributions.unflatten(0, (-1, readouts))[:wanted]  # (B, R, J, D)
+        vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
+        vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
         self.num_contributions = vectors.shape[2]
         half = self.num_contributions // 2
         halves = (
@@ -59,10 +59,10 @@ class FirstNetworks:
         )
         self._blocks[block] = torch.stack(halves, dim=2).float().cpu()
 
-    @property
-    def complete(self) -> bool:
-        """Whether no further network will be kept."""
-        return sum(map(len, self._blocks.values())) >= SAMPLED_NETWORKS
+    @staticmethod
+    def wants(block: int, block_size: int) -> bool:
+        """Whether a block has networks that are kept."""
+        return block * block_size < SAMPLED_NETWORKS
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on."""
