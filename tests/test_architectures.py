@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.networks.architectures import POOLINGS, SYMMETRIES
+from nads_core.networks.architectures import POOLINGS
 from nads_core.networks.ensembles import Ensemble
 
 ALL = list(nc.ARCHITECTURES.values())
@@ -194,7 +194,7 @@ def test_no_flip_symmetry_is_claimed_where_pooling_drops_an_edge(architecture, i
     module, x = network(architecture, image_size), inputs(2, 1, image_size, image_size)
     first = next(layer for layer in module.modules() if isinstance(layer, nn.Linear))
     last_size = math.isqrt(first.in_features // 16) if architecture is nc.LENET else 1
-    for symmetry in SYMMETRIES:
+    for symmetry in MAPS:
         transform = MAPS[symmetry]
         same = torch.allclose(mapped(module, transform, last_size)(transform(x)), module(x), rtol=1e-10, atol=1e-13)
         assert same == (symmetry in architecture.symmetries_at(image_size)), symmetry

@@ -61,7 +61,7 @@ def test_what_may_be_left_open_is_an_integer_if_it_is_not(name):
 
 
 def test_shapes_are_integers():
-    with pytest.raises(ValueError, match="three positive integers"):
+    with pytest.raises(ValueError, match="must be positive integers"):
         compute(image_shape=(True, 8, 8))
 
 

@@ -525,7 +525,7 @@ ONE_NETWORK = convnet()
         (lambda: nn.Conv2d(1, 1, 3), SHAPE, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),
         (lambda: nn.Sequential(nn.Flatten(0), nn.Linear(128, 1)), SHAPE, ValueError, r"it returned \(1,\)"),
         (lambda: nn.LSTM(8, 1), (8, 8, 8), ValueError, "rejected inputs|it returned tuple"),
-        (convnet, (8, 8), ValueError, r"three positive integers \(C, H, W\), got \(8, 8\)"),
+        (convnet, (8, 8), ValueError, r"the network rejected inputs of shape \(2, 8, 8\)"),
         (convnet, (1, 8, 0), ValueError, r"got \(1, 8, 0\)"),
         (convnet, (1, 8, 8.0), ValueError, r"got \(1, 8, 8.0\)"),
     ],
