@@ -118,7 +118,7 @@ def compute_nads(
     Example:
         >>> from nads_core import LOGREG
         >>> compute_nads(LOGREG, 64, progress=False)
-        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks)
+        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks, 0 certain above 0.9)
     """
     counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
     counts["num_certain"] = num_certain
