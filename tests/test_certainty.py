@@ -245,3 +245,11 @@ def test_a_run_ends_when_enough_directions_are_certain():
         nc.compute_nads(nc.LENET, 100, num_certain=8, tolerance=0.1, **options)
     with pytest.raises(ValueError, match="num_certain = 300 is more than the 256 directions that there are"):
         nc.compute_nads(nc.LENET, 100, num_certain=300, **options)
+
+
+def test_types_without_any_energy():
+    drawn = torch.ones(40, 2, D) + 0.1 * torch.randn(40, 2, 1, generator=torch.Generator().manual_seed(0))
+    for debiasing in ("shrink", "none"):
+        found = find_eigenpairs(*filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose"))
+        assert found.certificates.certainty[0] > 0.9 and not found.certificates.certainty[1:].any()
+        torch.testing.assert_close(found.directions @ found.directions.T, torch.eye(D, dtype=found.directions.dtype))

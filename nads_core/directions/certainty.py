@@ -203,7 +203,9 @@ def certify(eigenvalues: Tensor, noise: Tensor, variances: Tensor, num_networks:
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     """Return values (k,) by regression on their rank, local to those that are within about one ``spread`` (k,)."""
     ranks = torch.arange(len(values), dtype=values.dtype)
-    weights = torch.exp(-0.5 * ((values - values[:, None]) / (_SMOOTHING * spread[:, None])) ** 2)  # (k, k)
+    weights = torch.exp(
+        -0.5 * ((values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=1e-300)) ** 2
+    )  # (k, k)
     weights /= weights.sum(1, keepdim=True)
     mean_rank, mean = weights @ ranks, weights @ values
     rank_spread = weights @ ranks.square() - mean_rank.square()
@@ -225,7 +227,9 @@ def _simulated(
     starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width}) if size > width else [0]
     bounds = [0, *((a + width + b) // 2 for a, b in zip(starts, starts[1:], strict=False)), size]
     gaps = levels - levels[:, None]
-    mixing = variances / (variances + gaps.square())  # (k, k); at large gaps the squared sine of first order
+    mixing = variances / (variances + gaps.square()).clamp(
+        min=1e-300
+    )  # (k, k); at large gaps the squared sine of first order
     inside = torch.zeros(size, size, dtype=torch.bool)
     mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros_like(mixing)
     for start, first, last in zip(starts, bounds, bounds[1:], strict=False):

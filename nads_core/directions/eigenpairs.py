@@ -18,7 +18,7 @@ from nads_core.machinery.seeds import seeded
 _NEIGHBOURS = 32  # eigenpairs beyond those asked for, with which the last of these can mix
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
 _OVERSAMPLED = 16
-_NOTHING = 1e-6  # of the largest eigenvalue
+_NOTHING = 1e-9  # of the energy along all directions
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def _of_type(
     certificate = certify(
         levels[:certified], noise_shares[:certified], variances, moments.num_networks, min(count, certified)
     )
-    if debiasing == "shrink":  # the floor is no measurement: it orders by the noise
-        floored = levels <= FLOOR * noise_shares + _NOTHING * levels.max()
-        certificate = certificate.without(floored[: len(certificate.certainty)].cpu())
+    nothing = _NOTHING * seen.trace() + (FLOOR * noise_shares if debiasing == "shrink" else 0)
+    uncertified = levels <= nothing  # the floor of the shrinking is no measurement: it orders by the noise
+    certificate = certificate.without(uncertified[: len(certificate.certainty)].cpu())
     values, axes = values[:count], axes[:count]
     if len(axes) < count:
         axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
@@ -138,6 +138,8 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     with seeded(0, matrix.device):
         start = torch.randn(len(matrix), rank, dtype=matrix.dtype, device=matrix.device)
     values, vectors = torch.linalg.eigh((product := matrix @ start).T @ product)
+    if not values[-1] > 0:
+        return None  # vectors have no part of this type
     kept = values > 1e-12 * values[-1]
     return torch.linalg.qr(product @ vectors[:, kept]).Q
 
