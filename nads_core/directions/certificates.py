@@ -55,7 +55,7 @@ class Certificates:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Type and rank within it, such as "++s 3": a name that does not depend on the order of all."""
+        """Type and rank within it, such as "++s 3", which do not depend on the order of all."""
         ranks: Counter[str] = Counter()
         names = []
         for kind in self.types:

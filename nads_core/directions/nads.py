@@ -27,7 +27,7 @@ class NADs:
     """Neural anisotropy directions of one architecture, most preferred first.
 
     Args:
-        directions: (n, *image_shape) float32, orthonormal.
+        directions: ``(n, *image_shape)`` float32, orthonormal.
         eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
         provenance: how they were computed.
         certificates: what is known about each; None in files that were written before there were any.
@@ -73,7 +73,7 @@ class NADs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Type and rank within it, such as "++s 3": a name that does not depend on sampling, as an index does."""
+        """Type and rank within it, such as "++s 3", which do not depend on sampling as an index does."""
         return self._known.names
 
     @property
