@@ -28,8 +28,8 @@ nbformat = build.nbformat
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
-COLAB = ("torch", "numpy", "matplotlib", "pillow", "tqdm", "cloudpickle", "ipykernel", "ipywidgets", "pip")
-MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat", "scipy")
+COLAB = ("torch", "numpy", "scipy", "matplotlib", "pillow", "tqdm", "cloudpickle", "ipykernel", "ipywidgets", "pip")
+MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
 
 
 def install_cell(path):
