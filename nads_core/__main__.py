@@ -10,7 +10,7 @@ import sys
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -60,8 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("--num-directions", type=int, help="to keep; all by default")
     compute.add_argument("--debiasing", choices=DEBIASINGS, default="shrink")
     compute.add_argument(
-        "--symmetries", nargs="*", choices=SYMMETRIES,
-        help="of the distribution of networks, averaged over; by default what the architecture declares",
+        "--symmetries", nargs="*", choices=(*SYMMETRIES, "test"),
+        help="of the distribution of networks, averaged over; by default what the architecture declares; test: those "
+        "that the networks do not contradict",
     )  # fmt: skip
     compute.add_argument("--output", type=int, default=0, help="which output of the network is f(x): 0 by default")
     compute.add_argument("--batch-size", type=int, help="networks evaluated together on a GPU; fitted by default")
@@ -255,6 +256,17 @@ def _checkpoint(options: argparse.Namespace, estimator: Estimator) -> Path:
     return options.out.with_suffix(f".{fingerprint(canonical(what))[:8]}.ckpt")
 
 
+def _symmetries(names: list[str] | None) -> tuple[str, ...] | Literal["test"] | None:
+    """Return what `compute_nads` takes."""
+    if names is None:
+        return None
+    if "test" in names:
+        if len(names) > 1:
+            raise ValueError(f"--symmetries test finds the symmetries by itself, but {' '.join(names)} names some")
+        return "test"
+    return tuple(names)
+
+
 def _compute(options: argparse.Namespace) -> int:
     estimator = _estimator(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -265,7 +277,7 @@ def _compute(options: argparse.Namespace) -> int:
             estimator=estimator,
             image_shape=tuple(options.image_shape),
             num_directions=options.num_directions,
-            symmetries=None if options.symmetries is None else tuple(options.symmetries),
+            symmetries=_symmetries(options.symmetries),
             output=options.output,
             batch_size=options.batch_size,
             debiasing=options.debiasing,

@@ -185,6 +185,9 @@ def test_channels_that_are_alike_have_one_block():
         nc.LENET, 64, image_shape=(3, 16, 16), symmetries=("channels",), num_directions=6, progress=False
     )
     assert nads.types == ("c0", "c1", "c2") * 2
+    by_default = nc.compute_nads(nc.LENET, 64, image_shape=(3, 16, 16), num_directions=6, progress=False)
+    assert set(by_default.provenance["symmetries"]) == {"flip_rows", "flip_columns", "transpose", "channels"}
+    assert by_default.types[:3] == tuple(f"c{channel} {by_default.types[0][3:]}" for channel in range(3))
     assert nads.directions[0, 1:].abs().max() == 0  # one channel each
     torch.testing.assert_close(nads.directions[0, 0], nads.directions[1, 1])
 

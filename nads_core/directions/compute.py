@@ -6,14 +6,16 @@ import math
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.asymmetry import symmetry_tests
 from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
@@ -28,7 +30,7 @@ from nads_core.machinery import distributed
 from nads_core.machinery.arguments import require_integers
 from nads_core.machinery.memory import require_memory
 from nads_core.machinery.provenance import NUMBERS_VERSION, environment
-from nads_core.networks.architectures import Architecture
+from nads_core.networks.architectures import SYMMETRIES, Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.named import architecture_named
 from nads_core.networks.silent import described, silent_parts, with_fresh_readout
@@ -44,7 +46,7 @@ def compute_nads(
     image_shape: tuple[int, ...] = (1, 32, 32),
     num_directions: int | None = None,
     debiasing: str = "shrink",
-    symmetries: tuple[str, ...] | None = None,
+    symmetries: tuple[str, ...] | Literal["test"] | None = None,
     output: int = 0,
     fresh_readout: bool = False,
     seed: int = 0,
@@ -77,7 +79,9 @@ def compute_nads(
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
             means "subtract".
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
-            by default those that the architecture declares, none for a factory or for more than 8,192 pixels.
+            by default those that the architecture declares, none for a factory or for more than 8,192 pixels. With
+            "test" those that the first 512 networks do not contradict (`asymmetry`); the provenance has the results.
+            A goal (``tolerance``, ``num_certain``) is then judged without them.
         output: which output of the network is f(x).
         fresh_readout: draw the weights of the last linear layer as `nn.Linear` does. For networks which begin with
             a last layer of zeros, as vision transformers do, and have no input gradient before it has been drawn.
@@ -128,6 +132,10 @@ def compute_nads(
     _require_directions(num_directions, image_shape)
     num_leading = _fitting_leading(num_leading, tolerance, dimension)
     _require_certain(num_certain, tolerance, dimension)
+    tested = symmetries == "test"
+    if symmetries == "test":
+        _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
+        symmetries = ()
     _require_averaging(debiasing, symmetries or (), image_shape)
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
@@ -156,13 +164,16 @@ def compute_nads(
         goal = Certain(num_certain, tuple(image_shape), debiasing, symmetries)
     num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
 
+    tests: dict[str, Any] = {}
+    if tested:
+        symmetries, tests = _tested(state, image_shape)
     found = find_eigenpairs(
         state.total(), state.first_networks, num_directions or dimension, image_shape, debiasing, symmetries
     )
     provenance = description | {
         "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal), **silent,
+        **_reached(state, goal), **silent, **tests,
     }  # fmt: skip
     directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
     return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
@@ -227,7 +238,7 @@ def _drawn(
     if height != width:
         raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
     if symmetries is None:
-        symmetries = architecture.symmetries_at(height) if _is_dense(image_shape) else ()
+        symmetries = architecture.symmetries_at(height, channels) if _is_dense(image_shape) else ()
     return architecture.name, partial(architecture.build, channels, height, 1), symmetries
 
 
@@ -295,6 +306,13 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
         stacklevel=3,
     )
     return {"silent_parts": parts}
+
+
+def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the symmetries that the networks do not contradict, and what to write down about the tests."""
+    tests = symmetry_tests(state.first_networks.halves(), image_shape)
+    held = tuple(symmetry for symmetry, test in tests.items() if test.holds)
+    return held, {"symmetry_tests": {symmetry: asdict(test) for symmetry, test in tests.items()}}
 
 
 def _reached(state: Accumulation, goal: Goal | None) -> dict[str, Any]:

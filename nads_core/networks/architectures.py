@@ -66,10 +66,11 @@ class Architecture:
         require_integers(in_channels=in_channels, image_size=image_size, num_classes=num_classes)
         return self.module(in_channels, image_size, num_classes, **self.options)
 
-    def symmetries_at(self, image_size: int) -> tuple[str, ...]:
-        """Return the declared symmetries that hold for images of this height and width."""
-        flips = image_size % self.flip_multiple == 0
-        return tuple(symmetry for symmetry in self.symmetries if flips or symmetry == "transpose")
+    def symmetries_at(self, image_size: int, in_channels: int = 1) -> tuple[str, ...]:
+        """Return the declared symmetries that hold for images of this height and width with so many channels."""
+        flips, colour = image_size % self.flip_multiple == 0, in_channels > 1
+        holds = {"flip_rows": flips, "flip_columns": flips, "transpose": True, "channels": colour}
+        return tuple(symmetry for symmetry in self.symmetries if holds[symmetry])
 
     def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Architecture:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
@@ -256,12 +257,13 @@ class DenseNet121Net(nn.Module):
         return self.linear(self.head(self.features(x)))
 
 
-_SQUARE = ("flip_rows", "flip_columns", "transpose")
+# The weights of the first layer are independent and symmetric about zero, so that channels are alike
+_SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 LOGREG = Architecture("logreg", LogisticRegression)  # all its directions are alike: there are no types to tell apart
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
-RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose",))
+RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}

@@ -1,0 +1,112 @@
+"""Tests of the randomisation test of symmetries: its p-values, its power, and what `compute_nads` makes of it."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import nads_core as nc
+from nads_core.__main__ import main
+from nads_core.directions.asymmetry import NEGLIGIBLE, symmetry_tests
+from nads_core.networks.architectures import SYMMETRIES
+
+SHAPE = (2, 6, 6)
+
+
+def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float = 0.3) -> Tensor:
+    """Draw (n, 1, 2, D) with independent pixels, times weights (C, H, W), and with noise of its own in each half."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.randn(networks, *SHAPE, generator=generator) * torch.rand(networks, 1, 1, 1, generator=generator)
+    vectors = vectors * (1 if weights is None else weights)
+    return (vectors.flatten(1)[:, None, None] + noise * torch.randn(networks, 1, 2, 72, generator=generator)).float()
+
+
+def test_p_values_of_symmetric_networks_are_uniform():
+    p_values = torch.tensor(
+        [[test.p_value for test in symmetry_tests(halves(60, seed), SHAPE).values()] for seed in range(150)]
+    )
+    plain = p_values[:, : SYMMETRIES.index("channels")]  # of several maps the p-value is a bound
+    assert 0.03 < float((plain <= 0.1).double().mean()) < 0.17  # 450 tests: 0.1 +- 0.014, fewer were they dependent
+    assert 0.4 < float(plain.mean()) < 0.6
+    assert float((p_values[:, -1] <= 0.1).double().mean()) < 0.17
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_a_broken_symmetry_is_found(symmetry):
+    weights = torch.ones(SHAPE)
+    part = {"flip_rows": weights[:, :3], "flip_columns": weights[..., :3], "channels": weights[:1]}
+    if symmetry == "transpose":
+        weights = weights * torch.tensor([1, 2.0, 1, 1, 2, 1])[:, None]
+    else:
+        part[symmetry] *= 2
+    tests = symmetry_tests(halves(512, 1, weights), SHAPE)
+    assert tests[symmetry].p_value < 0.005 and tests[symmetry].limit > tests[symmetry].asymmetry > 0.1
+    broken = {symmetry, "transpose"} if symmetry.startswith("flip") else {symmetry}
+    assert {name for name, test in tests.items() if test.p_value < 0.005} == broken
+    assert not tests[symmetry].holds
+
+
+def test_asymmetry_is_that_of_the_second_moment():
+    weights = torch.ones(SHAPE)
+    weights[:, :3] *= 1.5
+    told = symmetry_tests(halves(1_000, 2, weights), SHAPE)["flip_rows"]
+    energy = weights.square()
+    true = float(1 - (energy * energy.flip(1)).sum() / energy.square().sum())
+    assert told.asymmetry == pytest.approx(true, abs=0.07)
+
+
+def test_correlated_channels_are_not_alike():
+    vectors = halves(512, 3)
+    vectors[..., 36:] = vectors[..., :36]  # of equal energy, but always the same
+    tests = symmetry_tests(vectors, SHAPE)
+    assert tests["channels"].p_value < 0.01 and tests["flip_rows"].p_value > 0.01
+
+
+def test_few_networks_prove_nothing():
+    tests = symmetry_tests(halves(12, 4), SHAPE)
+    assert all(test.p_value > 0.001 for test in tests.values())
+    assert not any(test.holds for test in tests.values())  # not contradicted, but neither is much asymmetry
+    assert min(test.limit for test in tests.values()) > NEGLIGIBLE
+    with pytest.raises(ValueError, match="2 are too few"):
+        symmetry_tests(halves(2, 0), SHAPE)
+
+
+def test_what_images_of_a_shape_can_have():
+    vectors = halves(12, 0)
+    assert set(symmetry_tests(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
+    assert set(symmetry_tests(vectors, (1, 1, 72))) == {"flip_columns"}
+    assert symmetry_tests(vectors, (72,)) == {}
+
+
+def test_compute_nads_takes_the_symmetries_that_hold():
+    options = dict(image_shape=(1, 16, 16), num_directions=8, progress=False, symmetries="test")
+    nads = nc.compute_nads(lambda: nc.LENET.build(1, 16, 1), 512, **options)
+    assert nads.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
+    assert set(nads.types) <= {"++s", "++a", "--s", "--a", "+-", "-+"}
+    small = {"image_shape": (1, 8, 8)}
+    nads = nc.compute_nads(lambda: nc.RESNET18.build(1, 8, 1), 64, estimator=nc.SmoothedGradient(2), **options | small)
+    tests = nads.provenance["symmetry_tests"]
+    assert not {"flip_rows", "flip_columns"} & set(nads.provenance["symmetries"])
+    assert tests["flip_rows"]["p_value"] < 0.01 < tests["transpose"]["p_value"]
+    with pytest.raises(ValueError, match=r"symmetries are those of images \(C, H, W\), not of inputs of shape \(8,\)"):
+        nc.compute_nads(lambda: torch.nn.Linear(8, 1), image_shape=(8,), symmetries="test")
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = [
+        "compute",
+        "lenet",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "40",
+        "--image-shape",
+        "1",
+        "16",
+        "16",
+        "--symmetries",
+    ]
+    assert main([*arguments, "test"]) == 0
+    assert set(nc.NADs.load("x.npz").provenance["symmetry_tests"]) == {"flip_rows", "flip_columns", "transpose"}
+    assert main([*arguments, "test", "transpose"]) != 0
+    assert "finds the symmetries by itself, but test transpose names some" in capsys.readouterr().err
