@@ -12,6 +12,7 @@ import torch
 from conftest import BOOK
 
 import nads_core as nc
+from nads_core.directions import Band, Certificates
 from nads_core.explorer import data, program, views
 
 SCREENSHOTS = BOOK.parent / "screenshots"
@@ -949,6 +950,41 @@ def test_few_nads_of_your_own(reader, folder, without_anywidget, tables, count):
     last.click()
     reader.settle()
     assert ("would need a later NAD" in reader.part("poison").inner_text()) == (count == 1)
+
+
+def test_what_is_known_of_a_direction(reader, folder, without_anywidget):
+    """Its name, its certainty, and a band that is stepped through as one."""
+    own = own_nads()
+    types = tuple("+-" if i % 5 else "++" for i in range(len(own)))
+    certainty = torch.linspace(1, 0, len(own))
+    bands = (Band((1, 2, 3, 4), 0.97), Band((5, 10, 15), 0.5))
+    known = Certificates(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
+    certified = nc.NADs(own.directions, own.eigenvalues, own.provenance, known)
+    write_page(folder, "certified.html", nc.explorer.show("direction", nads=certified, index=0))
+    reader.open("certified.html")
+    part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
+    assert "++ 0\ncertainty 1.00" in part.inner_text() and "told apart" not in part.inner_text()
+    forward, back = (reader.page.get_by_role("button", name=f"{way} to the next direction") for way in ("On", "Back"))
+    seen = []
+    for _ in range(4):
+        forward.click()
+        reader.settle()
+        seen.append(reader.page.evaluate(index))
+    assert seen == [1, 5, 6, 7]  # 1 to 4 is one band, 5 is the first of another
+    back.click(), back.click(), back.click()
+    reader.settle()
+    assert reader.page.evaluate(index) == 1
+    reader.slide("NAD", 3)
+    text = part.inner_text()
+    assert f"+- 2\ncertainty {certainty[3]:.2f}; one of 4 that cannot be told apart (together 0.97)" in text
+    back.click()
+    reader.settle()
+    assert reader.page.evaluate(index) == 0  # not 1, which is of the same band
+    reader.slide("NAD", 10)
+    assert "one of 3 that cannot be told apart (together 0.50)" in part.inner_text()
+    forward.click()
+    reader.settle()
+    assert reader.page.evaluate(index) == 11
 
 
 def test_the_python_of_images_given_to_show(reader, folder, without_anywidget):
