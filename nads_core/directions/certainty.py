@@ -94,7 +94,9 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
             halves tells.
     """
     partners, count, readouts = coordinates.shape[:3]
-    rows = coordinates.double()
+    # In units of the power along each axis fourth powers fit into float32, which halves the time
+    unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
+    rows = (coordinates.double() / unit).float()
     x, y = rows[..., 0, :], rows[..., 1, :]  # (P, n, R, k) each
     excess = max(0.0, (num_contributions - 2) / (num_contributions - 1)) if num_contributions > 1 else 0.0
 
@@ -105,19 +107,21 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
         if excess:
             noise = ((first[0] - first[1]) / 2) * ((second[0] - second[1]) / 2)
             total = total - 2 * excess * noise.T @ noise
-        return (total + total.T) / (4 * len(xx))
+        return (total + total.T).double() / (4 * len(xx))
 
-    square = rows.new_zeros(rows.shape[-1], rows.shape[-1])  # of the share
+    square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)  # of the share
     mean = torch.zeros_like(square)
     for p in range(partners):
-        mean += (x[p].flatten(0, 1).T @ y[p].flatten(0, 1)) / (partners * count * readouts)
-        for q in range(partners):
-            same = product((x[p].flatten(0, 1), y[p].flatten(0, 1)), (x[q].flatten(0, 1), y[q].flatten(0, 1)))
+        own = (x[p].flatten(0, 1), y[p].flatten(0, 1))
+        mean += (own[0].T @ own[1]) / (partners * count * readouts)
+        for q in range(p, partners):
+            same = product(own, (x[q].flatten(0, 1), y[q].flatten(0, 1)))
             if readouts > 1:  # pairs of different readouts stand for all of them
                 others = [part.roll(1, dims=1).flatten(0, 1) for part in (x[q], y[q])]
-                other = product((x[p].flatten(0, 1), y[p].flatten(0, 1)), (others[0], others[1]))
-                same = same / readouts + (1 - 1 / readouts) * other
-            square += same / partners**2
+                same = same / readouts + (1 - 1 / readouts) * product(own, (others[0], others[1]))
+            square += same * ((1 if p == q else 2) / partners**2)
+    units = unit.outer(unit)
+    square, mean = square * units.square(), mean * units
     mean = (mean + mean.T) / 2
     # Few networks with heavy tails can give what is no variance
     power = square.diagonal().clamp(min=1e-3 * square.diagonal().abs().max()).sqrt()
