@@ -1,0 +1,119 @@
+"""Do long dipoles and smoothed gradients define the same NADs, and which do trained networks follow?
+
+.venv/bin/python benchmarks/definitions.py moments    # both definitions, small networks: some 40 minutes of a core
+.venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: some 30 minutes
+
+Results go to nads_core/precomputed/definitions.json, a network at a time: an interrupted call goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+import nads_core as nc
+from nads_core.evidence.definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
+from nads_core.evidence.presets import SIZES
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
+
+FILE = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed" / "definitions.json"
+NETWORKS = {
+    **{f"{pooling} pooling, {n}": SmallNetwork(n, pooling) for pooling in ("max", "average") for n in (1, 2, 3)},
+    **{f"dense blocks, {pooling} pooling, 2": SmallNetwork(2, pooling, dense=True) for pooling in ("max", "average")},
+}  # fmt: skip
+DEFINITIONS: dict[str, nc.Estimator] = {
+    **{f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)},
+    **{f"dipole {arm:g}": nc.Dipole(step=arm) for arm in (1.0, 10.0, 100.0, 300.0)},
+}
+OURS, AUTHORS = "gradient 1", "dipole 100"
+TRAINED = "max pooling, 3"
+NUM_NETWORKS, WAVES, SEEDS = 512, 8, (0, 1)
+
+
+def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, object]:
+    """Compare all definitions on one network: energy that lies elsewhere, and that of waves."""
+    start = time.perf_counter()
+    halves = {
+        label: sampled_halves(network, estimator, num_networks, seed)
+        for seed, (label, estimator) in enumerate(tqdm(DEFINITIONS.items(), leave=False))
+    }
+    labels = list(halves)
+    moved = {
+        f"{a} | {b}": [round(x, 4) for x in moved_share(halves[a], halves[b])]
+        for number, a in enumerate(labels) for b in labels[number + 1 :]
+    }  # fmt: skip
+    shares = {
+        label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()] for label, part in halves.items()
+    }
+    return {
+        "num_networks": num_networks, "moved": moved, "shares": shares,
+        "seconds": round(time.perf_counter() - start), **environment(torch.device("cpu")),
+    }  # fmt: skip
+
+
+def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
+    """Return the waves whose ranks differ most: those that gradients put first, then those that dipoles put first."""
+    frequencies = [(ky, kx) for ky in range(SIZE // 2 + 1) for kx in range(SIZE // 2 + 1)]
+    ranks = []
+    for label in (OURS, AUTHORS):
+        energy = torch.tensor(shares[label])
+        # Of (ky, kx) and its mirror image (ky, -kx), which are as likely
+        of_each = torch.tensor([float(energy[ky, kx] + energy[ky, -kx]) for ky, kx in frequencies])
+        ranks.append(of_each.argsort(descending=True).argsort())
+    order = (ranks[0] - ranks[1]).argsort().tolist()
+    return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
+
+
+def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, object]:
+    """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
+    size = SIZES["laptop"].separable
+    directions = torch.stack([nc.fourier_direction(wave, SIZE) for wave in waves])
+    found = []
+    for seed in SEEDS:
+        options = {"noise_std": 3.0, "paired": True}
+        train = nc.SeparableDatasets(directions, size.num_train, seed=2 * seed, **options)
+        test = nc.SeparableDatasets(directions, size.num_test, seed=2 * seed + 1, **options)
+        result = nc.train_networks(
+            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_perfect=True
+        )
+        found.append([round(float(x), 4) for x in result.test_accuracy])
+    return {"waves": waves, "accuracies": found, "seeds": list(SEEDS), "num_test": size.num_test,
+            **environment(torch.device("cpu"))}  # fmt: skip
+
+
+def main() -> int:
+    """Measure what is not there yet, and write after each network."""
+    parser = argparse.ArgumentParser(description="Compare two definitions of NADs.")
+    parser.add_argument("what", choices=("moments", "trainings"))
+    parser.add_argument("--num-networks", type=int, default=NUM_NETWORKS)
+    options = parser.parse_args()
+    known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"moments": {}, "trainings": {}}
+
+    def keep() -> None:
+        with replacing(FILE, "w") as file:
+            json.dump(known, file, separators=(",", ":"))
+            file.write("\n")
+
+    if options.what == "moments":
+        for label, network in NETWORKS.items():
+            if label not in known["moments"]:
+                known["moments"][label] = measured_moments(network, options.num_networks)
+                keep()
+            value, error = known["moments"][label]["moved"][f"{OURS} | {AUTHORS}"]
+            print(f"{label}: {value:.3f} ± {error:.3f}", flush=True)
+    elif TRAINED not in known["trainings"]:
+        waves = disputed_waves(known["moments"][TRAINED]["shares"])
+        known["trainings"][TRAINED] = trained(NETWORKS[TRAINED], waves)
+        keep()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Two definitions of NADs, by long dipoles and by smoothed gradients: small networks on which they can be compared.
+
+The authors' directions are eigenvectors of the second moment of dipoles with an arm of 100, ours of that of gradients
+averaged over noise. Where the arm is long, biases and the dipole's centre are nothing beside it: dipole i is the odd
+part of what the network without biases makes of pixel i alone, on black. A gradient sees every pixel among others.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nads_core.directions.certainty import FirstNetworks
+from nads_core.directions.evaluation import Evaluation
+from nads_core.directions.input_gradients import Estimator
+from nads_core.networks.ensembles import Ensemble
+
+SIZE = 16  # pixels: a dipole takes 512 evaluations
+
+
+class _DenseLayer(nn.Module):
+    def __init__(self, channels: int, growth: int):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, growth, 3, padding=1, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([self.layers(x), x], 1)
+
+
+@dataclass(frozen=True)
+class SmallNetwork:
+    """A network of few and narrow layers, of the parts of VGG-11 or DenseNet-121.
+
+    Args:
+        poolings: how many times the image is halved, after a convolution or a dense block.
+        pooling: "max" or "average".
+        dense: dense blocks of three layers, and an average over the image at the end; otherwise convolutions with batch
+            norm and a hidden layer of 64.
+    """
+
+    poolings: int
+    pooling: str = "max"
+    dense: bool = False
+
+    def build(self, num_classes: int = 1) -> nn.Module:
+        """Return a freshly initialised network for images of (1, 16, 16)."""
+        layers: list[nn.Module] = [nn.Conv2d(1, 16, 3, padding=1, bias=False)] if self.dense else []
+        channels = 16 if self.dense else 1
+        for _ in range(self.poolings):
+            if self.dense:
+                layers += [_DenseLayer(channels + 8 * layer, 8) for layer in range(3)]
+                channels += 24
+                layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 16, 1, bias=False)]
+            else:
+                layers += [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+            layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
+            channels = 16
+        if self.dense:
+            head: list[nn.Module] = [nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+            return nn.Sequential(*layers, *head, nn.Linear(16, num_classes))
+        pixels = 16 * (SIZE // 2**self.poolings) ** 2
+        head = [nn.Flatten(), nn.Linear(pixels, 64), nn.ReLU(), nn.Linear(64, num_classes)]
+        return nn.Sequential(*layers, *head)
+
+
+def sampled_halves(network: SmallNetwork, estimator: Estimator, num_networks: int, seed: int) -> Tensor:
+    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions."""
+    ensemble, first = Ensemble(network.build, (1, SIZE, SIZE), seed=seed), FirstNetworks()
+    evaluation = Evaluation(ensemble, estimator, "small network", ensemble.block_size)
+    for block in ensemble.blocks(num_networks):
+        first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
+    return first.halves()[:, 0]
+
+
+def wave_shares(halves: Tensor) -> Tensor:
+    """Return the share of the energy at each frequency, (H, W), from halves (n, 2, D), without the noise of inputs.
+
+    Averaged over the symmetries of the square, which the networks have.
+    """
+    waves = torch.fft.fft2(halves.double().unflatten(-1, (SIZE, SIZE)))
+    energy = (waves[:, 0] * waves[:, 1].conj()).real.mean(0)
+    energy = energy + energy.T
+    flipped = energy.roll(-1, 1).flip(1)  # (ky, kx) -> (ky, -kx)
+    return (energy + flipped) / (energy + flipped).sum()
+
+
+def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
+    """Return how much of the energy lies at other frequencies, and how much of that sampling alone would give.
+
+    Args:
+        first: halves (n, 2, D) of networks, by one definition.
+        second: the same by another, of networks drawn independently.
+    """
+
+    def distance(one: Tensor, other: Tensor) -> float:
+        return float((wave_shares(one) - wave_shares(other)).abs().sum()) / 2
+
+    # Two sets of half the networks differ by the square root of two times as much
+    by_chance = [distance(part[::2], part[1::2]) / 2**0.5 for part in (first, second)]
+    return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
+
+
+def measured_definitions() -> dict[str, Any]:
+    """Return what benchmarks/definitions.py measured, as the package ships it."""
+    file = resources.files("nads_core") / "precomputed" / "definitions.json"
+    measured: dict[str, Any] = json.loads(file.read_text("utf8"))
+    return measured
