@@ -7,7 +7,9 @@ overconfident: first-order perturbation, which diverges at small gaps; replicate
 eigenvalues of a sample, which repel each other. So the simulation draws E afresh and starts from levels that are
 smoothed until the eigenvalues which it returns are on average those that were seen.
 
-Far neighbours are added in first order: the simulation goes through windows of ranks.
+Far neighbours are added in first order: the simulation goes through windows of ranks. So is the rest of the space, of
+which so few networks show nothing: how much of the energy lies there, networks tell that were not used to span what is
+seen (`Rest`).
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from nads_core.machinery import distributed
 SAMPLED_NETWORKS = 512
 BAND_CERTAINTY = 0.9  # of a subspace that counts as known
 _WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side for the sake of the others
-_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 3
+_DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
 _CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
+_FOLDS = 8
+_FEWEST_NETWORKS = 3  # with which variances can be told at all
 
 
 class FirstNetworks:
@@ -90,8 +94,8 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
         coordinates: of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the share of a
             network is the mean over its partners and readouts.
         num_contributions: J, from which the halves were made. Z = (x y^T + y x^T) / 2 has more noise than all pairs of
-            contributions, by (J - 2) / (J - 1) times the product of the noise variances, which the difference of the
-            halves tells.
+            contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
+            which the difference of the halves tells.
     """
     partners, count, readouts = coordinates.shape[:3]
     # In units of the power along each axis fourth powers fit into float32, which halves the time
@@ -106,7 +110,10 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
         total = xx.T @ yy + xy.T @ yx
         if excess:
             noise = ((first[0] - first[1]) / 2) * ((second[0] - second[1]) / 2)
-            total = total - 2 * excess * noise.T @ noise
+            surplus = 2 * excess * noise.T @ noise
+            if first is second:
+                surplus.diagonal().mul_(2 / 3)  # a fourth moment is three squares there, where two are due
+            total = total - surplus
         return (total + total.T).double() / (4 * len(xx))
 
     square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)  # of the share
@@ -115,7 +122,7 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
         own = (x[p].flatten(0, 1), y[p].flatten(0, 1))
         mean += (own[0].T @ own[1]) / (partners * count * readouts)
         for q in range(p, partners):
-            same = product(own, (x[q].flatten(0, 1), y[q].flatten(0, 1)))
+            same = product(own, own if p == q else (x[q].flatten(0, 1), y[q].flatten(0, 1)))
             if readouts > 1:  # pairs of different readouts stand for all of them
                 others = [part.roll(1, dims=1).flatten(0, 1) for part in (x[q], y[q])]
                 same = same / readouts + (1 - 1 / readouts) * product(own, (others[0], others[1]))
@@ -129,6 +136,71 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """The part of the space in which no direction was found.
+
+    Args:
+        dimension: m.
+        level: mean of C's eigenvalues there.
+        noise: mean variance of the inputs' noise.
+    """
+
+    dimension: int = 0
+    level: float = 0.0
+    noise: float = 0.0
+
+    def mixed(self, levels: Tensor, noise: Tensor, num_networks: float) -> tuple[Tensor, Tensor]:
+        """Return squared cosines (k,) of eigenvectors with the space of what was found, and shifts (k,) of eigenvalues.
+
+        Source: the spiked covariance model (Paul, Statistica Sinica 2007, theorems 1, 2 and 4). Below its transition an
+        eigenvector shows nothing of its level.
+
+        Args:
+            levels: (k,), of C without the rest.
+            noise: (k,), of the inputs along the directions.
+            num_networks: N, times the vectors over which the share of each is a mean.
+        """
+        power, density = self.level + self.noise, self.dimension / num_networks
+        gaps = (levels - self.level).clamp(min=max(power * density**0.5, 1e-300))
+        kept = (1 - density * (power / gaps).square()) / (1 + density * power / gaps)
+        return kept.clamp(min=0), density * power * (levels.clamp(min=self.level) + noise) / gaps
+
+    def unmixed(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
+        """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
+        power, density = self.level + self.noise, self.dimension / num_networks
+        half = (values - self.level - density * power) / 2  # gap^2 - 2 half gap + density power (level + noise) = 0
+        root = (half.square() - density * power * (self.level + noise)).clamp(min=0).sqrt()
+        gaps = (half + root).clamp(min=0)
+        return torch.where(values > self.level, self.level + gaps, values)
+
+
+def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
+    """Return how much energy of a network, and of its inputs' noise, lies outside what the other networks span.
+
+    Args:
+        coordinates: of the halves, (P, n, R, 2, d); see `share_variances`.
+    """
+    networks = coordinates.movedim(0, 1).flatten(1, 2)  # (n, P * R, 2, d)
+    count, vectors = networks.shape[:2]
+    rows = networks.flatten(0, 2)
+    gram = (rows @ rows.T).double()
+    gram.diagonal().add_(1e-6 * gram.diagonal().mean())  # halves without noise are equal
+    number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
+    energy, noise = 0.0, 0.0
+    for fold in range(min(_FOLDS, count)):
+        held = number % min(_FOLDS, count) == fold
+        across = gram[held][:, ~held]
+        left = gram[held][:, held]
+        if (~held).any():
+            left = left - across @ torch.linalg.solve(gram[~held][:, ~held], across.T)
+        x, y = slice(0, None, 2), slice(1, None, 2)
+        products = left[x, y].diagonal().sum()  # of the halves of one network
+        squares = left[x, x].diagonal().sum() + left[y, y].diagonal().sum()
+        energy, noise = energy + float(products) / vectors, noise + float(squares - 2 * products) / (4 * vectors)
+    return max(0.0, energy) / count, max(0.0, noise) / count
+
+
+@dataclass(frozen=True)
 class Certificate:
     """What a run knows about the directions of one symmetry type.
 
@@ -136,72 +208,98 @@ class Certificate:
         certainty: (k,), expected squared cosine of each with the one of its rank for infinitely many networks.
         agreement: (k,), expected squared cosine with the one of its rank from another run of the same size. It exceeds
             the square of ``certainty`` where both runs can mistake one direction for the same other.
-        eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank.
-        leading: (k,), certainty of the subspace of the first ranks up to each.
-        bands: (first rank, last rank + 1, certainty of the subspace), each of them of two ranks at least.
+        eigenvalue_std: (k,), root mean square of eigenvalue minus true eigenvalue of that rank; NaN where nothing is
+            known.
+        leading: (k + 1, k + 1), dimensions that the first i found directions share with the first j exact ones.
+        bands: (first rank, last rank + 1), each of them of two ranks at least.
     """
 
     certainty: Tensor
     agreement: Tensor
     eigenvalue_std: Tensor
     leading: Tensor
-    bands: list[tuple[int, int, float]]
+    bands: list[tuple[int, int]]
 
-    def without(self, uncertified: Tensor) -> Certificate:
-        """Return the certificate when nothing is claimed about the ranks where ``uncertified`` (k,) is true."""
+    def band_certainty(self, first: int, last: int) -> float:
+        """Return the certainty of the subspace of the ranks from ``first`` to ``last`` - 1."""
+        inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
+        return float(inside + self.leading[first, first]) / (last - first)
+
+    def until(self, rank: int) -> Certificate:
+        """Return the certificate when nothing is claimed about ranks from this one on."""
+        nothing = torch.arange(len(self.certainty)) >= rank
         return replace(
-            self, certainty=self.certainty.masked_fill(uncertified, 0),
-            agreement=self.agreement.masked_fill(uncertified, 0),
+            self, certainty=self.certainty.masked_fill(nothing, 0), agreement=self.agreement.masked_fill(nothing, 0),
+            eigenvalue_std=self.eigenvalue_std.masked_fill(nothing, torch.nan),
         )  # fmt: skip
 
     def extended(self, count: int) -> Certificate:
         """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
         size = len(self.certainty)
-        missing = self.certainty.new_zeros(count - size)
-        if not len(missing):
+        if count <= size:
             return self
-        known = self.leading * torch.arange(1, size + 1)  # of so many dimensions
-        leading = torch.cat([known, known[-1] + missing]) / torch.arange(1, count + 1)
+        missing = self.certainty.new_zeros(count - size)
+        leading = self.leading.new_zeros(count + 1, count + 1)
+        leading[: size + 1, : size + 1] = self.leading
+        leading[size + 1 :], leading[:, size + 1 :] = leading[size], leading[:, size : size + 1]
         return Certificate(
             torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
-            torch.cat([self.eigenvalue_std, missing + self.eigenvalue_std[-1]]), leading, self.bands,
+            torch.cat([self.eigenvalue_std, missing + torch.nan]), leading, self.bands,
         )  # fmt: skip
 
 
-def certify(eigenvalues: Tensor, noise: Tensor, variances: Tensor, num_networks: int, count: int) -> Certificate:
-    """Simulate how far the first ``count`` directions of a type are known.
+def certify(
+    eigenvalues: Tensor,
+    noise: Tensor,
+    variances: Tensor,
+    num_networks: float,
+    shares: int = 1,
+    rest: Rest | None = None,
+) -> Certificate:
+    """Simulate how far the directions of a type are known.
 
     Args:
-        eigenvalues: (k,), descending, without the noise of inputs; those beyond ``count`` are their neighbours.
+        eigenvalues: (k,), without the noise of inputs.
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
         num_networks: N.
-        count: for how many.
+        shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
+        rest: of the space.
     """
-    generator = torch.Generator().manual_seed(0)
-    seen, noise = eigenvalues.double().cpu(), noise.double().cpu().clamp(min=0)
-    variances = variances.double().cpu() / num_networks
+    seen, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    rest = rest or Rest()
     # The sample stretches its own spectrum, and the variances with it: what is kept of them is their ratio to the power
     # along two directions, which is at least that of independent numbers.
     power = seen.clamp(min=0) + noise
-    ratios = (variances * num_networks / power.outer(power).clamp(min=1e-300)).clamp(min=1, max=50)
-    ratios.diagonal().clamp_(min=2)
+    independent = 1 / shares
+    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
+    ratios.diagonal().clamp_(min=2 * independent)
 
-    def current(levels: Tensor) -> Tensor:
+    def simulated(levels: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         power = levels.clamp(min=0) + noise
-        return ratios * power.outer(power) / num_networks
+        variances, kept = ratios * power.outer(power) / num_networks, torch.ones_like(levels)
+        if rest.dimension:
+            kept, shift = rest.mixed(levels, noise, num_networks * shares)
+            through = shift.outer(shift) / rest.dimension  # (k, k), mixing of second order, by way of the rest
+            variances = variances + through + through.diagonal().diag()
+        return _simulated(levels, variances, kept, draws, seed)
 
-    levels = _smoothed(seen, variances.diagonal().sqrt())
+    def spread(levels: Tensor) -> Tensor:
+        return ((levels.clamp(min=0) + noise).square() * ratios.diagonal() / num_networks).sqrt()
+
+    def without_rest(values: Tensor) -> Tensor:
+        return rest.unmixed(values, noise, num_networks * shares) if rest.dimension else values
+
+    levels = _smoothed(without_rest(seen), spread(seen))
     for _ in range(_CORRECTIONS):
-        variances = current(levels)
-        mean = _simulated(levels, variances, _CORRECTION_DRAWS, generator)[0]
-        levels = _smoothed(levels + (seen - mean), variances.diagonal().sqrt())
-    _, error, overlaps = _simulated(levels, current(levels), _DRAWS, generator)
-    inside = _inside(overlaps)
-    return Certificate(
-        overlaps.diagonal()[:count], overlaps.square().sum(1)[:count], error[:count], inside[:count],
-        _bands(overlaps[:count, :count]),
-    )  # fmt: skip
+        mean = simulated(levels, _CORRECTION_DRAWS, 0)[0]
+        levels = _smoothed(without_rest(seen - (mean - levels)), spread(levels))
+    _, error, overlaps = simulated(levels, _DRAWS, 1)
+    certainty = overlaps.mean(0)  # (k, k)
+    agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one run's luck
+    inside = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
+    found = Certificate(certainty.diagonal(), agreement, error, inside, _bands(certainty))
+    return found if num_networks >= _FEWEST_NETWORKS else found.until(0)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
@@ -217,65 +315,67 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     return torch.where(rank_spread > 1e-6, mean + slope * (ranks - mean_rank), values).sort(descending=True).values
 
 
-def _simulated(
-    levels: Tensor, variances: Tensor, draws: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return what the eigenpairs of diag(levels) + E are like, window by window.
+
+    Args:
+        levels: (k,), descending.
+        variances: of E's entries, (k, k).
+        shown: (k,), squared cosines with the space of what was found.
+        draws: how many, an even number.
+        seed: of the draws; every window has numbers of its own.
 
     Returns:
         Mean eigenvalues (k,); root mean squares (k,) of what they miss the levels by; and mean squared coordinates
-        (k, k) of the eigenvectors, a row for each.
+        (2, k, k) of the eigenvectors, a row for each, over two halves of the draws.
     """
     size = len(levels)
     width = min(_WINDOW, size)
     starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width}) if size > width else [0]
     bounds = [0, *((a + width + b) // 2 for a, b in zip(starts, starts[1:], strict=False)), size]
     gaps = levels - levels[:, None]
-    mixing = variances / (variances + gaps.square()).clamp(
-        min=1e-300
-    )  # (k, k); at large gaps the squared sine of first order
+    # The squared sine of first order, at large gaps
+    mixing = variances / (variances + gaps.square()).clamp(min=1e-300)  # (k, k)
     inside = torch.zeros(size, size, dtype=torch.bool)
-    mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros_like(mixing)
-    for start, first, last in zip(starts, bounds, bounds[1:], strict=False):
+    mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros(2, *mixing.shape).double()
+    for number, (start, first, last) in enumerate(zip(starts, bounds, bounds[1:], strict=False)):
         window, kept = slice(start, start + width), slice(first - start, last - start)
         spread = variances[window, window]
         # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known
         crowd = float(
             spread.diagonal().mean().sqrt() * width / (levels[window][0] - levels[window][-1]).clamp(min=1e-300)
         )
-        number = draws if crowd < _CROWD else min(draws, _FEW_DRAWS)
-        noise = torch.randn(number, width, width, generator=generator)
+        generator = torch.Generator().manual_seed(2 * number + seed)
+        noise = torch.randn(draws if crowd < _CROWD else min(draws, _FEW_DRAWS), width, width, generator=generator)
         noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
         matrices = noise * spread.sqrt().float() + torch.diag(levels[window].float())
         values, vectors = torch.linalg.eigh(matrices)  # ascending
         values = values.flip(1)[:, kept].double()
         mean[first:last] = values.mean(0)
         error[first:last] = (values - levels[first:last]).square().mean(0)
-        overlaps[first:last, window] = vectors.flip(2).square().mean(0).T[kept].double()
+        squares = vectors.flip(2).square()
+        overlaps[:, first:last, window] = torch.stack(
+            [half.mean(0).T[kept].double() for half in (squares[::2], squares[1::2])]
+        )
         inside[first:last, window] = True
     far = mixing.masked_fill(inside, 0)
     shift = (far * gaps).sum(1)  # the far ones repel in second order
-    return mean - shift, (error + shift.square()).sqrt(), (overlaps + far) / (1 + far.sum(1, keepdim=True))
+    return mean - shift, (error + shift.square()).sqrt(), (overlaps + far) * (shown / (1 + far.sum(1)))[:, None]
 
 
-def _inside(overlaps: Tensor) -> Tensor:
-    """Return (k,): how much of the first ranks' subspace is in that of the true ones, for all numbers of ranks."""
-    size = len(overlaps)
-    return overlaps.cumsum(0).cumsum(1).diagonal() / torch.arange(1, size + 1)
-
-
-def _bands(overlaps: Tensor) -> list[tuple[int, int, float]]:
+def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
     """Return the shortest runs of ranks, first ones first, whose subspace is known; the last may be known less well.
 
     Known is what has at least `BAND_CERTAINTY` of the way from a random subspace of what is left to the exact one.
     """
     size, bands, first = len(overlaps), [], 0
     while first < size:
-        inside = _inside(overlaps[first:, first:])
-        chance = torch.arange(1, size - first + 1) / (size - first)
+        ranks = torch.arange(1, size - first + 1)
+        inside = overlaps[first:, first:].cumsum(0).cumsum(1).diagonal() / ranks
+        chance = ranks / (size - first)
         known = (inside - chance >= BAND_CERTAINTY * (1 - chance)).nonzero()
         length = int(known[0]) + 1 if len(known) else size - first
         if length > 1:
-            bands.append((first, first + length, float(inside[length - 1])))
+            bands.append((first, first + length))
         first += length
     return bands

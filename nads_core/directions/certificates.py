@@ -38,7 +38,7 @@ class Certificates:
             many networks and inputs; 0 where the run says nothing about it.
         agreement: (n,), the same with that direction from another run of the same size. It exceeds the square of the
             certainty where both runs can mistake one direction for the same other.
-        eigenvalue_std: (n,), root mean square of the eigenvalue's error.
+        eigenvalue_std: (n,), root mean square of the eigenvalue's error; NaN where nothing is known of it.
         leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
         bands: directions that are told apart from the others, but not from each other.
     """
@@ -71,7 +71,7 @@ class Certificates:
         )
         return Certificates(
             self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
-            torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + self.eigenvalue_std[-1]]),
+            torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + torch.nan]),
             inside / torch.arange(1, count + 1), self.bands,
         )  # fmt: skip
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import Certificate, FirstNetworks, certify, share_variances
+from nads_core.directions.certainty import (
+    Certificate,
+    FirstNetworks,
+    Rest,
+    certify,
+    share_variances,
+    unseen_energies,
+)
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.machinery.seeds import seeded
 
-_NEIGHBOURS = 32  # eigenpairs beyond those asked for, with which the last of these can mix
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
+_NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
+_CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _OVERSAMPLED = 16
 _NOTHING = 1e-9  # of the energy along all directions
 
@@ -68,13 +75,7 @@ def find_eigenpairs(
         symmetries: whose types are told apart.
     """
     if isinstance(moments, GramMoments):
-        means, spreads = moments.vectors()
-        debiasing = "subtract" if spreads and debiasing != "none" else "none"
-        values, directions = gram_eigenpairs(means, spreads if debiasing == "subtract" else [], count)
-        kind = symmetry_types((1,))[0]
-        variances = _variances(first, lambda halves: (halves.to(directions) @ directions.T)[None])
-        certificate = certify(values, torch.zeros_like(values), variances, moments.num_networks, len(values))
-        return _joined([_OfType(kind, values, [directions], certificate)], count, debiasing)
+        return _from_vectors(moments, first, count, debiasing)
     seen, noise = moments.moments()  # (D, D) each
     if not noise.any():
         debiasing = "none"  # one contribution a network: there is no noise to tell apart
@@ -97,27 +98,36 @@ def _of_type(
     """Return the leading eigenpairs of images of one type."""
     block, block_noise = kind.block(seen), kind.block(noise)  # (d, d) each
     count = min(count, len(block))
+    coordinates = kind.coordinates(first.halves())  # (P, n, R, 2, d)
     basis = _spanned(block + block_noise, moments.num_networks * first.num_contributions * len(kind.bases))
     if basis is not None:  # (d, r): all else is zero
         block, block_noise = basis.T @ block @ basis, basis.T @ block_noise @ basis
-    values, axes = leading_eigenpairs(debias(block, block_noise, debiasing), count + _NEIGHBOURS)
+    values, axes = leading_eigenpairs(debias(block, block_noise, debiasing), len(block))
     if debiasing != "subtract":
         values = values.clamp(min=0)  # semi-definite but for rounding
     noise_shares = (axes @ block_noise * axes).sum(1)  # (k,)
     levels = (axes @ block * axes).sum(1)
-    if debiasing != "none":
-        levels = levels - noise_shares
+    # The floor of the shrinking is no measurement: it orders by the noise, and what comes after has no rank of its own
+    nothing = _NOTHING * seen.trace() + (FLOOR * noise_shares if debiasing == "shrink" else 0)
+    levels = levels - noise_shares
+    uncertified = (levels <= nothing).nonzero()
+    known = int(uncertified[0]) if len(uncertified) else len(levels)
+    if debiasing == "none" and block_noise.any():
+        known = 0  # directions of C + W, about those of C
     if basis is not None:
         axes = axes @ basis.T
-    certified = min(len(axes), _CERTIFIED)
-    used = axes[:certified]
-    variances = _variances(first, lambda halves: kind.coordinates(halves) @ used.T.to(halves))
-    certificate = certify(
-        levels[:certified], noise_shares[:certified], variances, moments.num_networks, min(count, certified)
-    )
-    nothing = _NOTHING * seen.trace() + (FLOOR * noise_shares if debiasing == "shrink" else 0)
-    uncertified = levels <= nothing  # the floor of the shrinking is no measurement: it orders by the noise
-    certificate = certificate.without(uncertified[: len(certificate.certainty)].cpu())
+    used = axes[:_CERTIFIED].to(coordinates)
+    rest = Rest()
+    if len(used) < len(kind):
+        unseen, unseen_noise = (0.0, 0.0) if basis is None else unseen_energies(coordinates)
+        dimension = len(kind) - len(used)
+        rest = Rest(
+            dimension, (unseen + float(levels[_CERTIFIED:].clamp(min=0).sum())) / dimension,
+            (unseen_noise + float(noise_shares[_CERTIFIED:].sum())) / dimension,
+        )  # fmt: skip
+    certificate = _certified(
+        levels[:_CERTIFIED], noise_shares[:_CERTIFIED], coordinates @ used.T, moments.num_networks, first, rest
+    ).until(known)
     values, axes = values[:count], axes[:count]
     if len(axes) < count:
         axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
@@ -125,9 +135,36 @@ def _of_type(
     return _OfType(kind, values, kind.images(axes), certificate.extended(count))
 
 
-def _variances(first: FirstNetworks, coordinates: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return V (k, k) in a basis, in which ``coordinates`` writes the halves (n, R, 2, D) as (P, n, R, 2, k)."""
-    return share_variances(coordinates(first.halves()), first.num_contributions)
+def _certified(
+    levels: Tensor, noise: Tensor, coordinates: Tensor, num_vectors: int, first: FirstNetworks, rest: Rest
+) -> Certificate:
+    """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
+    partners, _, readouts = coordinates.shape[:3]
+    variances = share_variances(coordinates, first.num_contributions)
+    # Readouts of one network count as networks in the moments, but not as independent ones
+    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, rest)
+
+
+def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debiasing: str) -> Eigenpairs:
+    """Return the leading eigenpairs from vectors that were kept, of all types together."""
+    means, spreads = moments.vectors()
+    done = "subtract" if spreads and debiasing != "none" else "none"
+    found, axes = gram_eigenpairs(means, spreads if done == "subtract" else [], count + _NEIGHBOURS)
+    halves = first.halves()
+    coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
+    noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
+    power = sum(float(vectors.double().square().sum()) for vectors in means) / moments.num_networks
+    power_noise = sum(float(vectors.double().square().sum()) for vectors in spreads) / moments.num_networks
+    unseen, unseen_noise = unseen_energies(halves[None])
+    dimension = moments.dimension - len(axes)
+    seen_rest = max(0.0, power - power_noise - float(found.sum())) if done == "subtract" else 0.0
+    rest = Rest(dimension, (unseen + seen_rest) / dimension, max(unseen_noise, power_noise) / dimension)
+    levels = found if done == "subtract" else found - noise.to(found)
+    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest)
+    if done == "none" and spreads:
+        certificate = certificate.until(0)  # directions of C + W, about those of C
+    part = _OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)
+    return _joined([part], count, done)
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
@@ -137,11 +174,7 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
         return None
     with seeded(0, matrix.device):
         start = torch.randn(len(matrix), rank, dtype=matrix.dtype, device=matrix.device)
-    values, vectors = torch.linalg.eigh((product := matrix @ start).T @ product)
-    if not values[-1] > 0:
-        return None  # vectors have no part of this type
-    kept = values > 1e-12 * values[-1]
-    return torch.linalg.qr(product @ vectors[:, kept]).Q
+    return torch.linalg.qr(matrix @ start).Q
 
 
 def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
@@ -153,17 +186,14 @@ def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
         for partner in range(len(part.images))
     )[:count]
     indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
-    leading, inside = [], 0.0
-    for index, (_, number, rank, partner) in enumerate(places):
+    for index, (_, number, _, partner) in enumerate(places):
         indices.setdefault((number, partner), []).append(index)
-        known = found[number].certificate.leading  # of the first ranks of this type
-        inside += float((rank + 1) * known[rank] - (rank and rank * known[rank - 1]))
-        leading.append(inside / (index + 1))
-    bands = [
-        Band(tuple(indices.get(place, [])[slice(*ranks)]), certainty)
-        for place in indices
-        for *ranks, certainty in found[place[0]].certificate.bands
-    ]
+    bands = []
+    for (number, _), of_ranks in indices.items():
+        certificate = found[number].certificate
+        for start, end in certificate.bands:
+            if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
+                bands.append(Band(tuple(inside), certificate.band_certainty(start, start + len(inside))))
 
     def of_each(name: str) -> Tensor:
         columns = [getattr(part.certificate, name).tolist() for part in found]
@@ -171,8 +201,38 @@ def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
 
     certificates = Certificates(
         tuple(found[number].kind.names[partner] for _, number, _, partner in places),
-        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), torch.tensor(leading),
-        tuple(sorted((band for band in bands if len(band.indices) > 1), key=lambda band: band.indices)),
+        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(found, places),
+        tuple(sorted(bands, key=lambda band: band.indices)),
     )  # fmt: skip
     directions = torch.stack([found[number].images[partner][rank] for _, number, rank, partner in places])
     return Eigenpairs(torch.tensor([-value for value, _, _, _ in places]), directions, certificates, debiasing)
+
+
+def _leading(found: list[_OfType], places: list[tuple[float, int, int, int]]) -> Tensor:
+    """Return the expected overlap (n,) of the first directions up to each with the exact ones.
+
+    Which names the exact first ones have is not certain either: eigenvalues of different types are drawn within their
+    errors, and put in order.
+
+    Args:
+        found: of each type.
+        places: minus the eigenvalue, number of the type, rank and partner, of each direction in order.
+    """
+    owners = [(number, partner) for number, part in enumerate(found) for partner in range(len(part.images))]
+    of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
+    ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
+    values = [part.eigenvalues.double() for part in found]
+    errors = [part.certificate.eigenvalue_std[: len(part.eigenvalues)].nan_to_num(0.0) for part in found]
+    generator = torch.Generator().manual_seed(0)
+    total = torch.zeros(len(places), dtype=torch.float64)
+    for _ in range(_CROSSINGS):
+        drawn = [
+            (value.cpu() + error * torch.randn(len(value), generator=generator)).sort(descending=True).values
+            for value, error in zip(values, errors, strict=True)
+        ]
+        label = torch.cat([torch.full((len(drawn[number]),), place) for place, (number, _) in enumerate(owners)])
+        order = torch.cat([drawn[number] for number, _ in owners]).argsort(descending=True, stable=True)[: len(places)]
+        exact = torch.nn.functional.one_hot(label[order], len(owners)).cumsum(0)  # (n, owners)
+        for place, (number, _) in enumerate(owners):
+            total += found[number].certificate.leading[ours[:, place], exact[:, place]]
+    return total / _CROSSINGS / torch.arange(1, len(places) + 1)

@@ -83,7 +83,7 @@ class NADs:
 
     @property
     def eigenvalue_std(self) -> Tensor:
-        """(n,), root mean square of the eigenvalue's error."""
+        """(n,), root mean square of the eigenvalue's error; NaN where nothing is known of it."""
         return self._known.eigenvalue_std
 
     @property
@@ -119,8 +119,9 @@ class NADs:
     def overlap_interval(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> tuple[float, float]:
         """Return where the `overlap` of the exact subspaces lies, when both are known as well as certificates say.
 
-        Errors of independent runs lower an overlap by as much as each subspace misses the exact one, on average: by the
-        factor c c' of their certainties. So the exact one is up to overlap / (c c'), and hardly below the overlap.
+        The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
+        exact ones are as far from each other as these, more or less by how far each is from the exact one: by the root
+        of 1 minus its `Certificates.leading_certainty`. That leaves room for errors in any direction: it is wide.
 
         Args:
             other: NADs; or directions that are exact.
@@ -129,11 +130,10 @@ class NADs:
         Raises:
             ValueError: if there are no certificates, or as `overlap` has it.
         """
-        measured = self.overlap(other, k)
-        both = float(self._known.leading_certainty[k - 1])
-        if isinstance(other, NADs):
-            both *= float(other._known.leading_certainty[k - 1])
-        return max(0.0, measured - (1 - both) * (1 - measured)), min(1.0, measured / max(both, 1e-9))
+        apart = max(0.0, 1 - self.overlap(other, k)) ** 0.5
+        known = [self._known, *([other._known] if isinstance(other, NADs) else [])]
+        room = sum(max(0.0, 1 - float(one.leading_certainty[k - 1])) ** 0.5 for one in known)
+        return max(0.0, 1 - (apart + room) ** 2), 1 - max(0.0, apart - room) ** 2
 
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.

@@ -6,6 +6,7 @@ means, intervals of counts, the curve of a law. What measures lives in the rooms
 """
 
 from nads_core.figures.bases import (
+    plot_definitions,
     plot_dipoles,
     plot_directions,
     plot_eigenvalues,
@@ -60,6 +61,7 @@ __all__ = [
     "plot_train_test",
     "plot_losses",
     "plot_agreement",
+    "plot_definitions",
     "plot_directions",
     "plot_eigenvalues",
     "plot_overlaps",

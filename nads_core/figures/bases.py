@@ -157,3 +157,34 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
         handle.set_sizes([30])
     axis.grid(alpha=0.3)
     return figure
+
+
+def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
+    """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
+
+    Args:
+        networks: by label, ``moved`` of pairs of definitions, as `evidence.definitions.measured_definitions` returns
+            them under "moments".
+        reference: the definition that the others are compared with, such as "gradient 1".
+    """
+    figure, (axes,) = subplots(1, 2, height=3.4)
+    for axis, kind, name in zip(
+        axes, ("dipole", "gradient"), ("arm of the dipole", "standard deviation of the inputs"), strict=True
+    ):
+        for number, (label, facts) in enumerate(networks.items()):
+            colour = "0.4" if "dense" in label else COLOURS["max" not in label]
+            points = []
+            for pair, (moved, chance) in facts["moved"].items():
+                other = [part for part in pair.split(" | ") if part != reference]
+                if len(other) == 1 and other[0].startswith(kind):
+                    points.append((float(other[0].split()[1]), moved, chance))
+            size, moved, chance = np.array(sorted(points)).T
+            style = "-:"["average" in label] if "dense" in label else "-"
+            axis.errorbar(
+                size * 1.02**number, moved, 2 * chance, color=colour, label=label, linewidth=1, linestyle=style
+            )
+        axis.set(xscale="log", xlabel=name, ylim=(0, None))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("share of energy elsewhere")
+    axes[1].legend(fontsize="small")
+    return figure
