@@ -6,7 +6,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_core.__main__ import main
-from nads_core.directions.asymmetry import NEGLIGIBLE, symmetry_tests
+from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 
 SHAPE = (2, 6, 6)
@@ -62,16 +62,29 @@ def test_correlated_channels_are_not_alike():
 
 
 def test_few_networks_prove_nothing():
-    tests = symmetry_tests(halves(12, 4), SHAPE)
-    assert all(test.p_value > 0.001 for test in tests.values())
-    assert not any(test.holds for test in tests.values())  # not contradicted, but neither is much asymmetry
-    assert min(test.limit for test in tests.values()) > NEGLIGIBLE
-    with pytest.raises(ValueError, match="2 are too few"):
-        symmetry_tests(halves(2, 0), SHAPE)
+    weights = torch.zeros(SHAPE)
+    weights[:, :3] = 1  # all in the upper half
+    for seed in range(20):
+        for few in (halves(16, seed), halves(16, seed, weights, noise=1.0)):
+            tests = symmetry_tests(few, SHAPE)
+            assert not any(test.holds for test in tests.values())  # not contradicted, but neither is much asymmetry
+            assert min(test.limit for test in tests.values()) > NEGLIGIBLE
+    with pytest.raises(ValueError, match="expected 16 at least, got 15"):
+        symmetry_tests(halves(15, 0), SHAPE)
+    with pytest.raises(ValueError, match="num_networks must be an integer of at least 16, got 15|num_networks"):
+        nc.compute_nads(nc.LENET, 15, symmetries="test")
+
+
+def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
+    holds, broken = SymmetryTest(0.5, 0.0, 0.01), SymmetryTest(0.001, 0.5, 0.6)
+    told = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
+    monkeypatch.setattr("nads_core.directions.compute.symmetry_tests", lambda *_: told)
+    nads = nc.compute_nads(nc.LENET, 16, image_shape=(1, 16, 16), symmetries="test", progress=False)
+    assert nads.provenance["symmetries"] == ["flip_rows"]
 
 
 def test_what_images_of_a_shape_can_have():
-    vectors = halves(12, 0)
+    vectors = halves(16, 0)
     assert set(symmetry_tests(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
     assert set(symmetry_tests(vectors, (1, 1, 72))) == {"flip_columns"}
     assert symmetry_tests(vectors, (72,)) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from nads_core.networks.architectures import SYMMETRIES
 
 SIGNIFICANCE = 0.05
 NEGLIGIBLE = 0.1  # the antisymmetric part then has at most 0.22 of the norm of C
+FEWEST_NETWORKS = 16
 _DRAWS = 999
 _UPPER = 1.645  # standard errors: one-sided 95 %
 
@@ -25,7 +27,8 @@ class SymmetryTest:
             maps that of the worst, times their number.
         asymmetry: ||C - g C g^T||^2 / (2 ||C||^2), of the worst map g, without bias: 0 for a symmetric second moment C,
             1 for one that has nothing in common with its image.
-        limit: 95 % upper limit of the asymmetry, by a jackknife over networks.
+        limit: 95 % upper limit of the asymmetry, by a jackknife over networks; infinite where these have nothing in
+            common that could be asymmetric.
     """
 
     p_value: float
@@ -51,10 +54,13 @@ def symmetry_tests(halves: Tensor, image_shape: tuple[int, ...]) -> dict[str, Sy
         image_shape: (C, H, W); inputs of other shapes have no symmetries.
 
     Raises:
-        ValueError: for fewer than 3 networks.
+        ValueError: for fewer than 16 networks.
     """
-    if len(halves) < 3:
-        raise ValueError(f"a test of symmetries compares networks with each other: {len(halves)} are too few")
+    if len(halves) < FEWEST_NETWORKS:
+        raise ValueError(
+            f"a test of symmetries compares networks with each other: expected {FEWEST_NETWORKS} at least, got "
+            f"{len(halves)}"
+        )
     first = halves[:, 0].double()  # (n, 2, D)
     tests = {}
     for symmetry in SYMMETRIES:
@@ -102,7 +108,10 @@ def _test(networks: Tensor, moved: Tensor) -> SymmetryTest:
     without = (seen - 2 * differences.sum(1)) / (whole - 2 * same.sum(1))  # each network in turn
     error = ((count - 1) / count * (without - without.mean()).square().sum()).sqrt()
     asymmetry = float(seen / whole)
-    return SymmetryTest(p_value, asymmetry, asymmetry + _UPPER * float(error))
+    others = whole - 2 * same.sum(1)
+    whole_error = ((count - 1) / count * (others - others.mean()).square().sum()).sqrt()
+    known = bool(whole > 2 * _UPPER * whole_error)
+    return SymmetryTest(p_value, asymmetry, asymmetry + _UPPER * float(error) if known else math.inf)
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:

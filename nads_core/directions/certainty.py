@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nads_core.directions.certificates import CERTAIN
 from nads_core.machinery import distributed
 
 SAMPLED_NETWORKS = 512
-BAND_CERTAINTY = 0.9  # of a subspace that counts as known
 _WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side for the sake of the others
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
 _CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
@@ -62,6 +62,11 @@ class FirstNetworks:
             [vectors[:, :, :half].mean(2), vectors[:, :, half : 2 * half].mean(2)] if half else [vectors[:, :, 0]] * 2
         )
         self._blocks[block] = torch.stack(halves, dim=2).float().cpu()
+
+    @staticmethod
+    def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
+        """Return the bytes that the first networks take, with the copy that certificates are made from."""
+        return 2 * 4 * 2 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
 
     @staticmethod
     def wants(block: int, block_size: int) -> bool:
@@ -165,6 +170,14 @@ class Rest:
         kept = (1 - density * (power / gaps).square()) / (1 + density * power / gaps)
         return kept.clamp(min=0), density * power * (levels.clamp(min=self.level) + noise) / gaps
 
+    def detected(self, values: Tensor, noise: Tensor, num_networks: float) -> int:
+        """Return how many of the first eigenvalues (k,) exceed what the rest alone gives."""
+        power, density = self.level + self.noise, self.dimension / num_networks
+        edge = power * density**0.5  # of the gap
+        highest = self.level + edge + power * density**0.5 * (self.level + edge + noise) / max(power, 1e-300)
+        below = (values <= highest).nonzero()
+        return int(below[0]) if len(below) else len(values)
+
     def unmixed(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
         power, density = self.level + self.noise, self.dimension / num_networks
@@ -220,6 +233,12 @@ class Certificate:
     leading: Tensor
     bands: list[tuple[int, int]]
 
+    @classmethod
+    def of_nothing(cls) -> Certificate:
+        """Return the certificate of no ranks."""
+        nothing = torch.zeros(0, dtype=torch.float64)
+        return cls(nothing, nothing, nothing, torch.zeros(1, 1, dtype=torch.float64), [])
+
     def band_certainty(self, first: int, last: int) -> float:
         """Return the certainty of the subspace of the ranks from ``first`` to ``last`` - 1."""
         inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
@@ -244,7 +263,8 @@ class Certificate:
         leading[size + 1 :], leading[:, size + 1 :] = leading[size], leading[:, size : size + 1]
         return Certificate(
             torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
-            torch.cat([self.eigenvalue_std, missing + torch.nan]), leading, self.bands,
+            torch.cat([self.eigenvalue_std, missing + torch.nan]), leading,
+            [*self.bands, *([(size, count)] if count - size > 1 else [])],
         )  # fmt: skip
 
 
@@ -268,6 +288,13 @@ def certify(
     """
     seen, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
     rest = rest or Rest()
+    known = rest.detected(seen, noise, num_networks * shares) if rest.dimension else len(seen)
+    if known < len(seen):  # the others are of the rest
+        whole = replace(rest, dimension=rest.dimension + len(seen) - known)
+        found = Certificate.of_nothing()
+        if known:
+            found = certify(seen[:known], noise[:known], variances[:known, :known], num_networks, shares, whole)
+        return found.extended(len(seen))
     # The sample stretches its own spectrum, and the variances with it: what is kept of them is their ratio to the power
     # along two directions, which is at least that of independent numbers.
     power = seen.clamp(min=0) + noise
@@ -278,11 +305,13 @@ def certify(
     def simulated(levels: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
         power = levels.clamp(min=0) + noise
         variances, kept = ratios * power.outer(power) / num_networks, torch.ones_like(levels)
+        shift = torch.zeros_like(levels)
         if rest.dimension:
             kept, shift = rest.mixed(levels, noise, num_networks * shares)
             through = shift.outer(shift) / rest.dimension  # (k, k), mixing of second order, by way of the rest
             variances = variances + through + through.diagonal().diag()
-        return _simulated(levels, variances, kept, draws, seed)
+        mean, error, overlaps = _simulated(levels, variances, kept, draws, seed)
+        return mean, (error.square() + shift.square()).sqrt(), overlaps
 
     def spread(levels: Tensor) -> Tensor:
         return ((levels.clamp(min=0) + noise).square() * ratios.diagonal() / num_networks).sqrt()
@@ -315,7 +344,9 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     return torch.where(rank_spread > 1e-6, mean + slope * (ranks - mean_rank), values).sort(descending=True).values
 
 
-def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def _simulated(
+    levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return what the eigenpairs of diag(levels) + E are like, window by window.
 
     Args:
@@ -366,14 +397,14 @@ def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, see
 def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
     """Return the shortest runs of ranks, first ones first, whose subspace is known; the last may be known less well.
 
-    Known is what has at least `BAND_CERTAINTY` of the way from a random subspace of what is left to the exact one.
+    Known is what has at least `CERTAIN` of the way from a random subspace of what is left to the exact one.
     """
     size, bands, first = len(overlaps), [], 0
     while first < size:
         ranks = torch.arange(1, size - first + 1)
         inside = overlaps[first:, first:].cumsum(0).cumsum(1).diagonal() / ranks
         chance = ranks / (size - first)
-        known = (inside - chance >= BAND_CERTAINTY * (1 - chance)).nonzero()
+        known = (inside - chance >= CERTAIN * (1 - chance)).nonzero()
         length = int(known[0]) + 1 if len(known) else size - first
         if length > 1:
             bands.append((first, first + length))

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
 
 
@@ -52,6 +53,11 @@ class Certificates:
 
     def __len__(self) -> int:
         return len(self.types)
+
+    @property
+    def num_certain(self) -> int:
+        """How many directions are certain by 0.9, each of them."""
+        return int((self.certainty >= CERTAIN).sum())
 
     @property
     def names(self) -> tuple[str, ...]:

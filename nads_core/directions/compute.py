@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.asymmetry import symmetry_tests
+from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.budget import filled, run_pilot
+from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
@@ -131,9 +132,10 @@ def compute_nads(
     dimension = math.prod(image_shape)
     _require_directions(num_directions, image_shape)
     num_leading = _fitting_leading(num_leading, tolerance, dimension)
-    _require_certain(num_certain, tolerance, dimension)
+    _require_certain(num_certain, tolerance, num_directions or dimension)
     tested = symmetries == "test"
     if symmetries == "test":
+        require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
         _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
         symmetries = ()
     _require_averaging(debiasing, symmetries or (), image_shape)
@@ -141,8 +143,8 @@ def compute_nads(
         architecture = architecture_named(architecture, image_shape)
     name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
     if fresh_readout:
+        Ensemble(factory, image_shape, seed=seed, output=output)  # whose errors say what is wrong with a factory
         factory = with_fresh_readout(factory, image_shape)
-
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
     path = Path(checkpoint) if checkpoint else None
     estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
@@ -173,7 +175,7 @@ def compute_nads(
     provenance = description | {
         "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal), **silent, **tests,
+        **_reached(state, goal, found), **silent, **tests,
     }  # fmt: skip
     directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
     return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
@@ -204,12 +206,12 @@ def _fitting_leading(num_leading: int | None, tolerance: float | None, dimension
     return num_leading
 
 
-def _require_certain(num_certain: int | None, tolerance: float | None, dimension: int) -> None:
-    """Raise a ValueError for more certain directions than there are, or a second goal."""
+def _require_certain(num_certain: int | None, tolerance: float | None, count: int) -> None:
+    """Raise a ValueError for more certain directions than are asked for, or a second goal."""
     if num_certain is not None and tolerance is not None:
         raise ValueError("tolerance and num_certain are two goals: ask for one of them")
-    if num_certain is not None and num_certain > dimension:
-        raise ValueError(f"num_certain = {num_certain} is more than the {dimension} directions that there are")
+    if num_certain is not None and num_certain > count:
+        raise ValueError(f"num_certain = {num_certain} is more than the {count} directions that are asked for")
 
 
 def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
@@ -260,6 +262,7 @@ def _require_memory(
     readouts = estimator.readouts
     count = num_networks * readouts
     needed = moments.needed_bytes(moments.dimension, count, min(num_directions or count, count), dtype)
+    needed += FirstNetworks.needed_bytes(moments.dimension, num_networks, readouts)
     networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
         needed,
@@ -301,8 +304,8 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
     if not parts:
         return {}
     warnings.warn(
-        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these NADs are those of what is "
-        "left without the branches that they multiply",
+        f"parts of {name} are nearly silent at initialisation ({described(parts)}): what they multiply has hardly a "
+        "part in these NADs",
         stacklevel=3,
     )
     return {"silent_parts": parts}
@@ -311,12 +314,16 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and what to write down about the tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
-    held = tuple(symmetry for symmetry, test in tests.items() if test.holds)
-    return held, {"symmetry_tests": {symmetry: asdict(test) for symmetry, test in tests.items()}}
+    held = [symmetry for symmetry, test in tests.items() if test.holds]
+    if "transpose" in held and len({"flip_rows", "flip_columns"} & set(held)) == 1:
+        held.remove("transpose")  # together with one flip it makes the other, which was refused
+    return tuple(held), {"symmetry_tests": {symmetry: asdict(test) for symmetry, test in tests.items()}}
 
 
-def _reached(state: Accumulation, goal: Goal | None) -> dict[str, Any]:
-    """Return how well the leading directions are known, where a tolerance was asked for."""
+def _reached(state: Accumulation, goal: Goal | None, found: Eigenpairs) -> dict[str, Any]:
+    """Return what became of the goal, if there was one."""
+    if isinstance(goal, Certain):
+        return {"num_certain": goal.num_certain, "certain": found.certificates.num_certain}
     if not isinstance(goal, Tolerance):
         return {}
     error, spread = state.error(goal.num_directions, goal.symmetries, goal.image_shape)

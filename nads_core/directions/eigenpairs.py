@@ -116,17 +116,18 @@ def _of_type(
         known = 0  # directions of C + W, about those of C
     if basis is not None:
         axes = axes @ basis.T
-    used = axes[:_CERTIFIED].to(coordinates)
+    shown = levels + noise_shares > 1e-9 * (levels[0] + noise_shares[0])  # a basis can be larger than what they span
+    used = axes[: min(_CERTIFIED, int(shown.sum()))].to(coordinates)
     rest = Rest()
     if len(used) < len(kind):
         unseen, unseen_noise = (0.0, 0.0) if basis is None else unseen_energies(coordinates)
         dimension = len(kind) - len(used)
         rest = Rest(
-            dimension, (unseen + float(levels[_CERTIFIED:].clamp(min=0).sum())) / dimension,
-            (unseen_noise + float(noise_shares[_CERTIFIED:].sum())) / dimension,
+            dimension, (unseen + float(levels[len(used) :].clamp(min=0).sum())) / dimension,
+            (unseen_noise + float(noise_shares[len(used) :].sum())) / dimension,
         )  # fmt: skip
     certificate = _certified(
-        levels[:_CERTIFIED], noise_shares[:_CERTIFIED], coordinates @ used.T, moments.num_networks, first, rest
+        levels[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest
     ).until(known)
     values, axes = values[:count], axes[:count]
     if len(axes) < count:

@@ -57,7 +57,7 @@ class NADs:
 
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
-        known = "" if self.certificates is None else f", {int((self.certainty > 0.9).sum())} certain above 0.9"
+        known = "" if self.certificates is None else f", {self._known.num_certain} certain above 0.9"
         return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks{known})"
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from nads_core.directions.certainty import BAND_CERTAINTY
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.machinery import distributed
 
 if TYPE_CHECKING:
     from nads_core.directions.accumulation import Accumulation
@@ -56,7 +56,7 @@ class Certain:
     """Enough are the networks from which so many directions are certain, each of them.
 
     Args:
-        num_certain: directions with a certainty of `BAND_CERTAINTY` at least.
+        num_certain: directions with a certainty of `CERTAIN` at least.
         image_shape: of the input.
         debiasing: as for the directions themselves.
         symmetries: whose types are told apart.
@@ -76,7 +76,7 @@ class Certain:
         found = find_eigenpairs(
             state.total(), state.first_networks, among, self.image_shape, self.debiasing, self.symmetries
         )
-        count = int((found.certificates.certainty >= BAND_CERTAINTY).sum())
+        count = int(distributed.agreed(found.certificates.num_certain))  # processors differ in their last bits
         return count >= self.num_certain, f"{count} certain"
 
 

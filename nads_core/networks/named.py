@@ -17,7 +17,8 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
     Args:
         name: one of ours, such as "lenet"; "torchvision:" and the name of one of its models, without weights; or
             "module:function", a factory in a module that can be imported from here.
-        image_shape: of the inputs; a vision transformer of torchvision is built for its height.
+        image_shape: of the inputs; a vision transformer of torchvision, which takes square images of one size, is built
+            for that size.
 
     Raises:
         ValueError: if nothing has that name.
@@ -45,16 +46,21 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
 def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
     """Return a factory of one of torchvision's models, with random weights."""
     try:
+        from torchvision import models
         from torchvision.models import get_model, list_models
     except ImportError as error:
         raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
-    if model not in list_models():
+    classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
+    if model not in classifiers:
         import difflib
 
-        close = difflib.get_close_matches(model, list_models(), n=5, cutoff=0.4)
-        raise ValueError(f"torchvision has no model {model!r}: did you mean {', '.join(close) or 'another'}?")
-    # Position embeddings have the length of the image; all other models take any size.
-    options = {"image_size": image_shape[-1]} if model.startswith("vit_") else {}
+        close = difflib.get_close_matches(model, classifiers, n=5, cutoff=0.4)
+        raise ValueError(f"torchvision has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+    options = {}
+    if model.startswith("vit_"):  # its position embeddings have the length of the image
+        if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+            raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
+        options["image_size"] = image_shape[-1]
 
     def factory() -> nn.Module:
         network: nn.Module = get_model(model, weights=None, **options)

@@ -36,9 +36,10 @@ def silent_parts(network: nn.Module) -> dict[str, float]:
 
 
 def _constant(parameter: Tensor) -> float | None:
-    """Return the value that all entries share, None if they differ."""
+    """Return the value that all entries share; None if they differ, or one entry alone says nothing."""
     values = parameter.detach().flatten()
-    return float(values[0]) if len(values) and bool((values == values[0]).all()) else None
+    drawn = len(values) < 2 and bool(values.any())
+    return float(values[0]) if len(values) and not drawn and bool((values == values[0]).all()) else None
 
 
 def described(parts: dict[str, float]) -> str:
