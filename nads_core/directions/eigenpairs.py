@@ -126,8 +126,10 @@ def _of_type(
             dimension, (unseen + float(levels[len(used) :].clamp(min=0).sum())) / dimension,
             (unseen_noise + float(noise_shares[len(used) :].sum())) / dimension,
         )  # fmt: skip
+    # Directions mix with those beside which the floor put them
+    beside = levels if debiasing == "subtract" else values
     certificate = _certified(
-        levels[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest
+        beside[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest
     ).until(known)
     values, axes = values[:count], axes[:count]
     if len(axes) < count:
