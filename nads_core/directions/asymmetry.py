@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -87,13 +88,16 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
         return [lambda images: images.mT] if height == width > 1 else []
     if channels == 1:
         return []
-    signs = 1 - 2 * torch.eye(channels, dtype=torch.float64)[:, :, None, None]  # (C, C, 1, 1): a channel's sign changed
-    orders = [
-        [channel if place == 0 else 0 if place == channel else place for place in range(channels)]
-        for channel in range(1, channels)
-    ]  # the first channel changes places with another
-    changed: list[Callable[[Tensor], Tensor]] = [lambda images, sign=sign: images * sign for sign in signs]
-    return changed + [lambda images, order=order: images[..., order, :, :] for order in orders]
+    maps: list[Callable[[Tensor], Tensor]] = []
+    for channel in range(channels):
+        sign = torch.ones(channels, 1, 1, dtype=torch.float64)
+        sign[channel] = -1
+        maps.append(partial(torch.mul, sign))
+    for channel in range(1, channels):  # which changes places with the first
+        order = torch.arange(channels)
+        order[[0, channel]] = order[[channel, 0]]
+        maps.append(partial(torch.index_select, dim=-3, index=order))
+    return maps
 
 
 def _test(networks: Tensor, moved: Tensor) -> SymmetryTest:

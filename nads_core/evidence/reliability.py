@@ -25,7 +25,7 @@ class Comparison:
     Args:
         promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
             runs knows it, and with that of another run elsewhere.
-        kept: (n,), squared cosines with the pool's direction, or that run's.
+        kept: (n,), squared cosines with the pool's direction, or their mean over all other runs.
         deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool knows them better.
     """
 
@@ -37,7 +37,7 @@ class Comparison:
 def compare_runs(
     runs: Sequence[tuple[DenseMoments, FirstNetworks]], image_shape: tuple[int, ...], symmetries: tuple[str, ...]
 ) -> list[Comparison]:
-    """Compare each of several runs of one architecture with the pool of the others, and with the next one.
+    """Compare each of several runs of one architecture with the pool of the others, and with each of them.
 
     Args:
         runs: moments and first networks of each, three at least.
@@ -55,7 +55,7 @@ def compare_runs(
     for number, (moments, _) in enumerate(runs):
         first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
         pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
-        comparisons.append(_comparison(found[number], found[(number + 1) % len(runs)], pool))
+        comparisons.append(_comparison(found[number], found[:number] + found[number + 1 :], pool))
     return comparisons
 
 
@@ -68,12 +68,17 @@ def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
     return rest
 
 
-def _comparison(run: Eigenpairs, other: Eigenpairs, pool: Eigenpairs) -> Comparison:
-    own, theirs, known = run.certificates, other.certificates, pool.certificates
-    in_other, in_pool = ({name: i for i, name in enumerate(c.names)} for c in (theirs, known))
+def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> Comparison:
+    own, known = run.certificates, pool.certificates
+    in_pool = {name: index for index, name in enumerate(known.names)}
+    agreement = torch.zeros(len(own))
+    for other in others:
+        place = {name: index for index, name in enumerate(other.certificates.names)}
+        theirs = other.directions[[place[name] for name in own.names]]  # (n, D), of the same names
+        agreement += (run.directions * theirs).sum(1).square().cpu() / len(others)
     promised, kept, deviations = [], [], []
     for index, name in enumerate(own.names):
-        exact, twin = in_pool[name], in_other[name]
+        exact = in_pool[name]
         if not own.certainty[index]:
             continue  # nothing is promised
         if known.certainty[exact] > _EXACT:
@@ -81,7 +86,7 @@ def _comparison(run: Eigenpairs, other: Eigenpairs, pool: Eigenpairs) -> Compari
             kept.append(float(run.directions[index] @ pool.directions[exact]) ** 2)
         else:
             promised.append(float(own.agreement[index]))
-            kept.append(float(run.directions[index] @ other.directions[twin]) ** 2)
+            kept.append(float(agreement[index]))
         if known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std[index]:
             error = float(run.eigenvalues[index] - pool.eigenvalues[exact])
             deviations.append(error / float(own.eigenvalue_std[index]))
