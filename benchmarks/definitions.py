@@ -25,7 +25,8 @@ from nads_core.machinery.provenance import environment
 
 FILE = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed" / "definitions.json"
 NETWORKS = {
-    **{f"{pooling} pooling, {n}".replace("none", "no"): SmallNetwork(n, pooling) for pooling in ("max", "average", "none") for n in (1, 2, 3)},
+    **{f"{label} pooling, {n}": SmallNetwork(n, pooling)
+       for label, pooling in (("max", "max"), ("average", "average"), ("no", "none")) for n in (1, 2, 3)},
     **{f"dense blocks, {pooling} pooling, 2": SmallNetwork(2, pooling, dense=True) for pooling in ("max", "average")},
 }  # fmt: skip
 DEFINITIONS: dict[str, nc.Estimator] = {

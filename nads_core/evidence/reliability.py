@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+import torch
 
 from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
