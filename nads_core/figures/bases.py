@@ -168,23 +168,22 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
         reference: the definition that the others are compared with, such as "gradient 1".
     """
     figure, (axes,) = subplots(1, 2, height=3.4)
-    for axis, kind, name in zip(
-        axes, ("dipole", "gradient"), ("arm of the dipole", "standard deviation of the inputs"), strict=True
-    ):
+    kinds = list(dict.fromkeys(label.rpartition(",")[0] for label in networks))
+    names = {"dipole": "arm of the dipole", "gradient": "standard deviation of the inputs"}
+    for axis, (method, name) in zip(axes, names.items(), strict=True):
         for number, (label, facts) in enumerate(networks.items()):
-            colour = "0.4" if "dense" in label else COLOURS["max" not in label]
             points = []
             for pair, (moved, chance) in facts["moved"].items():
                 other = [part for part in pair.split(" | ") if part != reference]
-                if len(other) == 1 and other[0].startswith(kind):
+                if len(other) == 1 and other[0].startswith(method):
                     points.append((float(other[0].split()[1]), moved, chance))
             size, moved, chance = np.array(sorted(points)).T
-            style = "-:"["average" in label] if "dense" in label else "-"
-            axis.errorbar(
-                size * 1.02**number, moved, 2 * chance, color=colour, label=label, linewidth=1, linestyle=style
-            )
+            kind, _, depth = label.rpartition(",")
+            style = {"color": COLOURS[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
+            axis.errorbar(size * 1.03**number, moved, 2 * chance, label=label, linewidth=1.2, elinewidth=0.7, **style)
         axis.set(xscale="log", xlabel=name, ylim=(0, None))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("share of energy elsewhere")
     axes[1].legend(fontsize="small")
+    axes[1].sharey(axes[0])
     return figure
