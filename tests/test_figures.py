@@ -7,6 +7,7 @@ import torch
 
 import nads_core as nc
 from nads_core import figures
+from nads_core.directions import Certificates
 from nads_core.theory.checks import Check
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -16,7 +17,10 @@ pytestmark = pytest.mark.stored  # again with other instructions and threads: se
 
 def nads(size: int = 8) -> nc.NADs:
     basis, _ = nc.fourier_basis(size)
-    return nc.NADs(basis, torch.linspace(1, 1e-3, size**2))
+    values, certainty = torch.linspace(1, 1e-3, size**2), torch.linspace(1, 0, size**2)
+    errors = torch.where(certainty > 0.5, 0.1 * values, torch.nan)  # of which nothing is known
+    known = Certificates(("",) * size**2, certainty, certainty, errors, certainty, ())
+    return nc.NADs(basis, values, {}, known)
 
 
 WAVE = torch.tensor([0.3, 1.0, 0.7, -0.2, -1.1, -0.8, 0.4, 0.9])
@@ -47,6 +51,20 @@ CALLS = {
                 "bins": [{"promised": 0.2, "kept": 0.3, "error": 0.1, "share": 0.5}],
             }
         }
+    ),
+    "plot_definitions": lambda: figures.plot_definitions(
+        {
+            f"{kind} pooling, {depth}": {
+                "moved": {
+                    "gradient 1 | gradient 3": [0.1, 0.1],
+                    "gradient 1 | dipole 1": [0.2, 0.1],
+                    "dipole 1 | gradient 3": [1, 0],
+                }
+            }
+            for kind in ("max", "no")
+            for depth in (1, 2, 3)
+        },
+        "gradient 1",
     ),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
     "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),

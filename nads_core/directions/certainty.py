@@ -102,7 +102,9 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
             contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
             which the difference of the halves tells.
     """
-    partners, count, readouts = coordinates.shape[:3]
+    partners, count, readouts, _, size = coordinates.shape
+    if not size:
+        return torch.zeros(0, 0, dtype=torch.float64)
     # In units of the power along each axis fourth powers fit into float32, which halves the time
     unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
     rows = (coordinates.double() / unit).float()
@@ -165,30 +167,34 @@ class Rest:
             noise: (k,), of the inputs along the directions.
             num_networks: N, times the vectors over which the share of each is a mean.
         """
-        power, density = self.level + self.noise, self.dimension / num_networks
-        gaps = (levels - self.level).clamp(min=max(power * density**0.5, 1e-300))
-        kept = (1 - density * (power / gaps).square()) / (1 + density * power / gaps)
-        return kept.clamp(min=0), density * power * (levels.clamp(min=self.level) + noise) / gaps
+        edge, mixing = self._edge(noise, num_networks)
+        gaps = torch.maximum(levels - self.level, edge).clamp(min=1e-300)
+        kept = (1 - (edge / gaps).square()) / (1 + mixing / gaps)
+        return kept.clamp(min=0), mixing * (self.level + gaps + noise) / gaps
+
+    def _edge(self, noise: Tensor, num_networks: float) -> tuple[Tensor, float]:
+        """Return the gaps (k,) from the rest's level below which nothing shows, and energy of the rest per network."""
+        mixing = self.dimension / num_networks * (self.level + self.noise)
+        return (mixing * (self.level + noise)).clamp(min=0).sqrt(), mixing
 
     def detected(self, values: Tensor, noise: Tensor, num_networks: float) -> int:
         """Return how many of the first eigenvalues (k,) exceed what the rest alone gives."""
-        power, density = self.level + self.noise, self.dimension / num_networks
-        edge = power * density**0.5  # of the gap
-        highest = self.level + edge + power * density**0.5 * (self.level + edge + noise) / max(power, 1e-300)
+        edge, mixing = self._edge(noise, num_networks)
+        highest = self.level + edge + mixing * (self.level + edge + noise) / edge.clamp(min=1e-300)
         below = (values <= highest).nonzero()
         return int(below[0]) if len(below) else len(values)
 
     def unmixed(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
-        power, density = self.level + self.noise, self.dimension / num_networks
-        half = (values - self.level - density * power) / 2  # gap^2 - 2 half gap + density power (level + noise) = 0
-        root = (half.square() - density * power * (self.level + noise)).clamp(min=0).sqrt()
+        edge, mixing = self._edge(noise, num_networks)
+        half = (values - self.level - mixing) / 2  # gap^2 - 2 half gap + edge^2 = 0
+        root = (half.square() - edge.square()).clamp(min=0).sqrt()
         gaps = (half + root).clamp(min=0)
         return torch.where(values > self.level, self.level + gaps, values)
 
 
 def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
-    """Return how much energy of a network, and of its inputs' noise, lies outside what the other networks span.
+    """Return how much energy of a network, and of its inputs' noise, a dimension has that other networks don't span.
 
     Args:
         coordinates: of the halves, (P, n, R, 2, d); see `share_variances`.
@@ -199,18 +205,22 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     gram = (rows @ rows.T).double()
     gram.diagonal().add_(1e-6 * gram.diagonal().mean())  # halves without noise are equal
     number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
-    energy, noise = 0.0, 0.0
+    energy, noise, dimensions = 0.0, 0.0, 0
     for fold in range(min(_FOLDS, count)):
         held = number % min(_FOLDS, count) == fold
         across = gram[held][:, ~held]
         left = gram[held][:, held]
+        spanned = 0
         if (~held).any():
-            left = left - across @ torch.linalg.solve(gram[~held][:, ~held], across.T)
+            others = gram[~held][:, ~held]
+            left = left - across @ torch.linalg.solve(others, across.T)
+            spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
+        dimensions += max(0, rows.shape[1] - spanned) * int(held.sum()) // (2 * vectors)  # of each network in turn
         x, y = slice(0, None, 2), slice(1, None, 2)
         products = left[x, y].diagonal().sum()  # of the halves of one network
         squares = left[x, x].diagonal().sum() + left[y, y].diagonal().sum()
         energy, noise = energy + float(products) / vectors, noise + float(squares - 2 * products) / (4 * vectors)
-    return max(0.0, energy) / count, max(0.0, noise) / count
+    return max(0.0, energy) / max(1, dimensions), max(0.0, noise) / max(1, dimensions)
 
 
 @dataclass(frozen=True)
@@ -246,11 +256,11 @@ class Certificate:
 
     def until(self, rank: int) -> Certificate:
         """Return the certificate when nothing is claimed about ranks from this one on."""
-        nothing = torch.arange(len(self.certainty)) >= rank
-        return replace(
-            self, certainty=self.certainty.masked_fill(nothing, 0), agreement=self.agreement.masked_fill(nothing, 0),
-            eigenvalue_std=self.eigenvalue_std.masked_fill(nothing, torch.nan),
+        known = Certificate(
+            self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
+            self.leading[: rank + 1, : rank + 1], [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
         )  # fmt: skip
+        return known.extended(len(self.certainty))
 
     def extended(self, count: int) -> Certificate:
         """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""

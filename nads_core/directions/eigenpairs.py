@@ -116,15 +116,18 @@ def _of_type(
         known = 0  # directions of C + W, about those of C
     if basis is not None:
         axes = axes @ basis.T
-    shown = levels + noise_shares > 1e-9 * (levels[0] + noise_shares[0])  # a basis can be larger than what they span
+    # A basis can be larger than what they span, and a type can be without energy
+    shown = levels + noise_shares > max(
+        1e-9 * float(levels[0] + noise_shares[0]), _NOTHING * 1e-3 * float(seen.trace())
+    )
     used = axes[: min(_CERTIFIED, int(shown.sum()))].to(coordinates)
     rest = Rest()
     if len(used) < len(kind):
         unseen, unseen_noise = (0.0, 0.0) if basis is None else unseen_energies(coordinates)
         dimension = len(kind) - len(used)
         rest = Rest(
-            dimension, (unseen + float(levels[len(used) :].clamp(min=0).sum())) / dimension,
-            (unseen_noise + float(noise_shares[len(used) :].sum())) / dimension,
+            dimension, unseen + float(levels[len(used) :].clamp(min=0).sum()) / dimension,
+            unseen_noise + float(noise_shares[len(used) :].sum()) / dimension,
         )  # fmt: skip
     # Directions mix with those beside which the floor put them
     beside = levels if debiasing == "subtract" else values
@@ -158,10 +161,11 @@ def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debias
     noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
     power = sum(float(vectors.double().square().sum()) for vectors in means) / moments.num_networks
     power_noise = sum(float(vectors.double().square().sum()) for vectors in spreads) / moments.num_networks
-    unseen, unseen_noise = unseen_energies(halves[None])
-    dimension = moments.dimension - len(axes)
-    seen_rest = max(0.0, power - power_noise - float(found.sum())) if done == "subtract" else 0.0
-    rest = Rest(dimension, (unseen + seen_rest) / dimension, max(unseen_noise, power_noise) / dimension)
+    rest, dimension = Rest(), moments.dimension - len(axes)
+    if dimension:
+        unseen, unseen_noise = unseen_energies(halves[None])
+        left = (power - power_noise - float(found.sum())) / dimension  # of what is seen, as much as is not found
+        rest = Rest(dimension, max(left, unseen), max(power_noise / dimension, unseen_noise))
     levels = found if done == "subtract" else found - noise.to(found)
     certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest)
     if done == "none" and spreads:
@@ -225,7 +229,12 @@ def _leading(found: list[_OfType], places: list[tuple[float, int, int, int]]) ->
     of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
     ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
     values = [part.eigenvalues.double() for part in found]
-    errors = [part.certificate.eigenvalue_std[: len(part.eigenvalues)].nan_to_num(0.0) for part in found]
+    errors = [  # as large as the eigenvalue where nothing is known of it
+        torch.where(error.isnan(), value.cpu().abs(), error)
+        for value, error in zip(
+            values, (part.certificate.eigenvalue_std[: len(part.eigenvalues)] for part in found), strict=True
+        )
+    ]
     generator = torch.Generator().manual_seed(0)
     total = torch.zeros(len(places), dtype=torch.float64)
     for _ in range(_CROSSINGS):

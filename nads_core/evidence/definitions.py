@@ -23,51 +23,29 @@ from nads_core.networks.ensembles import Ensemble
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
 
-class _DenseLayer(nn.Module):
-    def __init__(self, channels: int, growth: int):
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, growth, 3, padding=1, bias=False)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([self.layers(x), x], 1)
-
-
 @dataclass(frozen=True)
 class SmallNetwork:
-    """A network of few and narrow layers, of the parts of VGG-11 or DenseNet-121.
+    """A network of few and narrow layers, of the parts of VGG-11: convolutions with batch norm, and a hidden layer.
 
     Args:
-        depth: convolutions or dense blocks, each of them followed by a pooling that halves the image.
+        depth: convolutions, each of them followed by a pooling that halves the image.
         pooling: "max", "average" or "none".
-        dense: dense blocks of three layers, and an average over the image at the end; otherwise convolutions with batch
-            norm and a hidden layer of 64.
     """
 
     depth: int
     pooling: str = "max"
-    dense: bool = False
 
     def build(self, num_classes: int = 1) -> nn.Module:
         """Return a freshly initialised network for images of (1, 16, 16)."""
-        layers: list[nn.Module] = [nn.Conv2d(1, 16, 3, padding=1, bias=False)] if self.dense else []
-        channels = 16 if self.dense else 1
+        layers: list[nn.Module] = []
+        channels, size = 1, SIZE
         for _ in range(self.depth):
-            if self.dense:
-                layers += [_DenseLayer(channels + 8 * layer, 8) for layer in range(3)]
-                channels += 24
-                layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 16, 1, bias=False)]
-            else:
-                layers += [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+            layers += [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
+            channels = 16
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
-            channels = 16
-        if self.dense:
-            head: list[nn.Module] = [nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-            return nn.Sequential(*layers, *head, nn.Linear(16, num_classes))
-        pixels = 16 * (SIZE // (1 if self.pooling == "none" else 2**self.depth)) ** 2
-        head = [nn.Flatten(), nn.Linear(pixels, 64), nn.ReLU(), nn.Linear(64, num_classes)]
+                size //= 2
+        head = [nn.Flatten(), nn.Linear(channels * size**2, 64), nn.ReLU(), nn.Linear(64, num_classes)]
         return nn.Sequential(*layers, *head)
 
 

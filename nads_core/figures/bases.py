@@ -159,6 +159,7 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
     return figure
 
 
+@styled
 def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
     """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
 
