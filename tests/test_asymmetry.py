@@ -71,7 +71,7 @@ def test_few_networks_prove_nothing():
             assert min(test.limit for test in tests.values()) > NEGLIGIBLE
     with pytest.raises(ValueError, match="expected 16 at least, got 15"):
         symmetry_tests(halves(15, 0), SHAPE)
-    with pytest.raises(ValueError, match="num_networks must be an integer of at least 16, got 15|num_networks"):
+    with pytest.raises(ValueError, match="num_networks must be .*, got 15"):
         nc.compute_nads(nc.LENET, 15, symmetries="test")
 
 

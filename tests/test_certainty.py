@@ -137,6 +137,36 @@ def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
         assert found.certificates.certainty.max() < 0.05
     nads = nc.compute_nads(nc.LENET, 2, image_shape=(1, 16, 16), progress=False)
     assert not nads.certainty.any() and nads.eigenvalue_std.isnan().all()
+    assert not nads.certificates.leading_certainty.any() and not any(band.certainty for band in nads.bands)
+
+
+def test_noise_along_a_direction_counts_beside_a_rest_without():
+    """Paul's formulas, with noise of their own: against simulation."""
+    dimension, networks, told, true = 600, 150, [], []
+    noise = torch.full((dimension,), 0.02)
+    noise[0] = 3.0
+    for seed in range(6):
+        generator = torch.Generator().manual_seed(seed)
+        vectors = torch.zeros(networks, 1, dimension)
+        vectors[:, 0, 0] = 2**0.5 * torch.randn(networks, generator=generator)
+        drawn = vectors + torch.randn(networks, 4, dimension, generator=generator) * noise.sqrt()
+        found = find_eigenpairs(*filled(drawn, GramMoments), 3, (dimension,))
+        told.append(float(found.certificates.certainty[0]))
+        true.append(float(found.directions[0, 0].square()))
+    assert abs(sum(told) - sum(true)) / 6 < 0.15
+
+
+def test_as_many_vectors_as_pixels():
+    found = find_eigenpairs(*filled(torch.randn(40, 1, 8), GramMoments), 8, (8,))  # on the Gram side
+    assert len(found.eigenvalues) == 8 and found.certificates.certainty.isfinite().all()
+
+
+def test_a_type_without_any_vector():
+    drawn = torch.zeros(40, 1, 9)
+    drawn[:, 0, 3:6] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))  # the middle row: nothing odd
+    found = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
+    odd = [kind == "-" for kind in found.certificates.types]
+    assert sum(odd) == 3 and not found.certificates.certainty[torch.tensor(odd)].any()
 
 
 def test_few_networks_know_what_stands_out():
@@ -165,6 +195,8 @@ def test_directions_of_the_noise_are_not_certified():
     told, true = torch.stack(told).double(), torch.stack(true).double()
     assert (told == 0).all(0).sum() >= 2 and true[told == 0].mean() < 0.3  # the floor puts some before their turn
     assert (told > 0).any() and abs(float((told - true)[told > 0].mean())) < 0.15
+    none = find_eigenpairs(*moments, 8, (8,), "none").certificates
+    assert not none.leading_certainty.any() and not any(band.certainty for band in none.bands)
 
 
 def test_which_types_come_first_is_not_certain_either():

@@ -258,7 +258,8 @@ class Certificate:
         """Return the certificate when nothing is claimed about ranks from this one on."""
         known = Certificate(
             self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
-            self.leading[: rank + 1, : rank + 1], [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
+            self.leading[: rank + 1, : rank + 1],
+            [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
         )  # fmt: skip
         return known.extended(len(self.certainty))
 
@@ -289,7 +290,7 @@ def certify(
     """Simulate how far the directions of a type are known.
 
     Args:
-        eigenvalues: (k,), without the noise of inputs.
+        eigenvalues: (k,), without the noise of inputs; about descending, as shrinking leaves them.
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
         num_networks: N.
@@ -297,6 +298,8 @@ def certify(
         rest: of the space.
     """
     seen, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    if not len(seen):
+        return Certificate.of_nothing()
     rest = rest or Rest()
     known = rest.detected(seen, noise, num_networks * shares) if rest.dimension else len(seen)
     if known < len(seen):  # the others are of the rest

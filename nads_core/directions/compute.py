@@ -317,7 +317,10 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[st
     held = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in held and len({"flip_rows", "flip_columns"} & set(held)) == 1:
         held.remove("transpose")  # together with one flip it makes the other, which was refused
-    return tuple(held), {"symmetry_tests": {symmetry: asdict(test) for symmetry, test in tests.items()}}
+    written = {symmetry: asdict(test) for symmetry, test in tests.items()}
+    for test in written.values():
+        test["limit"] = test["limit"] if math.isfinite(test["limit"]) else None  # JSON has no infinity
+    return tuple(held), {"symmetry_tests": written}
 
 
 def _reached(state: Accumulation, goal: Goal | None, found: Eigenpairs) -> dict[str, Any]:

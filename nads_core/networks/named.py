@@ -21,7 +21,7 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
             for that size.
 
     Raises:
-        ValueError: if nothing has that name.
+        ValueError: if nothing has that name, torchvision is not there, or a vision transformer cannot take the shape.
     """
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
