@@ -167,6 +167,10 @@ def test_a_type_without_any_vector():
     found = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
     odd = [kind == "-" for kind in found.certificates.types]
     assert sum(odd) == 3 and not found.certificates.certainty[torch.tensor(odd)].any()
+    few = torch.zeros(4, 1, 100)
+    few[:, 0, 50:] = 1.0  # every network the same, below the middle, and fewer of them than pixels
+    found = find_eigenpairs(*filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose"))
+    assert found.certificates.certainty.isfinite().all()
 
 
 def test_few_networks_know_what_stands_out():

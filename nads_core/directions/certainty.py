@@ -203,7 +203,10 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     count, vectors = networks.shape[:2]
     rows = networks.flatten(0, 2)
     gram = (rows @ rows.T).double()
-    gram.diagonal().add_(1e-6 * gram.diagonal().mean())  # halves without noise are equal
+    scale = float(gram.diagonal().mean())
+    if not scale > 0:
+        return 0.0, 0.0  # of a type without energy
+    gram.diagonal().add_(1e-6 * scale)  # halves without noise are equal
     number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
     energy, noise, dimensions = 0.0, 0.0, 0
     for fold in range(min(_FOLDS, count)):
