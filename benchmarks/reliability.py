@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 
 import nads_core as nc
-from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 from nads_core.evidence.reliability import between, compare_runs, run_of, summary
 from nads_core.machinery.files import replacing

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 import nads_core as nc
-from nads_core.directions.certainty import FirstNetworks, certify, share_variances
+from nads_core.directions.certainty import certify
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.first_networks import FirstNetworks, share_variances
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 

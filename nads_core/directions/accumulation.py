@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.input_gradients import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.stopping import GROUPS, Goal, StoppingRule

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.budget import filled, run_pilot
-from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.evaluation import require_gradients
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs

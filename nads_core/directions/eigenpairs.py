@@ -7,16 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import (
-    Certificate,
-    FirstNetworks,
-    Rest,
-    certify,
-    share_variances,
-    unseen_energies,
-)
+from nads_core.directions.certainty import Certificate, Rest, certify
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.directions.first_networks import FirstNetworks, share_variances, unseen_energies
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.machinery.seeds import seeded

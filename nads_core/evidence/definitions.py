@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.evaluation import Evaluation
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.input_gradients import Estimator
 from nads_core.networks.ensembles import Ensemble
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nads_core.directions.certainty import FirstNetworks
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 
 _EXACT = 0.98  # certainty of the pool of the other runs, from which on it stands for the truth
