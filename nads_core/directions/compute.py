@@ -319,7 +319,7 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[st
         held.remove("transpose")  # together with one flip it makes the other, which was refused
     written = {symmetry: asdict(test) for symmetry, test in tests.items()}
     for test in written.values():
-        test["limit"] = test["limit"] if math.isfinite(test["limit"]) else None  # JSON has no infinity
+        test["limit"] = round(test["limit"], 3) if math.isfinite(test["limit"]) else None  # JSON has no infinity
     return tuple(held), {"symmetry_tests": written}
 
 
