@@ -1,6 +1,6 @@
 """Do long dipoles and smoothed gradients define the same NADs, and which do trained networks follow?
 
-.venv/bin/python benchmarks/definitions.py moments    # both definitions, nine small networks: an hour of a core
+.venv/bin/python benchmarks/definitions.py moments    # both definitions, a dozen small networks: an hour of a core
 .venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: minutes
 
 Results go to nads_core/precomputed/definitions.json, a network at a time: an interrupted call goes on.
@@ -27,6 +27,7 @@ FILE = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed" / "d
 NETWORKS = {
     **{f"{label} pooling, {n}": SmallNetwork(n, pooling)
        for label, pooling in (("max", "max"), ("average", "average"), ("no", "none")) for n in (1, 2, 3)},
+    **{f"dense blocks, {n}": SmallNetwork(n, "average", dense=True) for n in (1, 2, 3)},
 }  # fmt: skip
 DEFINITIONS: dict[str, nc.Estimator] = {
     **{f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)},

@@ -2,6 +2,7 @@
 
 .venv/bin/python benchmarks/reliability.py lenet --num-networks 5120 --runs 40
 .venv/bin/python benchmarks/reliability.py resnet18 --parts resnet18.*.ckpt  # successive checkpoints of one run
+.venv/bin/python benchmarks/reliability.py deep-linear --runs 40  # whose C is known exactly: a new filter for each run
 
 The runs' checkpoints stay in _build/reliability/, so that an interrupted call goes on; the diagram is added to
 nads_core/precomputed/reliability.json.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,13 +22,22 @@ import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
-from nads_core.evidence.reliability import between, compare_runs, run_of, summary
+from nads_core.evidence.reliability import (
+    Comparison,
+    between,
+    compare_runs,
+    compare_with_exact,
+    run_of,
+    summary,
+)
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import environment
+from nads_core.theory.deep_linear import DeepLinear, gradient_covariance
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "nads_core" / "precomputed" / "reliability.json"
 PIXELS = 32 * 32
+FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
 Run = tuple[DenseMoments, FirstNetworks]
 
 
@@ -50,29 +61,51 @@ def parts(paths: list[Path]) -> list[Run]:
     return [(part, states[0][1]) for part in moments]
 
 
+def deep_linear(num_networks: int, count: int, folder: Path) -> list[Comparison]:
+    """Compare runs of deep linear models, each with the response of a random filter of its own, with their exact C."""
+    folder.mkdir(parents=True, exist_ok=True)
+    comparisons = []
+    for seed in range(count):
+        taps = torch.randn(TAPS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        response = torch.fft.rfft(taps, 2 * FREQUENCIES)[:FREQUENCIES].abs()
+        path = folder / f"deep-linear-{num_networks}-{seed}.ckpt"
+        nc.compute_nads(
+            partial(DeepLinear, response), num_networks, image_shape=(FREQUENCIES,), estimator=nc.PointGradient(),
+            seed=1_000 + seed, num_directions=1, checkpoint=path, progress=False,
+        )  # fmt: skip
+        run = run_of(read_checkpoint(path), FREQUENCIES)
+        comparisons += compare_with_exact([run], gradient_covariance(response), (FREQUENCIES,))
+        print(f"run {seed + 1} of {count}", file=sys.stderr)
+    return comparisons
+
+
 def main() -> int:
     """Measure, write, and print one diagram."""
     parser = argparse.ArgumentParser(description="Measure whether certificates come true.")
-    parser.add_argument("architecture", choices=nc.ARCHITECTURES)
+    parser.add_argument("architecture", choices=[*nc.ARCHITECTURES, "deep-linear"])
     parser.add_argument("--num-networks", type=int, default=5_120)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--parts", type=Path, nargs="+", help="checkpoints of one run instead")
     parser.add_argument("--folder", type=Path, default=ROOT / "_build" / "reliability")
     options = parser.parse_args()
-    architecture = nc.ARCHITECTURES[options.architecture]
-    if options.parts:
-        runs = parts(options.parts)
+    num_networks = options.num_networks
+    if options.architecture == "deep-linear":
+        comparisons = deep_linear(num_networks, options.runs, options.folder)
     else:
-        runs = separate(architecture, options.num_networks, options.runs, options.folder)
-    num_networks = min(moments.num_networks for moments, _ in runs)
-    comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
+        architecture = nc.ARCHITECTURES[options.architecture]
+        if options.parts:
+            runs = parts(options.parts)
+        else:
+            runs = separate(architecture, num_networks, options.runs, options.folder)
+        num_networks = min(moments.num_networks for moments, _ in runs)
+        comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
     found = summary(
-        comparisons, architecture=architecture.name, num_networks=num_networks,
+        comparisons, architecture=options.architecture, num_networks=num_networks,
         seeds="parts of one run" if options.parts else f"1000 to {999 + options.runs}",
         **environment(torch.device("cpu")),
     )  # fmt: skip
     known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {}
-    known[f"{architecture.name}-{num_networks}"] = found
+    known[f"{options.architecture}-{num_networks}"] = found
     with replacing(FILE, "w") as file:
         json.dump(known, file, indent=1)
         file.write("\n")

@@ -12,6 +12,8 @@ from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks, share_variances
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import symmetrize, symmetry_types
+from nads_core.evidence.reliability import compare_with_exact, coverage
+from nads_core.theory.deep_linear import gradient_covariance
 
 D = 64
 LEVELS = torch.exp(-torch.arange(D) / 8.0)
@@ -404,6 +406,21 @@ def test_a_run_ends_when_enough_directions_are_certain():
         nc.compute_nads(nc.LENET, 100, num_certain=8, num_directions=5, **options)
     with pytest.raises(ValueError, match="num_certain = 300 is more than the 256 directions that are asked for"):
         nc.compute_nads(nc.LENET, 100, num_certain=300, **options)
+
+
+def test_runs_are_compared_with_the_covariance_that_their_networks_have():
+    """A heavy-tailed case: gradients are products of two weights, one of which several frequencies share."""
+    comparisons = []
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        response = torch.fft.rfft(torch.randn(9, generator=generator), 2 * D)[:D].abs()  # of a random filter
+        theta, phi = (torch.randn(4_000, count, generator=generator) for count in (D // 4, D))
+        run = filled((theta.repeat(1, 4) * phi * response / 2)[:, None])  # eq. (4), S = 4
+        comparisons += compare_with_exact([run], gradient_covariance(response), (1, 8, 8))
+    promised, kept = (np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept"))
+    for part in (promised < 0.2, (promised > 0.2) & (promised < 0.8), promised > 0.8):
+        assert part.sum() > 10 and abs(promised[part].mean() - kept[part].mean()) < 0.1
+    assert 0.85 < coverage(comparisons) < 1
 
 
 def test_types_without_any_energy():

@@ -61,6 +61,18 @@ def test_gradient_covariance_and_mixed_moment(stride):
     assert_mean((of_phi.square() + of_theta.square())[:, kept], moment[kept])
 
 
+def test_the_model_as_a_network_has_the_covariance_of_eq_4():
+    response = torch.linspace(1, 2, 8)
+    networks = [deep_linear.DeepLinear(response) for _ in range(4_000)]
+    x = torch.randn(3, 8)
+    expected = deep_linear.deep_linear_output(networks[0].theta, networks[0].phi, x, response.double())
+    torch.testing.assert_close(networks[0](x)[:, 0], expected)
+    inputs = torch.zeros(1, 8, requires_grad=True)
+    gradients = torch.cat([torch.autograd.grad(network(inputs).sum(), inputs)[0] for network in networks])
+    products = gradients[:, :, None] * gradients[:, None]
+    assert_mean(products.double(), deep_linear.gradient_covariance(response))
+
+
 def test_printed_forms_differ_by_the_stride_and_agree_without_pooling():
     hessian = deep_linear.expected_hessian(1, RESPONSE, 3)
     torch.testing.assert_close(deep_linear.expected_hessian_printed(1, RESPONSE, 3), 3 * hessian)

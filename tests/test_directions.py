@@ -814,6 +814,18 @@ def test_shipped_directions(name):
 
 
 @pytest.mark.stored
+def test_other_directions_are_found_again():
+    nads = nc.load_nads("lenet")
+    index, closeness = nads.find(-nads.directions[[7, 3]])
+    assert index.tolist() == [7, 3] and closeness.min() > 0.999
+    mixed = (0.8 * nads.directions[5] + 0.6 * nads.directions[6])[None]
+    index, closeness = nads.find(mixed)
+    assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
+    assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
+    with pytest.raises(ValueError, match=r"expected directions \(m, \*\(1, 32, 32\)\), got \(1, 32, 32\)"):
+        nads.find(nads.directions[0])
+
+
 @pytest.mark.parametrize(("name", "least_50"), [("lenet", 0.80), ("resnet18", 0.70)])
 def test_shipped_directions_against_the_published(published, name, least_50):
     first_10, first_50, rank = agreement(nc.load_nads(name), published(name))

@@ -262,6 +262,25 @@ def test_a_file_about_other_directions_is_refused_by_name(shelf):
         nc.load_results("fig6-lenet")
 
 
+def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypatch):
+    """Although newer ones ship."""
+    out, asked = tmp_path / "r.json", []
+    run_experiment("fig6-logreg", "smoke", out=out, count=1, device="cpu", progress=False)
+
+    def newest(name, version):
+        asked.append(version)
+        nads = nc.load_nads(name)
+        nads.provenance["version"] = version or 2
+        return nads
+
+    monkeypatch.setattr("nads_core.evidence.experiments._nads", newest)
+    assert experiment("fig6-logreg", "smoke").nads_version == 2
+    results = run_experiment("fig6-logreg", "smoke", out=out, count=2, device="cpu", progress=False)
+    assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
+    with pytest.raises(ValueError, match="cannot be continued.*nads.version"):
+        run_experiment("fig6-logreg", "smoke", out=out, nads_version=2, device="cpu", progress=False)
+
+
 def test_a_file_under_another_jobs_name_is_refused(shelf):
     shelf.rename(shelf.with_name("fig6-logreg.json"))
     with pytest.raises(ValueError, match="fig6-logreg.json does not belong to fig6-logreg .*it holds fig6-lenet"):

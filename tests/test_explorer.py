@@ -199,6 +199,25 @@ def test_a_notebook_carries_the_program_packed(without_anywidget):
     assert len(widget) < 0.5 * len(program.module())
 
 
+def test_accuracies_along_another_version_stand_where_this_one_has_them():
+    measured, names = BY_NAD.experiment().nads, ("label", "lenet")
+    same, _ = data.pack_nads(measured, *names)
+    assert {len(row) for row in same["accuracies"]} == {4}  # of the very directions
+    turned = measured.directions[:, 0].clone()
+    turned[2:4] = measured.directions[2:4, 0].flip(0)  # two have changed places
+    mixed = (turned[891] + turned[892]) / 2**0.5, (turned[891] - turned[892]) / 2**0.5  # and two are others
+    turned[891], turned[892] = mixed
+    other = nc.NADs(turned[:, None], measured.eigenvalues, measured.provenance)
+    moved = data.pack_nads(other, *names)[0]["accuracies"]
+    known = {row[0]: row[1:4] for row in same["accuracies"]}
+    for place, *values, closeness in moved:
+        assert closeness == 1 or place in (890, 891, 892, 893)
+        assert closeness < 0.9 or values == known[{2: 3, 3: 2}.get(place, place)]
+    assert [row[0] for row in moved] == sorted(row[0] for row in moved)
+    poisoned = data.pack_nads(other, *names)[0]["poison"]
+    assert poisoned[0][0] is None and len(poisoned[0]) == 4 and len(poisoned[1]) == 5
+
+
 def test_what_the_source_does_not_have_is_refused(without_anywidget):
     def refuses(match, *parts, **arguments):
         with pytest.raises(ValueError, match=match):

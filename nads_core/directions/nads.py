@@ -154,6 +154,26 @@ class NADs:
         coordinates = direction.flatten(-len(shape)) @ self.basis.double()
         return coordinates.square() @ self.eigenvalues.double()
 
+    def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
+        """Return which of these NADs is closest to each of other directions, and how close.
+
+        Args:
+            directions: ``(m, *image_shape)``, unit norm; those of another version or run, say.
+
+        Returns:
+            Indices (m,), and squared cosines (m,). Inside a band an index means no more than an energy.
+
+        Raises:
+            ValueError: if the shape is not that of the NADs.
+        """
+        directions = torch.as_tensor(directions.directions if isinstance(directions, NADs) else directions)
+        if directions.shape[1:] != self.directions.shape[1:]:
+            raise ValueError(
+                f"expected directions (m, *{tuple(self.directions.shape[1:])}), got {tuple(directions.shape)}"
+            )
+        closeness, index = (directions.flatten(1).double() @ self.basis.double()).square().max(1)
+        return index, closeness
+
     def completed(self) -> NADs:
         """Return a full basis of D directions: the missing ones come last, in any order, with eigenvalue 0."""
         rows = self.directions.flatten(1)  # (n, D)

@@ -23,6 +23,17 @@ from nads_core.networks.ensembles import Ensemble
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
 
+class _Beside(nn.Module):
+    """Puts what a layer makes of its input beside the input."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.layer(x)], 1)
+
+
 @dataclass(frozen=True)
 class SmallNetwork:
     """A network of few and narrow layers, of the parts of VGG-11: convolutions with batch norm, and a hidden layer.
@@ -30,18 +41,21 @@ class SmallNetwork:
     Args:
         depth: convolutions, each of them followed by a pooling that halves the image.
         pooling: "max", "average" or "none".
+        dense: whether a convolution's input stays beside its output, as in the dense blocks of DenseNet-121.
     """
 
     depth: int
     pooling: str = "max"
+    dense: bool = False
 
     def build(self, num_classes: int = 1) -> nn.Module:
         """Return a freshly initialised network for images of (1, 16, 16)."""
         layers: list[nn.Module] = []
         channels, size = 1, SIZE
         for _ in range(self.depth):
-            layers += [nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()]
-            channels = 16
+            convolution = nn.Sequential(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+            layers.append(_Beside(convolution) if self.dense else convolution)
+            channels = channels + 16 if self.dense else 16
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
                 size //= 2

@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from nads_core.directions.certificates import Certificates
+from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
@@ -60,6 +63,23 @@ def compare_runs(
     return comparisons
 
 
+def compare_with_exact(
+    runs: Sequence[tuple[DenseMoments, FirstNetworks]], covariance: Tensor, image_shape: tuple[int, ...]
+) -> list[Comparison]:
+    """Compare runs with the second moment that their networks have.
+
+    Args:
+        runs: moments and first networks of each.
+        covariance: (D, D), with different eigenvalues.
+        image_shape: of the input.
+    """
+    count = len(covariance)
+    values, axes = leading_eigenpairs(covariance.double(), count)
+    one, zero = torch.ones(count), torch.zeros(count)
+    exact = Eigenpairs(values, axes, Certificates(("",) * count, one, one, zero, one, ()), "none")
+    return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
+
+
 def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
     """Return the moments of the networks of ``whole`` that are not in ``part``."""
     rest = whole.empty()
@@ -84,7 +104,7 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
             continue  # nothing is promised
         if known.certainty[exact] > _EXACT:
             promised.append(float(own.certainty[index]))
-            kept.append(float(run.directions[index] @ pool.directions[exact]) ** 2)
+            kept.append(float(run.directions[index].double() @ pool.directions[exact].double()) ** 2)
         else:
             promised.append(float(own.agreement[index]))
             kept.append(float(agreement[index]))

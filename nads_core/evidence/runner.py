@@ -43,6 +43,7 @@ def run_experiment(
     device: torch.device | str | None = None,
     mixed_precision: bool | None = None,
     root: str | os.PathLike[str] | None = None,
+    nads_version: int | None = None,
     progress: bool = True,
 ) -> Results:
     """Run what is left of a job.
@@ -59,6 +60,7 @@ def run_experiment(
         mixed_precision: run the layers in bfloat16; by default on a GPU, and at preset "laptop" on a CPU where a trial
             of a few steps says that it is faster; a run that goes on there keeps what the first one chose.
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
+        nads_version: of the NADs that Figs. 6 to 8 are about; by default those that ``out`` is about, else the newest.
         progress: show a progress bar with the time that remains.
 
     Returns:
@@ -69,7 +71,8 @@ def run_experiment(
         DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
         KeyboardInterrupt: on Ctrl-C; ``out`` has what was finished, and the next run goes on.
     """
-    job, out, root = experiment(name, preset), Path(out) if out else None, None if root is None else str(root)
+    out, root = Path(out) if out else None, None if root is None else str(root)
+    job = experiment(name, preset, nads_version or _version_begun_with(name, out))
     part, parts = shard
     if count is not None:
         require_integers(count=count)
@@ -85,6 +88,15 @@ def run_experiment(
         run = _Run(job, results, left, out, root, device, workers, mixed_precision, start)
         run.train(time_limit, progress)
     return merge_results([results])
+
+
+def _version_begun_with(name: str, out: Path | None) -> int | None:
+    """Return the version of the NADs that a results file of this job is about, if there is one."""
+    if out is None or not out.exists():
+        return None
+    begun = Results.load(out)
+    version: int | None = begun.settings.get("nads", {}).get("version")
+    return version if begun.job == name else None
 
 
 def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:

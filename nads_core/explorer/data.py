@@ -13,6 +13,7 @@ import torch
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
+from nads_core.directions.certificates import CERTAIN
 from nads_core.evidence.prediction import Family
 from nads_core.evidence.results import Results, load_results
 from nads_core.explorer.pictures import load_pictures
@@ -57,7 +58,8 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
     for key, figure in measured.items():
         results = load_results(f"{figure}-{name}")
-        header[key] = _poison_rows(results) if figure == "fig7" else _rows(results)
+        rows = _poison_rows(results) if figure == "fig7" else _rows(results)
+        header[key] = _placed(rows, results, nads) if rows and results else rows
     header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
     return header, b"".join(array.tobytes() for array in arrays)
 
@@ -124,6 +126,27 @@ def _rows(results: Results | None) -> list[list[Any]] | None:
     family = Family.of(results)
     rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)
     return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
+
+
+def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:
+    """Put what was measured along NADs of another version where these have it, and append the squared cosine to a row.
+
+    A direction that is none of these stands at the rank that its energy has.
+    """
+    measured = results.experiment().nads
+    if measured is None or measured.fingerprint == nads.fingerprint:
+        return rows
+    placed = []
+    for index, *values in rows:
+        if index is None:
+            placed.append([index, *values])
+            continue
+        direction = measured.directions[index : index + 1]
+        (place,), (closeness,) = (found.tolist() for found in nads.find(direction))
+        if closeness < CERTAIN:
+            place = min(int((nads.eigenvalues > nads.energy(direction)).sum()), len(nads) - 1)
+        placed.append([place, *values, round(closeness, 2)])
+    return sorted(placed, key=lambda row: -1 if row[0] is None else row[0])
 
 
 def _poison_rows(results: Results | None) -> list[list[Any]] | None:

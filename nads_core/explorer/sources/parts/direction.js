@@ -11,7 +11,9 @@ const nearest = (measured, index) =>
 function accuracyText(architecture, index) {
   if (!architecture.accuracies) return "accuracy not measured yet";
   const row = nearest(architecture.accuracies, index);
-  return `accuracy${row[0] === index ? "" : ` at NAD ${row[0]}`}: ${interval(row)}`;
+  const [at, , , , closeness] = row; // of the direction that was measured, where it is one of another version
+  const other = closeness === undefined ? "" : ` (along a direction of another version, cos² ${closeness.toFixed(2)})`;
+  return `accuracy${at === index ? "" : ` at NAD ${at}`}: ${interval(row)}${other}`;
 }
 
 export function directionPart(app) {
