@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 from nads_core.evidence.reliability import (
@@ -27,7 +27,6 @@ from nads_core.evidence.reliability import (
     between,
     compare_runs,
     compare_with_exact,
-    run_of,
     summary,
 )
 from nads_core.machinery.files import replacing
@@ -49,13 +48,13 @@ def separate(architecture: nc.Architecture, num_networks: int, count: int, folde
         path = folder / f"{architecture.name}-{num_networks}-{number}.ckpt"
         print(f"run {number + 1} of {count}", file=sys.stderr)
         nc.compute_nads(architecture, num_networks, seed=1_000 + number, num_directions=1, checkpoint=path)
-        runs.append(run_of(read_checkpoint(path), PIXELS))
+        runs.append(restored(read_checkpoint(path)))
     return runs
 
 
 def parts(paths: list[Path]) -> list[Run]:
     """Return what one run added from each of its checkpoints to the next; all share the first networks of the run."""
-    states = [run_of(read_checkpoint(path), PIXELS) for path in paths]
+    states = [restored(read_checkpoint(path)) for path in paths]
     states.sort(key=lambda run: run[0].num_networks)
     moments = [states[0][0], *(between(a[0], b[0]) for a, b in zip(states, states[1:], strict=False))]
     return [(part, states[0][1]) for part in moments]
@@ -73,7 +72,7 @@ def deep_linear(num_networks: int, count: int, folder: Path) -> list[Comparison]
             partial(DeepLinear, response), num_networks, image_shape=(FREQUENCIES,), estimator=nc.PointGradient(),
             seed=1_000 + seed, num_directions=1, checkpoint=path, progress=False,
         )  # fmt: skip
-        run = run_of(read_checkpoint(path), FREQUENCIES)
+        run = restored(read_checkpoint(path))
         comparisons += compare_with_exact([run], gradient_covariance(response), (FREQUENCIES,))
         print(f"run {seed + 1} of {count}", file=sys.stderr)
     return comparisons

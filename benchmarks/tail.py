@@ -15,10 +15,9 @@ import torch
 from reliability import PIXELS, ROOT
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
-from nads_core.evidence.reliability import run_of
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import environment
 
@@ -37,7 +36,7 @@ def main() -> int:
     for size in options.num_networks:
         pairs = []
         for path in sorted(options.folder.glob(f"lenet-{size}-*.ckpt")):
-            moments = run_of(read_checkpoint(path), PIXELS)[0].moments()
+            moments = restored(read_checkpoint(path))[0].moments()
             pairs.append([symmetrize(matrix, (1, 32, 32), symmetries) for matrix in moments])
         if len(pairs) < 3:
             raise SystemExit(f"fewer than three runs of {size} networks in {options.folder}: run reliability.py first")

@@ -23,6 +23,7 @@ from nads_core.directions import (
     PointGradient,
     SmoothedGradient,
     compute_nads,
+    forecast,
     load_nads,
 )
 from nads_core.evidence import (
@@ -60,7 +61,7 @@ bench, readout = costs, regression  # their names up to 0.2
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
-    "NADs", "compute_nads", "load_nads",
+    "NADs", "compute_nads", "forecast", "load_nads",
     "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient",
     "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
     "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "changed_predictions", "flip", "poison",

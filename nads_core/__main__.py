@@ -16,7 +16,7 @@ import torch
 
 from nads_core import doctor
 from nads_core.costs import CASES, results_folder, run_suite
-from nads_core.directions import compute_nads
+from nads_core.directions import compute_nads, forecast
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.evidence import pending
@@ -75,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         "beside OUT whose name has eight digits that stand for what is computed: another seed has another file",
     )  # fmt: skip
     compute.add_argument("--quantized", action="store_true", help="store 16-bit directions, at half the size")
+    ahead = commands.add_parser("forecast", help="say how many directions more networks would make certain")
+    ahead.add_argument("checkpoint", type=Path, help="of a run of compute")
+    ahead.add_argument("--num-networks", type=int, nargs="+", metavar="N", help="1, 2, 4, 8 and 16 times the run's")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
     run.add_argument("job", nargs="?", help="such as fig1-lenet: a figure and an architecture")
     run.add_argument("--pending", action="store_true", help="instead: all that the book still waits for, in order")
@@ -297,11 +300,20 @@ def _compute(options: argparse.Namespace) -> int:
     return 0
 
 
+def _forecast(options: argparse.Namespace) -> int:
+    for found in forecast(options.checkpoint, options.num_networks):
+        print(f"{found.num_networks:>12,} networks: {found.num_certain:>5} directions certain, {found.seconds:,.0f} s")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        commands = {"compute": _compute, "run": _run, "merge": _merge, "bench": _bench, "doctor": _doctor}
+        commands = {
+            "compute": _compute, "forecast": _forecast, "run": _run, "merge": _merge, "bench": _bench,
+            "doctor": _doctor,
+        }  # fmt: skip
         return commands[options.command](options)
     except (TypeError, ValueError, OSError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,11 +1,14 @@
 """Certificates: their variances by brute force, their promises by simulation, and what becomes of them in files."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 import nads_core as nc
+from nads_core.__main__ import main
 from nads_core.directions.certainty import certify
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
@@ -421,6 +424,39 @@ def test_runs_are_compared_with_the_covariance_that_their_networks_have():
     for part in (promised < 0.2, (promised > 0.2) & (promised < 0.8), promised > 0.8):
         assert part.sum() > 10 and abs(promised[part].mean() - kept[part].mean()) < 0.1
     assert 0.85 < coverage(comparisons) < 1
+
+
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("forecast") / "lenet.ckpt"
+    return path, nc.compute_nads(nc.LENET, 448, image_shape=(1, 16, 16), checkpoint=path, progress=False)
+
+
+def test_a_forecast_comes_true(short_run):
+    path, nads = short_run
+    now, later = nc.forecast(path, [448, 7_168])
+    assert now.num_certain == int((nads.certainty >= 0.9).sum()) and later.seconds == pytest.approx(16 * now.seconds)
+    found = nc.compute_nads(nc.LENET, 7_168, image_shape=(1, 16, 16), progress=False)
+    certain = int((found.certainty >= 0.9).sum())
+    assert now.num_certain < certain and 0.5 * certain <= later.num_certain <= 1.5 * certain
+    assert [ahead.num_networks for ahead in nc.forecast(path)] == [448, 896, 1_792, 3_584, 7_168]
+
+
+def test_a_forecast_on_the_command_line(short_run, capsys):
+    path, _ = short_run
+    assert main(["forecast", str(path), "--num-networks", "448", "40000"]) == 0
+    assert re.search(r"40,000 networks: +\d+ directions certain, [\d,]+ s", capsys.readouterr().out)
+    assert main(["forecast", str(path), "--num-networks", "100"]) == 2
+    assert "the checkpoint has 448 networks: ask for these or more, got [100]" in capsys.readouterr().err
+    assert main(["forecast", "nothing.ckpt"]) == 2
+
+
+def test_vectors_that_are_kept_have_no_forecast(tmp_path):
+    factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 1))  # noqa: E731
+    path = tmp_path / "large.ckpt"
+    nc.compute_nads(factory, 64, image_shape=(3, 64, 64), num_directions=2, checkpoint=path, progress=False)
+    with pytest.raises(ValueError, match="up to 8,192 pixels keep, and this one has 12,288"):
+        nc.forecast(path)
 
 
 def test_types_without_any_energy():

@@ -6,6 +6,7 @@ A new estimator goes into `input_gradients`. Directions that do not come from ne
 
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.compute import DENSE_LIMIT, compute_nads
+from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.input_gradients import (
     Dipole,
     Draw,
@@ -24,11 +25,13 @@ __all__ = [
     "Dipole",
     "Draw",
     "Estimator",
+    "Forecast",
     "MixedDerivative",
     "NADs",
     "Passes",
     "PointGradient",
     "SmoothedGradient",
     "compute_nads",
+    "forecast",
     "load_nads",
 ]

@@ -142,6 +142,7 @@ def certify(
     num_networks: float,
     shares: int = 1,
     rest: Rest | None = None,
+    growth: float = 1,
 ) -> Certificate:
     """Simulate how far the directions of a type are known.
 
@@ -152,6 +153,7 @@ def certify(
         num_networks: N.
         shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
         rest: of the space.
+        growth: for how many times as many networks to tell it, taking the levels for those that these networks show.
     """
     seen, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
     if not len(seen):
@@ -162,7 +164,7 @@ def certify(
         whole = replace(rest, dimension=rest.dimension + len(seen) - known)
         found = Certificate.of_nothing()
         if known:
-            found = certify(seen[:known], noise[:known], variances[:known, :known], num_networks, shares, whole)
+            found = certify(seen[:known], noise[:known], variances[:known, :known], num_networks, shares, whole, growth)
         return found.extended(len(seen))
     # The sample stretches its own spectrum, and the variances with it: what is kept of them is their ratio to the power
     # along two directions, which is at least that of independent numbers.
@@ -171,12 +173,12 @@ def certify(
     ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
     ratios.diagonal().clamp_(min=2 * independent)
 
-    def simulated(levels: Tensor, draws: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    def simulated(levels: Tensor, draws: int, seed: int, count: float) -> tuple[Tensor, Tensor, Tensor]:
         power = levels.clamp(min=0) + noise
-        variances, kept = ratios * power.outer(power) / num_networks, torch.ones_like(levels)
+        variances, kept = ratios * power.outer(power) / count, torch.ones_like(levels)
         shift = torch.zeros_like(levels)
         if rest.dimension:
-            kept, shift = rest.mixed(levels, noise, num_networks * shares)
+            kept, shift = rest.mixed(levels, noise, count * shares)
             through = shift.outer(shift) / rest.dimension  # (k, k), mixing of second order, by way of the rest
             variances = variances + through + through.diagonal().diag()
         mean, error, overlaps = _simulated(levels, variances, kept, draws, seed)
@@ -190,9 +192,9 @@ def certify(
 
     levels = _smoothed(without_rest(seen), spread(seen))
     for _ in range(_CORRECTIONS):
-        mean = simulated(levels, _CORRECTION_DRAWS, 0)[0]
+        mean = simulated(levels, _CORRECTION_DRAWS, 0, num_networks)[0]
         levels = _smoothed(without_rest(seen - (mean - levels)), spread(levels))
-    _, error, overlaps = simulated(levels, _DRAWS, 1)
+    _, error, overlaps = simulated(levels, _DRAWS, 1, growth * num_networks)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one run's luck
     inside = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from nads_core.directions.first_networks import FirstNetworks
+from nads_core.directions.moments import DenseMoments
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import differences
 
@@ -61,3 +64,14 @@ def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any
             "begun with"
         )
     return saved
+
+
+def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:
+    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
+    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), FirstNetworks()
+    for group in saved["moments"]:
+        part = moments.empty()
+        part.load_state_dict(group)
+        moments.merge(part)
+    first.load_state_dict(saved["first_networks"])
+    return moments, first

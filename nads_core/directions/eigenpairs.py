@@ -56,6 +56,7 @@ def find_eigenpairs(
     image_shape: tuple[int, ...],
     debiasing: str = "shrink",
     symmetries: tuple[str, ...] = (),
+    growth: float = 1,
 ) -> Eigenpairs:
     """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
 
@@ -67,14 +68,15 @@ def find_eigenpairs(
         image_shape: of the input.
         debiasing: see `covariance.debias`.
         symmetries: whose types are told apart.
+        growth: for how many times as many networks to make out certificates, see `certify`.
     """
     if isinstance(moments, GramMoments):
-        return _from_vectors(moments, first, count, debiasing)
+        return _from_vectors(moments, first, count, debiasing, growth)
     seen, noise = moments.moments()  # (D, D) each
     if not noise.any():
         debiasing = "none"  # one contribution a network: there is no noise to tell apart
     found = [
-        _of_type(kind, seen, noise, moments, first, count, debiasing)
+        _of_type(kind, seen, noise, moments, first, count, debiasing, growth)
         for kind in symmetry_types(tuple(image_shape), tuple(symmetries))
     ]
     return _joined(found, count, debiasing)
@@ -88,6 +90,7 @@ def _of_type(
     first: FirstNetworks,
     count: int,
     debiasing: str,
+    growth: float,
 ) -> _OfType:
     """Return the leading eigenpairs of images of one type."""
     block, block_noise = kind.block(seen), kind.block(noise)  # (d, d) each
@@ -126,8 +129,9 @@ def _of_type(
     # Directions mix with those beside which the floor put them
     beside = levels if debiasing == "subtract" else values
     certificate = _certified(
-        beside[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest
-    ).until(known)
+        beside[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest,
+        growth,
+    ).until(known)  # fmt: skip
     values, axes = values[:count], axes[:count]
     if len(axes) < count:
         axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
@@ -136,16 +140,22 @@ def _of_type(
 
 
 def _certified(
-    levels: Tensor, noise: Tensor, coordinates: Tensor, num_vectors: int, first: FirstNetworks, rest: Rest
+    levels: Tensor,
+    noise: Tensor,
+    coordinates: Tensor,
+    num_vectors: int,
+    first: FirstNetworks,
+    rest: Rest,
+    growth: float,
 ) -> Certificate:
     """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
     partners, _, readouts = coordinates.shape[:3]
     variances = share_variances(coordinates, first.num_contributions)
     # Readouts of one network count as networks in the moments, but not as independent ones
-    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, rest)
+    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, rest, growth)
 
 
-def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debiasing: str) -> Eigenpairs:
+def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debiasing: str, growth: float) -> Eigenpairs:
     """Return the leading eigenpairs from vectors that were kept, of all types together."""
     means, spreads = moments.vectors()
     done = "subtract" if spreads and debiasing != "none" else "none"
@@ -161,7 +171,7 @@ def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debias
         left = (power - power_noise - float(found.sum())) / dimension  # of what is seen, as much as is not found
         rest = Rest(dimension, max(left, unseen), max(power_noise / dimension, unseen_noise))
     levels = found if done == "subtract" else found - noise.to(found)
-    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest)
+    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest, growth)
     if done == "none" and spreads:
         certificate = certificate.until(0)  # directions of C + W, about those of C
     part = _OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)

@@ -169,17 +169,6 @@ def measured_reliability() -> dict[str, dict[str, Any]]:
     return measured
 
 
-def run_of(state: dict[str, Any], dimension: int) -> tuple[DenseMoments, FirstNetworks]:
-    """Return the moments and first networks that a checkpoint of `compute_nads` holds."""
-    moments, first = DenseMoments(dimension), FirstNetworks()
-    for group in state["moments"]:
-        part = moments.empty()
-        part.load_state_dict(group)
-        moments.merge(part)
-    first.load_state_dict(state["first_networks"])
-    return moments, first
-
-
 def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:
     """Return the moments of the networks that a run added from one checkpoint to the next."""
     return _without(later, earlier)

@@ -1,0 +1,77 @@
+"""What more networks would make certain, told from the checkpoint of a run."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.compute import DENSE_LIMIT
+from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.symmetry import require_symmetries
+from nads_core.networks.architectures import ARCHITECTURES
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What so many networks would make certain.
+
+    Args:
+        num_networks: N.
+        num_certain: directions with a certainty of 0.9 at least.
+        seconds: that N networks take, at the rate of the checkpoint's run.
+    """
+
+    num_networks: int
+    num_certain: int
+    seconds: float
+
+
+def forecast(
+    checkpoint: str | os.PathLike[str],
+    num_networks: Sequence[int] | None = None,
+    symmetries: tuple[str, ...] | None = None,
+) -> list[Forecast]:
+    """Tell how many directions would be certain after more networks, from what a run has seen so far.
+
+    The certificates are those of `compute_nads`, for a smaller error: the levels of the spectrum stand as the run shows
+    them. Where it has smoothed over gaps, more networks make more certain than is told here.
+
+    Args:
+        checkpoint: of a run of `compute_nads`.
+        num_networks: N, for each of which to tell; by default the run's own, and 2, 4, 8 and 16 times as many.
+        symmetries: whose types are told apart; by default those that the architecture declares, if it is one of ours.
+
+    Returns:
+        One forecast for each N.
+
+    Raises:
+        ValueError: for fewer networks than the run has, or images of so many pixels that vectors are kept.
+    """
+    saved = read_checkpoint(Path(checkpoint))
+    shape = tuple(saved["description"]["image_shape"])
+    if math.prod(shape) > DENSE_LIMIT:
+        raise ValueError(
+            f"a forecast needs the whole second moment, which runs of up to {DENSE_LIMIT:,} pixels keep, and this one "
+            f"has {math.prod(shape):,}"
+        )
+    if symmetries is None:
+        known = ARCHITECTURES.get(saved["description"]["architecture"])
+        symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
+    require_symmetries(shape, symmetries)
+    moments, first = restored(saved)
+    if num_networks is None:
+        num_networks = [moments.num_networks * 2**k for k in range(5)]
+    if min(num_networks, default=moments.num_networks) < moments.num_networks:
+        raise ValueError(
+            f"the checkpoint has {moments.num_networks:,} networks: ask for these or more, got {list(num_networks)}"
+        )
+    found = []
+    for count in num_networks:
+        growth = count / moments.num_networks
+        pairs = find_eigenpairs(moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth)
+        found.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
+    return found
