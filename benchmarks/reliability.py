@@ -20,10 +20,12 @@ import torch
 
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 from nads_core.evidence.reliability import (
     Comparison,
+    agreement,
     between,
     compare_runs,
     compare_with_exact,
@@ -35,6 +37,7 @@ from nads_core.theory.deep_linear import DeepLinear, gradient_covariance
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "nads_core" / "precomputed" / "reliability.json"
+AGREEMENT = FILE.with_name("agreement.json")
 PIXELS = 32 * 32
 FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
 Run = tuple[DenseMoments, FirstNetworks]
@@ -78,6 +81,34 @@ def deep_linear(num_networks: int, count: int, folder: Path) -> list[Comparison]
     return comparisons
 
 
+def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> dict[str, object]:
+    """Compare the NADs that ship with those of all runs together, whose networks are others."""
+    shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
+    for moments, _ in runs:
+        together.merge(moments)
+    found = find_eigenpairs(together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32))
+    other = nc.NADs(found.directions.float().view(-1, 1, 32, 32), found.eigenvalues.float(), {}, found.certificates)
+    by_index, by_name = agreement(shipped, other)
+    place = {name: index for index, name in enumerate(other.names)}
+    foretold = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
+    rounded = {"by_index": by_index, "by_name": by_name, "foretold": foretold}
+    return {
+        "version": shipped.provenance["version"], "fingerprint": shipped.fingerprint,
+        "num_networks": [shipped.provenance["num_networks"], together.num_networks],
+        "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
+        **{name: [round(value, 3) for value in values.tolist()] for name, values in rounded.items()},
+        **environment(torch.device("cpu")),
+    }  # fmt: skip
+
+
+def keep(path: Path, key: str, found: dict[str, object], indent: int | None) -> None:
+    """Add an entry to a file that ships."""
+    known = json.loads(path.read_text("utf8")) if path.exists() else {}
+    with replacing(path, "w") as file:
+        json.dump(known | {key: found}, file, indent=indent)
+        file.write("\n")
+
+
 def main() -> int:
     """Measure, write, and print one diagram."""
     parser = argparse.ArgumentParser(description="Measure whether certificates come true.")
@@ -85,6 +116,7 @@ def main() -> int:
     parser.add_argument("--num-networks", type=int, default=5_120)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--parts", type=Path, nargs="+", help="checkpoints of one run instead")
+    parser.add_argument("--shipped", action="store_true", help="instead: hold the NADs that ship against all the runs")
     parser.add_argument("--folder", type=Path, default=ROOT / "_build" / "reliability")
     options = parser.parse_args()
     num_networks = options.num_networks
@@ -96,6 +128,9 @@ def main() -> int:
             runs = parts(options.parts)
         else:
             runs = separate(architecture, num_networks, options.runs, options.folder)
+        if options.shipped:
+            keep(AGREEMENT, architecture.name, against_shipped(architecture, runs), None)
+            return 0
         num_networks = min(moments.num_networks for moments, _ in runs)
         comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
     found = summary(
@@ -103,11 +138,7 @@ def main() -> int:
         seeds="parts of one run" if options.parts else f"1000 to {999 + options.runs}",
         **environment(torch.device("cpu")),
     )  # fmt: skip
-    known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {}
-    known[f"{options.architecture}-{num_networks}"] = found
-    with replacing(FILE, "w") as file:
-        json.dump(known, file, indent=1)
-        file.write("\n")
+    keep(FILE, f"{options.architecture}-{num_networks}", found, 1)
     for entry in found["bins"]:
         print(
             f"{entry['promised']:.3f} promised, {entry['kept']:.3f} ± {entry['error']:.3f} kept, {entry['share']:.1%}"

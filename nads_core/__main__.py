@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from dataclasses import fields
 from functools import partial
@@ -323,5 +324,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+def console() -> int:
+    """Run one command as a program."""
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is kept: a Ctrl-C while the workers end has nothing to say
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(console())

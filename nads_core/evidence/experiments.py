@@ -33,14 +33,23 @@ FIGURES = {
     "random": "test accuracy over random directions, sigma = 1 (not in the paper)",
     "fig7": "clean accuracy after training on CIFAR-10 that is poisoned at a NAD",
     "fig8": "accuracy on CIFAR-10 and on its flipped version",
+    "notes": "share of photos that follow a wrong note along a NAD, and what is missing there (not in the paper)",
 }
 LOSSES = (0.3, 0.1, 0.03)  # what "a small training loss" may mean in Fig. 2; training stops at the last
+_NOTES_IN_MIXTURE = (("kept", "replaced", 0.05), ("emptied", "added", 0.2), ("kept", "none", None))
 USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 _NOISE_STD = {  # sigma of D(v); its margin is 1
     "fig1": 3.0, "fig1full": 3.0, "fig2": 0.5, "fig3": 3.0, "fig3full": 3.0, "fig6": 1.0, "random": 1.0,
 }  # fmt: skip
-_ON_PHOTOS = ("fig7", "fig8")  # and not on D(v)
-_ABOUT_NADS = ("fig6", "fig7", "fig8")
+_ON_PHOTOS = ("fig7", "fig8", "notes")  # and not on D(v)
+_ABOUT_NADS = ("fig6", "fig7", "fig8", "notes")
+NOTE_SIZES = (0.05, 0.2, 0.5)
+_NOTES = (  # how photos are prepared, and what is written, how large: None is the photos' own deviation there
+    ("kept", "replaced", 0.05), ("kept", "hole", None), ("kept", "hole at mean", None),
+    ("kept", "added", 0.05), ("kept", "added", None),
+    *((background, "added", size) for background in ("emptied", "scaled") for size in NOTE_SIZES),
+    *((background, "none", None) for background in ("emptied", "scaled")),
+)  # fmt: skip
 
 Unit = dict[str, Any]  # what is trained: its direction or carrier, and its seed
 
@@ -145,10 +154,11 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     if figure.startswith("fig3") and model != "logreg":
         architecture = architecture.variant(pooling="none", name=model)
     nads_version = _nads(model, nads_version).provenance["version"] if figure in _ABOUT_NADS else None
+    seeds = size.note_seeds if figure == "notes" else size.seeds
     training = size.photos if figure in _ON_PHOTOS else size.separable
     targets = _targets(figure, model, size, nads_version)
     return Experiment(
-        figure, architecture, preset, tuple({**target, "seed": seed} for seed in size.seeds for target in targets),
+        figure, architecture, preset, tuple({**target, "seed": seed} for seed in seeds for target in targets),
         training.recipe, training.num_train, training.num_test, _NOISE_STD.get(figure, 0.0), nads_version,
         stop_perfect=training.stop_perfect and figure != "fig2", paired_test=training.paired_test,
     )  # fmt: skip
@@ -158,6 +168,8 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     """Return what the networks of one seed are about: each a frequency, an index, or whether photos are flipped."""
     if figure == "fig8":
         return [{"flipped": flipped} for flipped in (False, True)]
+    if figure == "notes":
+        return _noted(size.note_indices, size.mixture_indices)
     if figure == "fig7":
         indices = [size.poison_indices[i] for i in spread(np.log1p(size.poison_indices)[:, None])]
         return [{"index": index} for index in (None, *indices)]  # the first without poison
@@ -171,6 +183,21 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     else:
         frequencies = stratified_frequencies(architecture) if size.stratified else grid_frequencies()
     return [{"frequency": list(k)} for k in frequencies[: size.num_waves]]
+
+
+def _noted(indices: tuple[int, ...], of_mixture: tuple[int, ...]) -> list[Unit]:
+    """Return the notes: index by index in an even order, all kinds at each, after photos as they are."""
+
+    def unit(index: int | None, images: str, background: str, written: str, size: float | None) -> Unit:
+        return {"index": index, "images": images, "background": background, "written": written, "size": size}
+
+    units = [unit(None, "photos", "kept", "none", None)]
+    for place in spread(np.log1p(indices)[:, None]):
+        index = indices[place]
+        units += [unit(index, "photos", *kind) for kind in _NOTES]
+        if index in of_mixture:
+            units += [unit(index, "mixture", *kind) for kind in _NOTES_IN_MIXTURE]
+    return units
 
 
 def _spread_indices(count: int, num_nads: int) -> list[int]:

@@ -38,6 +38,9 @@ class Size:
         photos: a training on CIFAR-10.
         num_directions: NADs of Fig. 6, and random directions.
         poison_indices: NADs of Fig. 7.
+        note_indices: NADs along which notes are written, and ``mixture_indices`` those where a Gaussian mixture stands
+            in for photos too.
+        note_seeds: with each of which all notes are trained.
         num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
         stratified: whether any beginning of the waves of the published grid is a stratified sample.
         seeds: with each of which all of that is trained.
@@ -50,6 +53,9 @@ class Size:
     num_waves: int | None = None
     stratified: bool = False
     seeds: tuple[int, ...] = (0,)
+    note_indices: tuple[int, ...] = (0, 30, 1000)
+    mixture_indices: tuple[int, ...] = ()
+    note_seeds: tuple[int, ...] = (0,)
 
 
 SIZES = {  # of the jobs that run for long, which chapters only show
@@ -77,6 +83,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=16,
         poison_indices=(0, 10, 30, 100, 300, 1000),
         stratified=True,
+        note_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
+        mixture_indices=(0, 60, 1000),
+        note_seeds=(0, 1, 2),
         seeds=(3,),  # none of paper's, so that the two can be compared, nor that of the trials that chose this size
     ),
     "paper": Size(
@@ -85,6 +94,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=64,
         poison_indices=(0, 5, 10, 20, 30, 50, 75, 100, 200, 300, 400, 600, 800, 1000),
         seeds=(0, 1),
+        note_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
+        mixture_indices=(0, 60, 1000),
+        note_seeds=(0, 1, 2),
     ),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
+from nads_core.directions.nads import NADs
 
 _EXACT = 0.98  # certainty of the pool of the other runs, from which on it stands for the truth
 _BINS = 10
@@ -114,6 +115,23 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
     return Comparison(np.array(promised), np.array(kept), np.array(deviations))
 
 
+def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
+    """Return the squared cosines (n,) of the directions of one run with those of another.
+
+    Returns:
+        With the direction of the same index, and with the direction of the same name.
+    """
+    place = {name: index for index, name in enumerate(second.names)}
+    squares = (first.directions.flatten(1) @ second.directions.flatten(1).T).square()
+    named = torch.stack([squares[index, place[name]] for index, name in enumerate(first.names)])
+    return squares.diagonal(), named
+
+
+def measured_agreement() -> dict[str, Any]:
+    """Return how shipped NADs agree with an independent run, index by index (benchmarks/reliability.py measures it)."""
+    return _shipped("agreement.json")
+
+
 @dataclass(frozen=True)
 class Bin:
     """Directions of about one certainty.
@@ -164,9 +182,12 @@ def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
 
 def measured_reliability() -> dict[str, dict[str, Any]]:
     """Return the reliability diagrams that ship with the package, by name (benchmarks/reliability.py measures them)."""
-    file = resources.files("nads_core") / "precomputed" / "reliability.json"
-    measured: dict[str, dict[str, Any]] = json.loads(file.read_text("utf8"))
-    return measured
+    return _shipped("reliability.json")
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((resources.files("nads_core") / "precomputed" / name).read_text("utf8"))
+    return content
 
 
 def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:

@@ -18,7 +18,7 @@ from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.machinery.files import checkout_folder, locked, replacing
 from nads_core.machinery.provenance import canonical, differences, fingerprint
 
-_UNIT_FIELDS = ("frequency", "index", "flipped", "seed")
+_UNIT_FIELDS = ("frequency", "index", "flipped", "images", "background", "written", "size", "seed")
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Results:
         num_units: how many rows the finished job has.
         rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
             mean over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
-            ``use`` of each NAD for Fig. 7.
+            ``use`` of each NAD for Fig. 7; ``followed``, ``unprompted``, ``mean`` and ``deviation`` for notes.
         provenance: device, versions, commits and dates of every run that contributed.
     """
 

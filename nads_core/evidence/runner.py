@@ -14,16 +14,15 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
-from nads_core.data.poisoning import changed_predictions, flip, poison
 from nads_core.data.separable import SeparableDatasets
-from nads_core.evidence.experiments import LOSSES, USE_INDICES, Experiment, Unit, direction_of, experiment
+from nads_core.evidence.experiments import LOSSES, Experiment, Unit, direction_of, experiment
+from nads_core.evidence.photos import PhotoDatasets, measures, photos_of
 from nads_core.evidence.results import Results, merge_results, unit_key, writing
 from nads_core.machinery.arguments import require_integers, usable_device
 from nads_core.machinery.provenance import canonical, environment, fingerprint
@@ -101,7 +100,7 @@ def _version_begun_with(name: str, out: Path | None) -> int | None:
 
 def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:
     """Return what is in the results file, or results without rows where there is none."""
-    photos = _photos(job, False, root).source if job.on_photos else None
+    photos = photos_of(job, False, root).source if job.on_photos else None
     results = Results(job.name, job.preset, job.settings(photos), len(job.units), [], [])
     if out is None or not out.exists():
         return results
@@ -216,7 +215,7 @@ class _Run:
             mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
             stop_perfect=job.stop_perfect,
             timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
-            measure=partial(_use_of_nads, job, self.root) if job.figure == "fig7" else None,
+            measure=measures(job, units, self.root),
             on_result=keep, states=states, progress=progress,
         )  # fmt: skip
 
@@ -242,7 +241,7 @@ def _row(job: Experiment, result: TrainingResult) -> dict[str, Any]:
     if job.figure == "fig2":
         row["iterations"] = [int(result.iterations_to(loss)) for loss in LOSSES]
     if result.measured is not None:
-        row["use"] = result.measured
+        row |= result.measured
     return row
 
 
@@ -254,72 +253,9 @@ def _datasets(
 ) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
     """Return the training and the test set of each unit, made when they are asked for."""
     if job.on_photos:
-        seen = partial(_Photos, job, tuple(units), root=root, source=photos)
+        seen = partial(PhotoDatasets, job, tuple(units), root=root, source=photos)
         return seen(train=True), seen(train=False)
     directions = torch.stack([direction_of(job, unit) for unit in units])  # (B, 1, 32, 32)
     draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
     test = draw(job.num_test, seed=seed_sequence(seed, 6), paired=job.paired_test)
     return draw(job.num_train, seed=seed_sequence(seed, 5)), test
-
-
-@lru_cache(maxsize=2)
-def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> ImageSet:
-    return load_images(dataset, train=train, num_images=count, root=root, progress=False)
-
-
-def _photos(job: Experiment, train: bool, root: str | None) -> ImageSet:
-    """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
-    count = job.num_train if train else job.num_test
-    try:
-        photos = _load_photos("cifar10" if job.preset in ("laptop", "paper") else "auto", train, count, root)
-    except DatasetNotFoundError as error:
-        raise DatasetNotFoundError(
-            f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
-        ) from error
-    if len(photos) != count:
-        raise ValueError(f"{job.name} at preset {job.preset} needs {count:,} images, but of {photos.source} there are "
-                         f"{len(photos):,}: complete them, or name another folder (NADS_DATA)")  # fmt: skip
-    return photos
-
-
-@dataclass(frozen=True)
-class _Photos(Sequence[Dataset]):
-    """CIFAR-10 as each unit sees it, made in the process that trains the network."""
-
-    job: Experiment
-    units: tuple[Unit, ...]
-    train: bool
-    root: str | None
-    source: str | None  # that the results name: a worker may live longer than what its environment said
-
-    image_shape = (3, 32, 32)
-
-    @property
-    def num_samples(self) -> int:
-        return self.job.num_train if self.train else self.job.num_test
-
-    def __len__(self) -> int:
-        return len(self.units)
-
-    def __getitem__(self, b: int) -> Dataset:  # type: ignore[override]  # no slices
-        photos, unit = _photos(self.job, self.train, self.root), self.units[b]
-        if photos.source != self.source:
-            raise ValueError(f"these images are {photos.source}, but the results are to be about {self.source}")
-        images, nads = photos.images, self.job.require_nads()
-        if self.train and unit.get("index") is not None:
-            images = poison(images, photos.labels, nads, unit["index"])
-        if unit.get("flipped"):
-            images = flip(images, nads)
-        return normalize(images), photos.labels
-
-
-def _use_of_nads(job: Experiment, root: str | None, network: torch.nn.Module) -> dict[str, Any]:
-    """Count the clean test photos whose prediction changes when one NAD component is removed, or its sign flipped."""
-    photos, nads = _photos(job, False, root), job.require_nads()
-    images = normalize(photos.images[:2_000])
-    indices = [index for index in USE_INDICES if index < len(nads)]
-    shares = {
-        change: [round(share, 4) for share in changed_predictions(network, images, nads, indices, change).tolist()]
-        for change in ("remove", "flip")
-    }
-    return {"indices": indices, "num_images": len(images), **shares}

@@ -19,6 +19,8 @@ from nads_core.training.recipes import Recipe
 from nads_core.training.result import TrainingResult
 from nads_core.training.single import fit
 
+Measure = Callable[[nn.Module], Any]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,7 +36,6 @@ class Settings:
     captured: bool = False  # each step a CUDA graph
     stop_loss: float | None = None
     stop_perfect: bool = False
-    measure: Callable[[nn.Module], Any] | None = None
 
     def network(self, number: int) -> nn.Module:
         """Return the network with a given number: its first weights follow from the seed and the number alone."""
@@ -42,7 +43,9 @@ class Settings:
             network = require_module(self.factory())
         return network.to(self.dtype)
 
-    def train(self, number: int, train: Dataset, test: Dataset | None, **options: Any) -> TrainingResult:
+    def train(
+        self, number: int, train: Dataset, test: Dataset | None, measure: Measure | None, **options: Any
+    ) -> TrainingResult:
         """Train network ``number`` on its own data."""
         network = self.network(number)
         if self.device.type == "cpu" and not self.mixed_precision:
@@ -53,7 +56,7 @@ class Settings:
                 network, train, test, self.recipe, self.seed, self.device, mixed_precision=self.mixed_precision,
                 captured=self.captured, stop_loss=self.stop_loss, stop_perfect=self.stop_perfect, **options,
             )  # fmt: skip
-        return result if self.measure is None else replace(result, measured=self.measure(network))
+        return result if measure is None else replace(result, measured=measure(network))
 
     @property
     def stops(self) -> bool:
@@ -82,6 +85,7 @@ class Call:
     numbers: Sequence[int]  # network b is number numbers[b] of its family
     datasets: Sequence[Dataset]
     test_datasets: Sequence[Dataset] | None
+    measures: Sequence[Measure] | None
     states: Sequence[TrainingState] | None
     deadline: float  # of time.monotonic; infinite for none
     progress: bool  # show a bar
@@ -105,6 +109,10 @@ class Call:
     def test_dataset(self, b: int) -> Dataset | None:
         """Return the test set of network b."""
         return None if self.test_datasets is None else self.test_datasets[b]
+
+    def measure(self, b: int) -> Measure | None:
+        """Return what to do with network b after its training."""
+        return None if self.measures is None else self.measures[b]
 
     def state(self, b: int) -> TrainingState | None:
         """Return the file of network b."""

@@ -13,7 +13,8 @@ def train_in_turn(call: Call) -> None:
         if call.seconds_left < typical:
             raise TrainingTimeout(f"{b} of {call.count} networks are trained; the next would take {typical:.0f} s")
         result = call.settings.train(
-            number, call.datasets[b], call.test_dataset(b), state=call.state(b), timeout=call.seconds_left,
+            number, call.datasets[b], call.test_dataset(b), call.measure(b),
+            state=call.state(b), timeout=call.seconds_left,
             label=call.label if call.count == 1 else f"network {b + 1} of {call.count}", progress=call.progress,
         )  # fmt: skip
         typical = float(result.seconds or 0)

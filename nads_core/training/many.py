@@ -22,7 +22,7 @@ from torch import nn
 
 from nads_core.machinery.arguments import usable_device
 from nads_core.networks.architectures import Architecture
-from nads_core.training.call import Call, Settings
+from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset, image_shape, num_samples, require_dataset
 from nads_core.training.in_turn import train_in_turn
 from nads_core.training.interrupted import TrainingState
@@ -53,7 +53,7 @@ def train_networks(
     stop_loss: float | None = None,
     stop_perfect: bool = False,
     timeout: float | None = None,
-    measure: Callable[[nn.Module], Any] | None = None,
+    measure: Measure | Sequence[Measure] | None = None,
     on_result: Callable[[int, TrainingResult], None] | None = None,
     states: Sequence[TrainingState] | None = None,
     progress: bool = True,
@@ -84,7 +84,8 @@ def train_networks(
         stop_perfect: stop a network after an epoch that lowered its mean loss, if then no test image is wrong (not with
             "vmap").
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
-        measure: called with each network after its training (in its worker); what it returns becomes ``measured``.
+        measure: called with each network after its training (in its worker), or one function for each; what it returns
+            becomes ``measured``.
         on_result: called with b and its result as soon as network b is ready.
         states: a file for each network, from which it goes on where an earlier call was stopped; written once an epoch,
             never with "vmap". Yours to delete (`TrainingState.forget`) once the result is kept.
@@ -102,7 +103,8 @@ def train_networks(
         TrainingTimeout: after ``timeout`` seconds.
     """
     numbers = list(range(len(datasets)) if numbers is None else numbers)
-    _require_one_each(datasets, test_datasets, numbers, states)
+    measures = [measure] * len(numbers) if callable(measure) else measure
+    _require_one_each(datasets, test_datasets, numbers=numbers, states=states, measures=measures)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
     device = usable_device(device)
@@ -117,7 +119,7 @@ def train_networks(
         factory = architecture
     settings = Settings(
         factory, shape, recipe, seed, device, dtype, mixed_precision,
-        stop_loss=stop_loss, stop_perfect=stop_perfect, measure=measure,
+        stop_loss=stop_loss, stop_perfect=stop_perfect,
     )  # fmt: skip
     if method == "auto":
         method = _fastest(settings, datasets)
@@ -132,7 +134,7 @@ def train_networks(
             on_result(b, result)
 
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    call = Call(settings, numbers, datasets, test_datasets, states, deadline, progress, keep)
+    call = Call(settings, numbers, datasets, test_datasets, measures, states, deadline, progress, keep)
     if method == "vmap":
         train_vectorised(call)
     elif method == "processes":
@@ -143,16 +145,13 @@ def train_networks(
 
 
 def _require_one_each(
-    datasets: Sequence[Dataset],
-    test_datasets: Sequence[Dataset] | None,
-    numbers: Sequence[int],
-    states: Sequence[TrainingState] | None,
+    datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None, **others: Sequence[Any] | None
 ) -> None:
     """Raise a ValueError unless every network has one of each."""
     count = len(datasets)
     if not count or (test_datasets is not None and len(test_datasets) != count):
         raise ValueError(f"got {count} training and {len(test_datasets or [])} test sets: give one of each a network")
-    for name, items in (("numbers", numbers), ("states", states)):
+    for name, items in others.items():
         if items is not None and len(items) != count:
             raise ValueError(f"got {count} datasets and {len(items)} {name}: give one a network")
 

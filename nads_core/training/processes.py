@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from nads_core.machinery.interrupts import DeferredInterrupt
-from nads_core.training.call import Call, Settings
+from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.result import TrainingResult, TrainingTimeout
@@ -105,7 +105,8 @@ def _end_with(parent: int) -> None:
 def _send(pool: Executor, call: Call, b: int) -> Future[TrainingResult]:
     """Let a worker train network b."""
     test = None if call.test_datasets is None else _item(call.test_datasets, b)
-    return pool.submit(_train_item, call.settings, call.numbers[b], _item(call.datasets, b), test, call.state(b))
+    train, measure = _item(call.datasets, b), call.measure(b)
+    return pool.submit(_train_item, call.settings, call.numbers[b], train, test, measure, call.state(b))
 
 
 def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:
@@ -120,6 +121,7 @@ def _train_item(
     number: int,
     train: Callable[[], Dataset],
     test: Callable[[], Dataset] | None,
+    measure: Measure | None,
     state: TrainingState | None,
 ) -> TrainingResult:
-    return settings.train(number, train(), test and test(), state=state)
+    return settings.train(number, train(), test and test(), measure, state=state)

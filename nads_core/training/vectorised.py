@@ -79,7 +79,8 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
         test = call.test_dataset(b)
         test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), settings.cast(test)))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
-        measured = settings.measure and settings.measure(network)
+        measure = call.measure(b)
+        measured = measure and measure(network)
         call.on_result(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
 
 

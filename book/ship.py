@@ -1,0 +1,31 @@
+"""Ship NADs as the next version, from the checkpoint of a run: ``python book/ship.py lenet 81920 16 lenet.ckpt``.
+
+The run is finished first, if it is not. What ships says how many directions are certain, and would be after more
+networks; versions that are there stay, for results that are about them.
+"""
+
+import argparse
+from pathlib import Path
+
+import nads_core as nc
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("name", choices=nc.ARCHITECTURES)
+parser.add_argument("num_networks", type=int)
+parser.add_argument("num_inputs", type=int, help="a network")
+parser.add_argument("checkpoint", type=Path)
+options = parser.parse_args()
+
+folder = Path(nc.__file__).with_name("precomputed")
+architecture, estimator = nc.ARCHITECTURES[options.name], nc.SmoothedGradient(options.num_inputs)
+nads = nc.compute_nads(architecture, options.num_networks, estimator=estimator, checkpoint=options.checkpoint)
+known = nads.provenance["num_networks"]
+nads.provenance["certain"] = int((nads.certainty >= 0.9).sum())
+nads.provenance["forecast"] = [
+    [ahead.num_networks, ahead.num_certain]
+    for ahead in nc.forecast(options.checkpoint, [known * 2**k for k in range(5)])
+]
+version = 1 + max(int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz"))
+path = folder / f"{options.name}.v{version}.npz"
+nads.save(path, quantized=True)
+print(f"{nads} -> {path}, {path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,135 @@
+"""Notes along NADs: what each way of preparing and writing changes, and nothing else; and what a network follows."""
+
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core.data.images import ImageSet
+from nads_core.data.notes import COMMON, Notes, gaussian_images, wrong_labels
+from nads_core.evidence import photos
+from nads_core.evidence.experiments import experiment
+
+GENERATOR = torch.Generator().manual_seed(0)
+NADS = nc.NADs(torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8), torch.ones(64))
+LABELS = torch.arange(60) % 10
+IMAGES = torch.rand(60, 3, 8, 8, generator=GENERATOR)
+INDEX = 5
+
+
+@pytest.fixture
+def notes():
+    return Notes(IMAGES, NADS, INDEX)
+
+
+def coordinates(images):
+    """Of all NADs: (N, 3, D)."""
+    return images.flatten(2) @ NADS.basis
+
+
+def carried(images, labels):
+    """The coordinate that carries each image's class, (N,), and its sign."""
+    nad, channel, sign = torch.tensor(nc.carriers(10, INDEX))[labels].T
+    return coordinates(images)[torch.arange(len(images)), channel, nad], sign
+
+
+def test_replacing_is_the_papers_poison(notes):
+    torch.testing.assert_close(
+        notes.write(IMAGES, LABELS, "replaced", 0.05), nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05), atol=1e-6, rtol=0
+    )
+
+
+@pytest.mark.parametrize("written", ["added", "replaced", "hole", "hole at mean"])
+@pytest.mark.parametrize("size", [0.2, None])
+def test_a_note_changes_one_coordinate(notes, written, size):
+    noted = notes.write(IMAGES, LABELS, written, size)
+    assert ((coordinates(noted) - coordinates(IMAGES)).abs() > 1e-5).sum((1, 2)).max() == 1
+    before, sign = carried(IMAGES, LABELS)
+    after, _ = carried(noted, LABELS)
+    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX))[LABELS].T
+    own = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
+    mean = coordinates(IMAGES).mean(0)[channel, nad]
+    expected = {"added": before + sign * own, "replaced": sign * own, "hole": 0 * before, "hole at mean": mean}
+    torch.testing.assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
+
+
+def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(notes):
+    for background, deviation in (("emptied", 0.0), ("scaled", COMMON)):
+        prepared = notes.prepare(IMAGES, background)
+        changed = (coordinates(prepared) - coordinates(IMAGES)).abs().amax((0, 1)) > 1e-5
+        assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
+        found = coordinates(prepared)[:, :, INDEX : INDEX + 2]
+        torch.testing.assert_close(found.mean(0), notes.mean, atol=1e-5, rtol=0)
+        torch.testing.assert_close(found.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0)
+    assert notes.prepare(IMAGES, "kept") is IMAGES and notes.write(IMAGES, LABELS, "none") is IMAGES
+
+
+def test_depth_is_that_of_the_coordinates_in_use(notes):
+    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
+    found = coordinates(IMAGES)
+    mean, deviation = notes.depth
+    assert mean == pytest.approx(float(found.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4)
+    assert deviation == pytest.approx(float(found.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
+
+
+def test_wrong_labels_are_wrong_and_all_of_them_occur():
+    wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))
+    assert sorted(set(wrong.tolist())) == list(range(1, 10)) and torch.bincount(wrong)[1:].min() > 150
+
+
+def test_a_gaussian_mixture_has_the_moments_of_the_photos():
+    few = ImageSet(IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None], LABELS, tuple("abcdefghij"), "photos")
+    drawn = gaussian_images(few, 20_000)
+    for label in (0, 9):
+        mean = few.images[few.labels == label].mean(0)
+        assert (drawn.images[drawn.labels == label].mean(0) - mean).abs().max() < 0.05
+    flat = [images.flatten(1) - torch.stack([images[labels == k].flatten(1).mean(0) for k in range(10)])[labels]
+            for images, labels in ((few.images, few.labels), (drawn.images, drawn.labels))]  # fmt: skip
+    covariances = [values.T @ values / len(values) for values in flat]
+    assert (covariances[0] - covariances[1]).abs().max() < 0.01
+    assert torch.bincount(drawn.labels).tolist() == [2_000] * 10 and "photos" in drawn.source
+
+
+def test_what_makes_no_sense_is_refused(notes):
+    with pytest.raises(ValueError, match="notes at NADs 63 to 64 need more than the 64"):
+        Notes(IMAGES, NADS, 63)
+    with pytest.raises(ValueError, match="unknown background 'blue'"):
+        notes.prepare(IMAGES, "blue")
+    with pytest.raises(ValueError, match="unknown way of writing 'sung'"):
+        notes.write(IMAGES, LABELS, "sung")
+
+
+class Reader(torch.nn.Module):
+    """Follows whatever is written at the carriers, above all else: the upper bound of what can be measured."""
+
+    def __init__(self, notes, size):
+        super().__init__()
+        self.notes, self.size, self.scale = notes, size, torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, images):
+        zero = nc.normalize(torch.zeros(1, 3, *images.shape[2:])).to(images)
+        at = self.notes.coordinates(images - zero)  # normalisation is affine, a channel at a time
+        unit = nc.normalize(torch.ones_like(zero)) - zero
+        at = at / unit[0, :, 0, 0][:, None]
+        values = at[:, self.notes.channel, self.notes.nad] - self.notes.mean[self.notes.channel, self.notes.nad]
+        return -(values - self.notes.sign * self.size).abs() * self.scale
+
+
+def test_a_reader_follows_every_wrong_note():
+    job = experiment("notes-lenet", "smoke")
+    unit = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
+    train = photos.photos_of(job, True, None)
+    reader = Reader(Notes(train.images, job.require_nads(), 1000), 0.5)
+    found = photos._followed(job, unit, None, reader)
+    assert found["followed"] == 1 and found["unprompted"] < 0.5
+    assert found["deviation"] == pytest.approx(Notes(train.images, job.require_nads(), 1000).depth[1], rel=0.01)
+
+
+def test_the_job_measures_each_network_with_its_own_note():
+    job = experiment("notes-logreg", "smoke")
+    chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
+    measured = photos.measures(job, [job.units[i] for i in chosen], None)
+    assert [m.args[1] for m in measured] == [job.units[i] for i in chosen]
+    results = nc.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
+    for row in results.rows:
+        assert {"followed", "unprompted", "mean", "deviation"} <= row.keys() and 0 <= row["followed"] <= 1
+    assert results.settings["nads"]["name"] == "logreg"
