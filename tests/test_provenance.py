@@ -24,7 +24,7 @@ pytestmark = pytest.mark.stored  # again with other instructions and threads: se
 ROOT = Path(__file__).resolve().parent.parent
 
 # Of the shipped files. They change when other bytes ship, and on no other occasion.
-FINGERPRINTS = {"lenet": "8ff1ae2831c2f8ba"}
+FINGERPRINTS = {("lenet", 1): "8ff1ae2831c2f8ba", ("lenet", 2): "a0dff44557967123"}
 
 
 # Fingerprints
@@ -40,15 +40,15 @@ def test_a_fingerprint_names_bytes_type_and_shape():
     assert provenance.fingerprint(np.ones((4, 2))[:, 0]) == provenance.fingerprint(np.ones(4))
 
 
-@pytest.mark.parametrize("name", FINGERPRINTS)
-def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, monkeypatch):
-    assert nc.load_nads(name).fingerprint == FINGERPRINTS[name]
+@pytest.mark.parametrize(("name", "version"), FINGERPRINTS)
+def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, version, monkeypatch):
+    assert nc.load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)  # as another processor may do it
-    elsewhere = nc.load_nads(name)
+    elsewhere = nc.load_nads(name, version)
     monkeypatch.undo()
-    here = nc.load_nads(name)
+    here = nc.load_nads(name, version)
     assert not torch.equal(elsewhere.directions, here.directions)  # or the nudge shows nothing
     assert elsewhere.fingerprint == here.fingerprint
 
