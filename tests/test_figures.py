@@ -8,6 +8,7 @@ import torch
 import nads_core as nc
 from nads_core import figures
 from nads_core.directions import Certificates
+from nads_core.evidence.notes import Response
 from nads_core.theory.checks import Check
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -25,6 +26,10 @@ def nads(size: int = 8) -> nc.NADs:
 
 WAVE = torch.tensor([0.3, 1.0, 0.7, -0.2, -1.1, -0.8, 0.4, 0.9])
 CHECKS = [Check("eq1", "S = 2", 1.0, 0.1, 1.1, 2.0), Check("eq1", "S = 4", 0.5, 0.1, 0.4, 0.1)]
+RESPONSE = Response(
+    np.array([0, 10, 300]), np.array([0.9, 0.5, 0.0]), np.array([0.8, 0.4, -np.inf]), np.array([1.0, 0.6, np.inf]),
+    np.array([5.0, 0.5, 0.01]),
+)  # fmt: skip
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 CALLS = {
     "plot_tasks": lambda: figures.plot_tasks(
@@ -81,6 +86,11 @@ CALLS = {
     ),
     "plot_collapse": lambda: figures.plot_collapse(
         {"a": {"accuracy": [0.5, 0.9], "x": [0.01, 1], "z": [0.1, 2]}}, {"x": "eigenvalue", "z": "ratio"}, "z"
+    ),
+    "plot_notes": lambda: figures.plot_notes(
+        {title: {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE} for title in ("emptied", "as they are")},
+        "follow (points)",
+        (0.2,),
     ),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(

@@ -1,5 +1,6 @@
 """Notes along NADs: what each way of preparing and writing changes, and nothing else; and what a network follows."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -8,6 +9,7 @@ from nads_core.data.images import ImageSet
 from nads_core.data.notes import COMMON, Notes, gaussian_images, wrong_labels
 from nads_core.evidence import photos
 from nads_core.evidence.experiments import experiment
+from nads_core.evidence.notes import regression, responses
 
 GENERATOR = torch.Generator().manual_seed(0)
 NADS = nc.NADs(torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8), torch.ones(64))
@@ -133,3 +135,46 @@ def test_the_job_measures_each_network_with_its_own_note():
     for row in results.rows:
         assert {"followed", "unprompted", "mean", "deviation"} <= row.keys() and 0 <= row["followed"] <= 1
     assert results.settings["nads"]["name"] == "logreg"
+
+
+# What came of it
+
+
+def rows_of(values):
+    """Make rows of one kind of note from index -> shares that follow, one a seed."""
+    kind = {"images": "photos", "background": "emptied", "written": "added", "size": 0.2}
+    return [
+        {"index": index, **kind, "seed": seed, "followed": value + 0.05, "unprompted": 0.05, "test_accuracy": 0.5}
+        | {"mean": 0.0, "deviation": 0.1 * index}
+        for index, shares in values.items()
+        for seed, value in enumerate(shares)
+    ]
+
+
+def test_responses_have_intervals_over_trainings():
+    rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)})
+    ((condition, found),) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
+    assert condition == ("photos", "emptied", "added", 0.2) and found.indices.tolist() == [0, 3, 7]
+    assert found.mean == pytest.approx([0.9, 0.3, 0.1]) and found.deviation == pytest.approx([0, 0.3, 0.7])
+    half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
+    assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
+    clean = {"index": None, "images": "photos", "background": "kept", "written": "none", "size": None}
+    assert len(responses(nc.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
+    (accuracy,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
+    assert accuracy.mean == pytest.approx([0.5] * 3)
+
+
+def test_a_regression_tells_two_causes_apart_that_go_together():
+    rng = np.random.default_rng(0)
+    carriers_ = np.repeat(np.arange(40), 6)
+    index = rng.normal(size=40)[carriers_]
+    energy = 0.8 * index + 0.6 * rng.normal(size=40)[carriers_]
+    of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
+    response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
+    found = regression(response, {"index": index, "energy": energy}, carriers_)
+    assert found["index"].low < 0 < found["index"].high
+    assert found["energy"].low < 2 * energy.std() < found["energy"].high and found["energy"].low > 1
+    alone = regression(response, {"index": index, "energy": energy}, np.arange(len(index)))
+    assert alone["index"].high - alone["index"].low < 0.7 * (found["index"].high - found["index"].low)
+    with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
+        regression(response, {"index": 0 * index, "energy": energy}, carriers_)

@@ -32,6 +32,7 @@ from nads_core.figures.learning import (
 )
 from nads_core.figures.poison import (
     plot_accuracy_by_index,
+    plot_notes,
     plot_poisoned,
     plot_representations,
     plot_use,
@@ -85,6 +86,7 @@ __all__ = [
     "plot_law",
     "plot_rank_correlations",
     "plot_collapse",
+    "plot_notes",
     "plot_poisoned",
     "plot_accuracy_by_index",
     "plot_versions",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from nads_core.evidence.notes import Response
+
 
 @styled
 def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
@@ -83,6 +85,44 @@ def _index_axis(axis: Axes, label: str) -> None:
     axis.set_xticks(ticks + 1, map(str, ticks))
     axis.minorticks_off()
     axis.grid(alpha=0.3)
+
+
+@styled
+def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: Sequence[float] = ()) -> Figure:
+    """Draw what images have along each carrier, and what came of notes there, against the NAD index.
+
+    Args:
+        panels: title -> kind of note -> what came of it; two panels a row, after the first.
+        label: of the response.
+        sizes: of notes, marked among what images have.
+    """
+    rows = (len(panels) + 2) // 2
+    figure, grid = subplots(rows, 2, height=2.6 * rows)
+    first, *axes = grid.flat
+    deviations = next(iter(next(iter(panels.values())).values()))
+    first.plot(deviations.indices + 1, deviations.deviation, "k.-", linewidth=1)
+    for size in sizes:
+        first.axhline(size, color="0.6", linewidth=0.8, linestyle=":")
+        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color="0.4", verticalalignment="bottom")
+    first.set(yscale="log", ylabel="deviation", title="what images have")
+    _index_axis(first, "NAD index")
+    for axis, (title, curves) in zip(axes, panels.items(), strict=False):
+        for number, (kind, found) in enumerate(curves.items()):
+            bars = 100 * np.stack([found.mean - found.low, found.high - found.mean])
+            where = (found.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
+            axis.errorbar(
+                where, 100 * found.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=COLOURS[number],
+                markersize=3, linewidth=1, elinewidth=0.8, label=kind,
+            )  # fmt: skip
+        axis.axhline(0, color="0.6", linewidth=0.8)
+        axis.set(ylabel=label, title=title)
+        axis.legend(fontsize="small")
+        _index_axis(axis, "NAD index of the carrier")
+    for axis in axes[1 : len(panels)]:
+        axis.sharey(axes[0])
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    return figure
 
 
 @styled
