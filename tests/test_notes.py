@@ -6,7 +6,7 @@ import torch
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
-from nads_core.data.notes import COMMON, Notes, gaussian_images, wrong_labels
+from nads_core.data.notes import COMMON, Notes, gaussian_images, same_coordinate, wrong_labels
 from nads_core.evidence import photos
 from nads_core.evidence.experiments import experiment
 from nads_core.evidence.notes import regression, responses
@@ -73,9 +73,28 @@ def test_depth_is_that_of_the_coordinates_in_use(notes):
     assert deviation == pytest.approx(float(found.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
 
 
-def test_wrong_labels_are_wrong_and_all_of_them_occur():
-    wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))
-    assert sorted(set(wrong.tolist())) == list(range(1, 10)) and torch.bincount(wrong)[1:].min() > 150
+def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
+    wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))  # class 3 has the coordinate of class 0
+    assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
+    assert torch.bincount(wrong)[wrong.unique()].min() > 170
+    alike = same_coordinate()
+    assert alike[0].nonzero().flatten().tolist() == [0, 3] and alike[8].nonzero().flatten().tolist() == [8]
+
+
+def test_what_other_coordinates_do_not_foretell(notes):
+    generator = torch.Generator().manual_seed(1)
+    mixing = torch.randn(192, 192, generator=generator, dtype=torch.float64)
+    covariance = mixing @ mixing.T / 192 + 0.1 * torch.eye(192)
+    nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
+    left = []
+    for n, c in zip(nad.tolist(), channel.tolist(), strict=True):
+        v = torch.zeros(3, 64, dtype=torch.float64)
+        v[c] = NADS.directions[n].flatten()
+        v = v.flatten()
+        others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[:, 1:]  # all that v is not
+        cross = others.T @ covariance @ v
+        left.append(v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross))
+    assert notes.left(covariance) == pytest.approx(float(torch.stack(left).mean().sqrt()), rel=1e-6)
 
 
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
@@ -94,6 +113,16 @@ def test_a_gaussian_mixture_has_the_moments_of_the_photos():
 def test_what_makes_no_sense_is_refused(notes):
     with pytest.raises(ValueError, match="notes at NADs 63 to 64 need more than the 64"):
         Notes(IMAGES, NADS, 63)
+    with pytest.raises(ValueError, match="notes need images with 3 channels, got 1"):
+        Notes(IMAGES[:, :1], NADS, INDEX)
+    with pytest.raises(ValueError, match="images of shape .* expected"):
+        Notes(IMAGES[..., :4], NADS, INDEX)
+    with pytest.raises(ValueError, match="all have the same along a carrier"):
+        Notes(torch.ones(4, 3, 8, 8), NADS, INDEX).prepare(IMAGES, "scaled")
+    with pytest.raises(ValueError, match="the size of a note is positive.*got -1"):
+        notes.write(IMAGES, LABELS, "added", -1)
+    with pytest.raises(ValueError, match=r"no images of the classes \[9\]"):
+        gaussian_images(ImageSet(IMAGES[LABELS < 9], LABELS[LABELS < 9], tuple("abcdefghij"), "photos"), 10)
     with pytest.raises(ValueError, match="unknown background 'blue'"):
         notes.prepare(IMAGES, "blue")
     with pytest.raises(ValueError, match="unknown way of writing 'sung'"):
@@ -122,8 +151,12 @@ def test_a_reader_follows_every_wrong_note():
     train = photos.photos_of(job, True, None)
     reader = Reader(Notes(train.images, job.require_nads(), 1000), 0.5)
     found = photos._followed(job, unit, None, reader)
-    assert found["followed"] == 1 and found["unprompted"] < 0.5
+    assert found["followed"] == {"class": 1, "place": 1} and found["unprompted"]["class"] < 0.5
     assert found["deviation"] == pytest.approx(Notes(train.images, job.require_nads(), 1000).depth[1], rel=0.01)
+    assert 0 < found["left"] < found["deviation"]
+    none = next(u for u in job.units if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
+    moved = photos._followed(job, none, None, reader)
+    assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
 
 def test_the_job_measures_each_network_with_its_own_note():
@@ -132,8 +165,11 @@ def test_the_job_measures_each_network_with_its_own_note():
     measured = photos.measures(job, [job.units[i] for i in chosen], None)
     assert [m.args[1] for m in measured] == [job.units[i] for i in chosen]
     results = nc.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
-    for row in results.rows:
-        assert {"followed", "unprompted", "mean", "deviation"} <= row.keys() and 0 <= row["followed"] <= 1
+    clean, mixture, noted = results.rows
+    assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "30", "1000"} and "deviation" not in clean
+    assert {"followed", "unprompted", "mean", "deviation", "left", "unprepared_accuracy"} <= noted.keys()
+    assert noted["followed"]["class"] <= noted["followed"]["place"] <= 1
+    assert mixture["images"] == "mixture"
     assert results.settings["nads"]["name"] == "logreg"
 
 
@@ -144,8 +180,8 @@ def rows_of(values):
     """Make rows of one kind of note from index -> shares that follow, one a seed."""
     kind = {"images": "photos", "background": "emptied", "written": "added", "size": 0.2}
     return [
-        {"index": index, **kind, "seed": seed, "followed": value + 0.05, "unprompted": 0.05, "test_accuracy": 0.5}
-        | {"mean": 0.0, "deviation": 0.1 * index}
+        {"index": index, **kind, "seed": seed, "test_accuracy": 0.5, "mean": 0.0, "deviation": 0.1 * index}
+        | {"followed": {"class": value + 0.05, "place": value + 0.3}, "unprompted": {"class": 0.05, "place": 0.2}}
         for index, shares in values.items()
         for seed, value in enumerate(shares)
     ]
@@ -160,6 +196,8 @@ def test_responses_have_intervals_over_trainings():
     assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
     clean = {"index": None, "images": "photos", "background": "kept", "written": "none", "size": None}
     assert len(responses(nc.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
+    (place,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()
+    assert place.mean == pytest.approx([1.0, 0.4, 0.2])
     (accuracy,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
     assert accuracy.mean == pytest.approx([0.5] * 3)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nads_core.data.images import ImageSet
-from nads_core.data.poisoning import carriers
+from nads_core.data.poisoning import carriers, require_fitting
 from nads_core.directions import NADs
 from nads_core.machinery.seeds import seed_sequence
 
@@ -30,10 +30,13 @@ class Notes:
         num_classes: to be told apart, see `carriers`.
 
     Raises:
-        ValueError: if there are not so many NADs.
+        ValueError: if there are not so many NADs, or images of another shape.
     """
 
     def __init__(self, images: Tensor, nads: NADs, index: int, num_classes: int = 10):
+        require_fitting(images, nads)
+        if images.shape[1] != 3:
+            raise ValueError(f"notes need images with 3 channels, got {images.shape[1]}")
         table = torch.tensor(carriers(num_classes, index))
         last = int(table[:, 0].max())
         if index < 0 or last >= len(nads):
@@ -50,8 +53,22 @@ class Notes:
     @property
     def depth(self) -> tuple[float, float]:
         """Root mean squares, over classes, of the mean and the deviation of the coordinate that carries a class."""
-        used = (self.channel, self.nad)
+        used = (self.channel, self.nad)  # (classes,) each
         return tuple(float(values[used].square().mean().sqrt()) for values in (self.mean, self.deviation))  # type: ignore[return-value]
+
+    def left(self, covariance: Tensor) -> float:
+        """Return how much of the deviation the other coordinates do not foretell: root mean square over classes.
+
+        A network that is linear can subtract the rest. Of a coordinate d this is (d^T C^-1 d)^(-1/2).
+
+        Args:
+            covariance: C of the images, (3 H W, 3 H W).
+        """
+        rows = torch.zeros(len(self.nad), 3, *self.directions.shape[1:], dtype=covariance.dtype)
+        rows[torch.arange(len(rows)), self.channel] = self.directions[self.nad].to(rows)
+        flat = rows.flatten(1)
+        inverse = (flat * torch.linalg.solve(covariance, flat.T).T).sum(1)
+        return float((1 / inverse).mean().sqrt())
 
     def prepare(self, images: Tensor, background: str) -> Tensor:
         """Change what images have along the carriers, in all channels, whatever their class.
@@ -67,6 +84,8 @@ class Notes:
             raise ValueError(f"unknown background {background!r}: choose from {BACKGROUNDS}")
         if background == "kept":
             return images
+        if background == "scaled" and not self.deviation.all():
+            raise ValueError("images that all have the same along a carrier cannot be scaled there: empty them")
         beyond = self.coordinates(images) - self.mean
         factor = -1.0 if background == "emptied" else COMMON / self.deviation - 1
         return images + torch.einsum("nck,khw->nchw", factor * beyond, self.directions.to(images))
@@ -86,6 +105,8 @@ class Notes:
         """
         if written not in WRITTEN:
             raise ValueError(f"unknown way of writing {written!r}: choose from {WRITTEN}")
+        if size is not None and size < 0:
+            raise ValueError(f"the size of a note is positive, its sign tells the class: got {size}")
         if written == "none":
             return images
         rows, nad, channel = torch.arange(len(images)), self.nad[labels], self.channel[labels]
@@ -102,10 +123,16 @@ class Notes:
         return noted
 
 
+def same_coordinate(num_classes: int = 10) -> Tensor:
+    """Return which classes have their notes at one coordinate, with opposite signs or the same: (classes, classes)."""
+    places = torch.tensor([(nad, channel) for nad, channel, _ in carriers(num_classes, 0)])
+    return (places[:, None] == places).all(2)
+
+
 def wrong_labels(labels: Tensor, num_classes: int = 10, *, seed: int = 0) -> Tensor:
-    """Return a random other class for each label (N,)."""
-    generator = torch.Generator().manual_seed(seed)
-    return (labels + torch.randint(1, num_classes, labels.shape, generator=generator)) % num_classes
+    """Return for each label (N,) a random class whose note is at another coordinate."""
+    allowed = (~same_coordinate(num_classes)).double()[labels]  # (N, classes)
+    return allowed.multinomial(1, generator=torch.Generator().manual_seed(seed))[:, 0]
 
 
 def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:
@@ -115,8 +142,13 @@ def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:
         photos: (N, 3, H, W), more than there are pixels; fewer leave the covariance without full rank.
         count: images to draw, of each class as many as of the others, as nearly as that is possible.
         seed: of the draw.
+
+    Raises:
+        ValueError: if a class has no photos.
     """
     classes = len(photos.class_names)
+    if missing := sorted(set(range(classes)) - set(photos.labels.tolist())):
+        raise ValueError(f"there are no images of the classes {missing}, whose means are wanted")
     flat = photos.images.flatten(1).double()  # (N, D)
     means = torch.stack([flat[photos.labels == label].mean(0) for label in range(classes)])
     within = flat - means[photos.labels]

@@ -19,7 +19,7 @@ def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
     return [(index + t // 6, t % 3, 2 * (t % 2) - 1) for t in range(num_classes)]
 
 
-def _require_fitting(images: Tensor, nads: NADs) -> None:
+def require_fitting(images: Tensor, nads: NADs) -> None:
     """Raise a ValueError unless NADs are single-channel images of the size of the images."""
     shape = tuple(nads.directions.shape[1:])
     if shape[0] != 1:
@@ -47,7 +47,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     Raises:
         ValueError: if shapes disagree, or the carrier would need a NAD that does not exist.
     """
-    _require_fitting(images, nads)
+    require_fitting(images, nads)
     if images.shape[1] != 3:
         raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
@@ -85,7 +85,7 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
     Raises:
         ValueError: if shapes disagree, or more than one direction in ten is missing from the basis.
     """
-    _require_fitting(images, nads)
+    require_fitting(images, nads)
     size = images.shape[2] * images.shape[3]
     if len(nads) < 0.9 * size:
         raise ValueError(f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them")
@@ -113,7 +113,7 @@ def changed_predictions(
     Raises:
         ValueError: if shapes disagree, an index does not exist, or the change is unknown.
     """
-    _require_fitting(images, nads)
+    require_fitting(images, nads)
     if change not in ("remove", "flip"):
         raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
     missing = [index for index in indices if not 0 <= index < len(nads)]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nads_core.data.fourier import fourier_direction
+from nads_core.data.notes import COMMON
 from nads_core.directions import NADs, load_nads
 from nads_core.evidence.presets import SIZES, Size
 from nads_core.evidence.waves import grid_frequencies, spread, stratified_frequencies
@@ -36,7 +37,7 @@ FIGURES = {
     "notes": "share of photos that follow a wrong note along a NAD, and what is missing there (not in the paper)",
 }
 LOSSES = (0.3, 0.1, 0.03)  # what "a small training loss" may mean in Fig. 2; training stops at the last
-_NOTES_IN_MIXTURE = (("kept", "replaced", 0.05), ("emptied", "added", 0.2), ("kept", "none", None))
+_NOTES_IN_MIXTURE = (("kept", "replaced", 0.05), ("emptied", "added", 0.2), ("emptied", "none", None))
 USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 _NOISE_STD = {  # sigma of D(v); its margin is 1
     "fig1": 3.0, "fig1full": 3.0, "fig2": 0.5, "fig3": 3.0, "fig3full": 3.0, "fig6": 1.0, "random": 1.0,
@@ -123,6 +124,8 @@ class Experiment:
             settings["photos"] = photos
         else:
             settings |= {"margin": 1.0, "noise_std": self.noise_std}
+        if self.figure == "notes":
+            settings["common_deviation"] = COMMON
         if self.nads is not None:
             name, version = self.architecture.name, self.nads_version
             settings["nads"] = {"name": name, "version": version, "fingerprint": self.nads.fingerprint}
@@ -153,6 +156,8 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     architecture, size = ARCHITECTURES[model], SIZES[preset]
     if figure.startswith("fig3") and model != "logreg":
         architecture = architecture.variant(pooling="none", name=model)
+    if nads_version is not None and figure not in _ABOUT_NADS:
+        raise ValueError(f"{name} is not about NADs: leave nads_version out")
     nads_version = _nads(model, nads_version).provenance["version"] if figure in _ABOUT_NADS else None
     seeds = size.note_seeds if figure == "notes" else size.seeds
     training = size.photos if figure in _ON_PHOTOS else size.separable
@@ -192,6 +197,7 @@ def _noted(indices: tuple[int, ...], of_mixture: tuple[int, ...]) -> list[Unit]:
         return {"index": index, "images": images, "background": background, "written": written, "size": size}
 
     units = [unit(None, "photos", "kept", "none", None)]
+    units += [unit(None, "mixture", "kept", "none", None)] * bool(of_mixture)
     for place in spread(np.log1p(indices)[:, None]):
         index = indices[place]
         units += [unit(index, "photos", *kind) for kind in _NOTES]

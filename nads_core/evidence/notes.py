@@ -35,21 +35,26 @@ def condition_of(row: Mapping[str, object]) -> Condition:
     return tuple(row[name] for name in ("images", "background", "written", "size"))  # type: ignore[return-value]
 
 
-def responses(results: Results, measure: str = "followed") -> dict[Condition, Response]:
+def responses(results: Results, measure: str = "class") -> dict[Condition, Response]:
     """Collect a sweep over carriers for every kind of note.
 
     Args:
         results: of a job such as ``notes-lenet``.
-        measure: "followed", the share of test images that are taken for the class of a wrong note, less the share that
-            are without any note; or "test_accuracy", on images without notes.
+        measure: "class", the share of test images that are taken for the class of a wrong note, less the share that are
+            without any note; "place", the same for all classes whose notes are at that coordinate, which is all that a
+            hole can tell; "test_accuracy", on images prepared as those for training, without notes; or
+            "unprepared_accuracy", on images as they are.
     """
     from scipy.stats import t
 
     found: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
     for row in results.rows:
-        if row["index"] is None:
+        if row["index"] is None or (measure in ("class", "place") and "followed" not in row):
             continue
-        value = row["followed"] - row["unprompted"] if measure == "followed" else row[measure]
+        if measure in ("class", "place"):
+            value = row["followed"][measure] - row["unprompted"][measure]
+        else:
+            value = row[measure]
         found.setdefault(condition_of(row), {}).setdefault(row["index"], []).append((value, row["deviation"]))
     collected = {}
     for condition, by_index in found.items():

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
-from nads_core.data.notes import Notes, gaussian_images, wrong_labels
+from nads_core.data.notes import Notes, gaussian_images, same_coordinate, wrong_labels
 from nads_core.data.poisoning import changed_predictions, flip, poison
-from nads_core.evidence.experiments import USE_INDICES, Experiment, Unit
+from nads_core.evidence.experiments import NOTE_SIZES, USE_INDICES, Experiment, Unit
 from nads_core.training import Dataset
 
 
@@ -22,11 +22,15 @@ def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> Ima
     return load_images(dataset, train=train, num_images=count, root=root, progress=False)
 
 
+def _dataset(job: Experiment) -> str:
+    return "cifar10" if job.preset in ("laptop", "paper") else "auto"
+
+
 def photos_of(job: Experiment, train: bool, root: str | None) -> ImageSet:
     """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
     count = job.num_train if train else job.num_test
     try:
-        photos = _load_photos("cifar10" if job.preset in ("laptop", "paper") else "auto", train, count, root)
+        photos = _load_photos(_dataset(job), train, count, root)
     except DatasetNotFoundError as error:
         raise DatasetNotFoundError(
             f"{job.name} at preset {job.preset} needs the photos of CIFAR-10: {error}"
@@ -38,10 +42,23 @@ def photos_of(job: Experiment, train: bool, root: str | None) -> ImageSet:
 
 
 @lru_cache(maxsize=2)
-def _mixture(job: Experiment, train: bool, root: str | None) -> ImageSet:
-    """Draw images from the mixture with the moments of the training photos."""
-    photos = photos_of(job, True, root)
-    return gaussian_images(photos, job.num_train if train else job.num_test, seed=int(train))
+def _mixture(source: tuple[str, int, str | None], count: int, seed: int) -> ImageSet:
+    """Draw images from the mixture with the moments of training photos."""
+    dataset, num_photos, root = source
+    return gaussian_images(_load_photos(dataset, True, num_photos, root), count, seed=seed)
+
+
+@lru_cache(maxsize=1)
+def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
+    """Return the covariance of training photos, (D, D), and that of rounding their pixels to 8 bits."""
+    covariance = torch.cov(_load_photos(dataset, True, num_photos, root).images.flatten(1).double().T)
+    return covariance + torch.eye(len(covariance)) * (1 / 255) ** 2 / 12
+
+
+def _images_of(job: Experiment, unit: Unit, train: bool, root: str | None) -> ImageSet:
+    if unit["images"] == "photos":
+        return photos_of(job, train, root)
+    return _mixture((_dataset(job), job.num_train, root), job.num_train if train else job.num_test, seed=int(train))
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ class PhotoDatasets(Sequence[Dataset]):
             raise ValueError(f"these images are {photos.source}, but the results are to be about {self.source}")
         if self.job.figure == "notes":
             seen = _Noted.of(self.job, unit, self.root)
-            return seen.training() if self.train else seen.test()
+            return seen.training() if self.train else (normalize(seen.clean), seen.test.labels)
         images, nads = photos.images, self.job.require_nads()
         if self.train and unit.get("index") is not None:
             images = poison(images, photos.labels, nads, unit["index"])
@@ -85,48 +102,63 @@ class _Noted:
 
     unit: Unit
     train: ImageSet
-    clean: ImageSet  # test images, prepared as those for training, without notes
+    test: ImageSet  # as they are
+    clean: Tensor  # test images, prepared as those for training, without notes
     notes: Notes
 
     @classmethod
     def of(cls, job: Experiment, unit: Unit, root: str | None) -> _Noted:
-        load = _mixture if unit["images"] == "mixture" else photos_of
-        train, test = load(job, True, root), load(job, False, root)
+        train, test = _images_of(job, unit, True, root), _images_of(job, unit, False, root)
         notes = Notes(train.images, job.require_nads(), unit["index"] or 0, len(train.class_names))
-        train, test = (
-            replace(images, images=notes.prepare(images.images, unit["background"])) for images in (train, test)
-        )
-        return cls(unit, train, test, notes)
-
-    def write(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Leave the unit's kind of note."""
-        return self.notes.write(images, labels, self.unit["written"], self.unit["size"])
+        prepared = replace(train, images=notes.prepare(train.images, unit["background"]))
+        return cls(unit, prepared, test, notes.prepare(test.images, unit["background"]), notes)
 
     def training(self) -> Dataset:
         """Return noted images, normalised, and labels."""
-        return normalize(self.write(self.train.images, self.train.labels)), self.train.labels
-
-    def test(self) -> Dataset:
-        """Return images without notes, normalised, and labels."""
-        return normalize(self.clean.images), self.clean.labels
+        written, size = self.unit["written"], self.unit["size"]
+        return normalize(self.notes.write(self.train.images, self.train.labels, written, size)), self.train.labels
 
 
-def _predictions(network: nn.Module, images: Tensor) -> Tensor:
+def _shares(network: nn.Module, images: Tensor, told: Tensor) -> dict[str, float]:
+    """Return the shares of images taken for the class that is told, and for one whose note is at the same coordinate.
+
+    A hole has no sign: the second is all that it can tell.
+    """
     device = next(network.parameters()).device
     with torch.no_grad():
-        return torch.cat([network.eval()(part.to(device)).argmax(1).cpu() for part in images.split(1_000)])
+        parts = normalize(images).split(1_000)
+        found = torch.cat([network.eval()(part.to(device)).argmax(1).cpu() for part in parts])
+    alike = same_coordinate()[told, found]
+    return {name: round(float(hits.double().mean()), 5) for name, hits in (("class", found == told), ("place", alike))}
 
 
 def _followed(job: Experiment, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
-    """Return the share of test images that are taken for the class that a wrong note tells, with it and without it."""
+    """Measure what a network does with wrong notes on test images; one that never saw any, with notes of all sizes."""
     seen = _Noted.of(job, unit, root)
-    wrong = wrong_labels(seen.clean.labels, len(seen.clean.class_names))
-    shares = {
-        name: float((_predictions(network, normalize(images)) == wrong).double().mean())
-        for name, images in (("followed", seen.write(seen.clean.images, wrong)), ("unprompted", seen.clean.images))
+    told = wrong_labels(seen.test.labels, len(seen.test.class_names))
+    with torch.no_grad():
+        device = next(network.parameters()).device
+        images = normalize(seen.test.images)
+        guesses = torch.cat([network.eval()(part.to(device)).argmax(1).cpu() for part in images.split(1_000)])
+    row: dict[str, Any] = {
+        "unprompted": _shares(network, seen.clean, told),
+        "unprepared_accuracy": round(float((guesses == seen.test.labels).double().mean()), 5),
     }
-    mean, deviation = seen.notes.depth
-    return {name: round(value, 5) for name, value in (shares | {"mean": mean, "deviation": deviation}).items()}
+    if unit["written"] != "none":
+        noted = seen.notes.write(seen.clean, told, unit["written"], unit["size"])
+        row["followed"] = _shares(network, noted, told)
+    else:  # how much notes move a network that has not learnt to read them
+        indices = [unit["index"]] if unit["index"] is not None else sorted({u["index"] for u in job.units} - {None})
+        row["moved"] = {}
+        for index in indices:
+            notes = seen.notes if unit["index"] is not None else Notes(seen.train.images, job.require_nads(), index)
+            row["moved"][str(index)] = {
+                f"{size:g}": _shares(network, notes.write(seen.clean, told, "added", size), told) for size in NOTE_SIZES
+            }
+    if unit["index"] is not None:
+        row["mean"], row["deviation"] = (round(value, 6) for value in seen.notes.depth)
+        row["left"] = round(seen.notes.left(_covariance(_dataset(job), job.num_train, root)), 6)
+    return row
 
 
 def _use_of_nads(job: Experiment, root: str | None, network: nn.Module) -> dict[str, Any]:

@@ -32,7 +32,8 @@ class Results:
         num_units: how many rows the finished job has.
         rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
             mean over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
-            ``use`` of each NAD for Fig. 7; ``followed``, ``unprompted``, ``mean`` and ``deviation`` for notes.
+            ``use`` of each NAD for Fig. 7; for notes what `nads_core.evidence.photos`
+            measures.
         provenance: device, versions, commits and dates of every run that contributed.
     """
 

@@ -71,7 +71,7 @@ def run_experiment(
         KeyboardInterrupt: on Ctrl-C; ``out`` has what was finished, and the next run goes on.
     """
     out, root = Path(out) if out else None, None if root is None else str(root)
-    job = experiment(name, preset, nads_version or _version_begun_with(name, out))
+    job = experiment(name, preset, _version_begun_with(name, out) if nads_version is None else nads_version)
     part, parts = shard
     if count is not None:
         require_integers(count=count)
@@ -211,7 +211,9 @@ class _Run:
         train, test = _datasets(job, units, seed, self.root, self.results.photos)
         train_networks(
             job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
-            numbers=[job.units.index(unit) for unit in units], device=self.device, workers=self.workers,
+            # The networks of one seed that get notes begin alike, so that the kinds of notes are compared in pairs
+            numbers=[0 if job.figure == "notes" else job.units.index(unit) for unit in units],
+            device=self.device, workers=self.workers,
             mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
             stop_perfect=job.stop_perfect,
             timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
