@@ -451,6 +451,23 @@ def test_a_forecast_on_the_command_line(short_run, capsys):
     assert main(["forecast", "nothing.ckpt"]) == 2
 
 
+def test_forecasts_that_make_no_sense_are_refused(short_run, tmp_path):
+    path, _ = short_run
+    for bad in ([1000.5], [float("nan")], [0]):
+        with pytest.raises((TypeError, ValueError), match="num_networks"):
+            nc.forecast(path, bad)
+    few = tmp_path / "few.ckpt"
+    nc.compute_nads(nc.LOGREG, 3, image_shape=(1, 8, 8), checkpoint=few, progress=False)
+    with pytest.raises(ValueError, match="networks: 16 at least can tell something"):
+        nc.forecast(few)
+
+
+def test_a_forecast_counts_networks_and_not_readouts(tmp_path):
+    path, estimator = tmp_path / "r.ckpt", nc.SmoothedGradient(4, readouts=3)
+    nc.compute_nads(nc.LENET, 128, image_shape=(1, 16, 16), estimator=estimator, checkpoint=path, progress=False)
+    assert [ahead.num_networks for ahead in nc.forecast(path)][:2] == [128, 256]
+
+
 def test_vectors_that_are_kept_have_no_forecast(tmp_path):
     factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 1))  # noqa: E731
     path = tmp_path / "large.ckpt"

@@ -826,6 +826,7 @@ def test_other_directions_are_found_again():
         nads.find(nads.directions[0])
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(("name", "least_50"), [("lenet", 0.80), ("resnet18", 0.70)])
 def test_shipped_directions_against_the_published(published, name, least_50):
     first_10, first_50, rank = agreement(nc.load_nads(name), published(name))

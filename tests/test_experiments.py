@@ -281,6 +281,13 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
         run_experiment("fig6-logreg", "smoke", out=out, nads_version=2, device="cpu", progress=False)
 
 
+def test_a_version_of_nads_that_says_nothing_is_refused():
+    with pytest.raises(ValueError, match="fig1-logreg is not about NADs: leave nads_version out"):
+        run_experiment("fig1-logreg", "smoke", nads_version=1, progress=False)
+    with pytest.raises(ValueError, match="no version 0 of the NADs of logreg"):
+        run_experiment("fig6-logreg", "smoke", nads_version=0, progress=False)
+
+
 def test_a_file_under_another_jobs_name_is_refused(shelf):
     shelf.rename(shelf.with_name("fig6-logreg.json"))
     with pytest.raises(ValueError, match="fig6-logreg.json does not belong to fig6-logreg .*it holds fig6-lenet"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     try:
         saved = torch.load(path, weights_only=True, map_location="cpu")
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+    except (RuntimeError, EOFError, pickle.UnpicklingError, struct.error) as error:
         raise ValueError(
             f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
             "delete it if it was one"

@@ -12,7 +12,10 @@ from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.symmetry import require_symmetries
+from nads_core.machinery.arguments import require_integers
 from nads_core.networks.architectures import ARCHITECTURES
+
+_FEWEST = 16  # networks
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ def forecast(
     """Tell how many directions would be certain after more networks, from what a run has seen so far.
 
     The certificates are those of `compute_nads`, for a smaller error: the levels of the spectrum stand as the run shows
-    them. Where it has smoothed over gaps, more networks make more certain than is told here.
+    them. Where it has smoothed over gaps, and in the tail that is below the floor of its shrinking, more networks make
+    more certain than is told here.
 
     Args:
         checkpoint: of a run of `compute_nads`.
@@ -49,7 +53,8 @@ def forecast(
         One forecast for each N.
 
     Raises:
-        ValueError: for fewer networks than the run has, or images of so many pixels that vectors are kept.
+        ValueError: for fewer networks than the checkpoint has, for images of so many pixels that vectors are kept, or
+            if the checkpoint has too few networks to tell anything.
     """
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
@@ -63,15 +68,18 @@ def forecast(
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
     require_symmetries(shape, symmetries)
     moments, first = restored(saved)
+    if moments.num_networks < _FEWEST:
+        raise ValueError(f"the checkpoint has {moments.num_networks} networks: {_FEWEST} at least can tell something")
+    there = moments.num_networks // first.halves().shape[1]  # each readout of a network counts in the moments
     if num_networks is None:
-        num_networks = [moments.num_networks * 2**k for k in range(5)]
-    if min(num_networks, default=moments.num_networks) < moments.num_networks:
-        raise ValueError(
-            f"the checkpoint has {moments.num_networks:,} networks: ask for these or more, got {list(num_networks)}"
-        )
+        num_networks = [there * 2**k for k in range(5)]
+    for count in num_networks:
+        require_integers(num_networks=count)
+        if count < there:
+            raise ValueError(f"the checkpoint has {there:,} networks: ask for these or more, got {list(num_networks)}")
     found = []
     for count in num_networks:
-        growth = count / moments.num_networks
+        growth = count / there
         pairs = find_eigenpairs(moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth)
         found.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return found
