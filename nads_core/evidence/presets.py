@@ -53,7 +53,7 @@ class Size:
     num_waves: int | None = None
     stratified: bool = False
     seeds: tuple[int, ...] = (0,)
-    note_indices: tuple[int, ...] = (0, 30, 1000)
+    note_indices: tuple[int, ...] = (0, 1000)
     mixture_indices: tuple[int, ...] = ()
     note_seeds: tuple[int, ...] = (0,)
 
