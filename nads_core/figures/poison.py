@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from torch import Tensor
@@ -15,8 +15,6 @@ from nads_core.training import accuracy_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from nads_core.evidence.notes import Response
 
 
 @styled
@@ -87,8 +85,18 @@ def _index_axis(axis: Axes, label: str) -> None:
     axis.grid(alpha=0.3)
 
 
+class Curve(Protocol):
+    """What came of one kind of note at n carriers, such as `nads_core.evidence.notes.Response`."""
+
+    indices: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    deviation: np.ndarray
+
+
 @styled
-def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: Sequence[float] = ()) -> Figure:
+def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Sequence[float] = ()) -> Figure:
     """Draw what images have along each carrier, and what came of notes there, against the NAD index.
 
     Args:
