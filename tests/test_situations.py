@@ -103,7 +103,7 @@ def test_where_two_networks_learnt_too_little_the_page_does_not_say_that_they_le
     page = reader_sees("01_directional_bias", "here")
     coarse = float(re.search(r"LeNet is right in \*\*([\d.]+)%\*\*", page)[1])
     assert (coarse > 65) == ("LeNet the coarse one" in page)
-    live = re.search(r"\| LeNet without pooling \| [\d.]+% \| ([\d.]+)% \|", page)
+    live = re.search(r"\| LeNet without pooling \| [\d,]+ \| [\d.]+% \| ([\d.]+)% \|", page)
     assert (float(live[1]) > 58) == ("which blinds LeNet" in page)
 
 
