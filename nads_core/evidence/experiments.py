@@ -46,9 +46,9 @@ _ON_PHOTOS = ("fig7", "fig8", "notes")  # and not on D(v)
 _ABOUT_NADS = ("fig6", "fig7", "fig8", "notes")
 NOTE_SIZES = (0.05, 0.2, 0.5)
 _NOTES = (  # how photos are prepared, and what is written, how large: None is the photos' own deviation there
-    ("kept", "replaced", 0.05), ("kept", "hole", None), ("kept", "hole at mean", None),
-    ("kept", "added", 0.05), ("kept", "added", None),
     *((background, "added", size) for background in ("emptied", "scaled") for size in NOTE_SIZES),
+    ("kept", "replaced", 0.05), ("kept", "added", 0.05), ("kept", "added", None),
+    ("kept", "hole", None), ("kept", "hole at mean", None),
     *((background, "none", None) for background in ("emptied", "scaled")),
 )  # fmt: skip
 
@@ -174,7 +174,7 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     if figure == "fig8":
         return [{"flipped": flipped} for flipped in (False, True)]
     if figure == "notes":
-        return _noted(size.note_indices, size.mixture_indices)
+        return _noted(size.note_indices, size.mixture_indices, _NOTES[: size.num_note_kinds])
     if figure == "fig7":
         indices = [size.poison_indices[i] for i in spread(np.log1p(size.poison_indices)[:, None])]
         return [{"index": index} for index in (None, *indices)]  # the first without poison
@@ -190,7 +190,7 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     return [{"frequency": list(k)} for k in frequencies[: size.num_waves]]
 
 
-def _noted(indices: tuple[int, ...], of_mixture: tuple[int, ...]) -> list[Unit]:
+def _noted(indices: tuple[int, ...], of_mixture: tuple[int, ...], kinds: tuple[Any, ...]) -> list[Unit]:
     """Return the notes: index by index in an even order, all kinds at each, after photos as they are."""
 
     def unit(index: int | None, images: str, background: str, written: str, size: float | None) -> Unit:
@@ -200,7 +200,7 @@ def _noted(indices: tuple[int, ...], of_mixture: tuple[int, ...]) -> list[Unit]:
     units += [unit(None, "mixture", "kept", "none", None)] * bool(of_mixture)
     for place in spread(np.log1p(indices)[:, None]):
         index = indices[place]
-        units += [unit(index, "photos", *kind) for kind in _NOTES]
+        units += [unit(index, "photos", *kind) for kind in kinds]
         if index in of_mixture:
             units += [unit(index, "mixture", *kind) for kind in _NOTES_IN_MIXTURE]
     return units

@@ -40,6 +40,7 @@ class Size:
         poison_indices: NADs of Fig. 7.
         note_indices: NADs along which notes are written, and ``mixture_indices`` those where a Gaussian mixture stands
             in for photos too.
+        num_note_kinds: of notes, from the beginning of their list; None for all.
         note_seeds: with each of which all notes are trained.
         num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
         stratified: whether any beginning of the waves of the published grid is a stratified sample.
@@ -56,6 +57,7 @@ class Size:
     note_indices: tuple[int, ...] = (0, 1000)
     mixture_indices: tuple[int, ...] = ()
     note_seeds: tuple[int, ...] = (0,)
+    num_note_kinds: int | None = None
 
 
 SIZES = {  # of the jobs that run for long, which chapters only show
@@ -73,6 +75,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=9,
         poison_indices=(0, 10, 30, 1000),
         num_waves=12,
+        num_note_kinds=9,
     ),
     "laptop": Size(
         separable=TrainingSize(

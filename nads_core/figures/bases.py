@@ -137,25 +137,32 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
 
 @styled
 def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw what certificates promised against what was found.
+    """Draw what certificates promised against what was found, a panel an architecture.
 
     Args:
         diagrams: as `evidence.reliability.measured_reliability` returns them.
     """
-    figure, ((axis,),) = subplots(height=4.2)
-    axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    for facts, colour in zip(diagrams.values(), COLOURS, strict=False):
-        promised, kept, error, share = (
-            np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
-        )
-        label = f"{facts['architecture']}, {facts['runs']} runs of {facts['num_networks']:,} networks"
-        axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
-        axis.scatter(promised, kept, 12 + 400 * share, color=colour, alpha=0.6, linewidth=0, label=label)
-    axis.set(xlabel="promised cos²", ylabel="found cos²", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    legend = axis.legend(loc="upper left")
-    for handle in legend.legend_handles:
-        handle.set_sizes([30])
-    axis.grid(alpha=0.3)
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for facts in diagrams.values():
+        panels.setdefault(facts["architecture"], []).append(facts)
+    rows = -(-len(panels) // 3)
+    figure, grid = subplots(rows, 3, height=2.7 * rows)
+    for axis in grid.flat[len(panels) :]:
+        axis.axis("off")
+    for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
+        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+        for facts, colour in zip(of_sizes, COLOURS, strict=False):
+            promised, kept, error, share = (
+                np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
+            )
+            label = f"{facts['runs']} runs of {facts['num_networks']:,}"
+            axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
+            axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
+        limits = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "aspect": "equal"}
+        axis.set(xlabel="promised cos²", ylabel="found cos²", title=architecture, **limits)
+        for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
+            handle.set_sizes([30])
+        axis.grid(alpha=0.3)
     return figure
 
 
