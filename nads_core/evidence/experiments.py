@@ -161,6 +161,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     nads_version = _nads(model, nads_version).provenance["version"] if figure in _ABOUT_NADS else None
     seeds = size.note_seeds if figure == "notes" else size.seeds
     training = size.photos if figure in _ON_PHOTOS else size.separable
+    training = size.notes or training if figure == "notes" else training
     targets = _targets(figure, model, size, nads_version)
     return Experiment(
         figure, architecture, preset, tuple({**target, "seed": seed} for seed in seeds for target in targets),

@@ -40,6 +40,7 @@ class Size:
         poison_indices: NADs of Fig. 7.
         note_indices: NADs along which notes are written, and ``mixture_indices`` those where a Gaussian mixture stands
             in for photos too.
+        notes: a training on photos with notes, if not as ``photos``.
         num_note_kinds: of notes, from the beginning of their list; None for all.
         note_seeds: with each of which all notes are trained.
         num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
@@ -58,6 +59,7 @@ class Size:
     mixture_indices: tuple[int, ...] = ()
     note_seeds: tuple[int, ...] = (0,)
     num_note_kinds: int | None = None
+    notes: TrainingSize | None = None
 
 
 SIZES = {  # of the jobs that run for long, which chapters only show
@@ -76,6 +78,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         poison_indices=(0, 10, 30, 1000),
         num_waves=12,
         num_note_kinds=9,
+        notes=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
     ),
     "laptop": Size(
         separable=TrainingSize(
