@@ -305,3 +305,12 @@ def test_exit_status_of_the_process(folder):
     assert done.returncode == 2
     assert "error: unknown architecture 'alexnet'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_ctrl_c_after_the_work_has_nothing_to_say(tmp_path):
+    code = (
+        "import os, signal, sys; from nads_core.__main__ import console; sys.argv = ['nads', 'forecast', 'missing'];"
+        "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr, done.stderr

@@ -1,13 +1,12 @@
 """What networks learn from: samples separable along a direction, waves, photos, and photos changed along NADs.
 
-What makes, loads or changes images belongs here, and `changed_predictions`, which asks a network about changed ones.
-What trains on them is in `training`; which waves the paper's figures take, and in which order, is in `evidence.waves`.
-The generated photos of the explorer are its own.
+What makes, loads or changes images belongs here. What trains on them is in `training`; which waves the paper's figures
+take, and in which order, is in `evidence.waves`. The generated photos of the explorer are its own.
 """
 
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
-from nads_core.data.poisoning import carriers, changed_predictions, flip, poison
+from nads_core.data.poisoning import carriers, flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "ImageSet",
     "SeparableDatasets",
     "carriers",
-    "changed_predictions",
     "flip",
     "fourier_basis",
     "fourier_direction",

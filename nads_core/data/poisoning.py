@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nads_core.directions import NADs
 
@@ -92,46 +90,3 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
     basis = nads.completed().basis.to(images)  # (D, D), one direction a column
     coordinates = (images.flatten(2) @ basis).flip(-1)  # (N, C, D), D = H W
     return coordinates.matmul(basis.T).view_as(images)
-
-
-@torch.no_grad()
-def changed_predictions(
-    network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
-) -> Tensor:
-    """Return the share of images whose predicted class changes with one NAD component, for each of some NADs.
-
-    Args:
-        network: maps (N, C, H, W) to logits.
-        images: (N, C, H, W), as the network takes them (normalised).
-        nads: of single-channel images of the same size.
-        indices: which NADs, one after another.
-        change: "remove" sets the component of every channel to 0, "flip" turns its sign.
-
-    Returns:
-        (len(indices),) float64 in [0, 1].
-
-    Raises:
-        ValueError: if shapes disagree, an index does not exist, or the change is unknown.
-    """
-    require_fitting(images, nads)
-    if change not in ("remove", "flip"):
-        raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
-    missing = [index for index in indices if not 0 <= index < len(nads)]
-    if missing:
-        raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
-    device = next(network.parameters()).device
-    training = network.training
-    network.eval()
-
-    def predict(x: Tensor) -> Tensor:
-        return torch.cat([network(part).argmax(1) for part in x.split(1_000)])
-
-    images = images.to(device)
-    before, shares = predict(images), []  # classes (N,)
-    for index in indices:
-        direction = nads.directions[index, 0].to(images)  # (H, W), for every channel
-        component = (images * direction).sum((2, 3), keepdim=True) * direction  # (N, C, 1, 1) x (H, W)
-        after = predict(images - (1 if change == "remove" else 2) * component)
-        shares.append((after != before).double().mean())
-    network.train(training)
-    return torch.stack(shares).cpu()

@@ -68,6 +68,7 @@ class Pending:
 QUEUE = (
     Pending("fig1-lenet", "laptop"),
     Pending("fig1-vgg11", "laptop", 32),
+    Pending("notes-lenet", "laptop"),
     Pending("fig1-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 6),
     Pending("fig2-vgg11", "laptop", 16),

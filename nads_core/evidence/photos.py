@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.data.notes import Notes, gaussian_images, same_coordinate, wrong_labels
-from nads_core.data.poisoning import changed_predictions, flip, poison
+from nads_core.data.poisoning import flip, poison
 from nads_core.evidence.experiments import NOTE_SIZES, USE_INDICES, Experiment, Unit
-from nads_core.training import Dataset
+from nads_core.training import Dataset, accuracy, changed_predictions, predicted_classes
 
 
 @lru_cache(maxsize=2)
@@ -124,10 +124,7 @@ def _shares(network: nn.Module, images: Tensor, told: Tensor) -> dict[str, float
 
     A hole has no sign: the second is all that it can tell.
     """
-    device = next(network.parameters()).device
-    with torch.no_grad():
-        parts = normalize(images).split(1_000)
-        found = torch.cat([network.eval()(part.to(device)).argmax(1).cpu() for part in parts])
+    found = predicted_classes(network, normalize(images))
     alike = same_coordinate()[told, found]
     return {name: round(float(hits.double().mean()), 5) for name, hits in (("class", found == told), ("place", alike))}
 
@@ -136,13 +133,9 @@ def _followed(job: Experiment, unit: Unit, root: str | None, network: nn.Module)
     """Measure what a network does with wrong notes on test images; one that never saw any, with notes of all sizes."""
     seen = _Noted.of(job, unit, root)
     told = wrong_labels(seen.test.labels, len(seen.test.class_names))
-    with torch.no_grad():
-        device = next(network.parameters()).device
-        images = normalize(seen.test.images)
-        guesses = torch.cat([network.eval()(part.to(device)).argmax(1).cpu() for part in images.split(1_000)])
     row: dict[str, Any] = {
         "unprompted": _shares(network, seen.clean, told),
-        "unprepared_accuracy": round(float((guesses == seen.test.labels).double().mean()), 5),
+        "unprepared_accuracy": round(accuracy(network, (normalize(seen.test.images), seen.test.labels)), 5),
     }
     if unit["written"] != "none":
         noted = seen.notes.write(seen.clean, told, unit["written"], unit["size"])

@@ -88,11 +88,16 @@ def _index_axis(axis: Axes, label: str) -> None:
 class Curve(Protocol):
     """What came of one kind of note at n carriers, such as `nads_core.evidence.notes.Response`."""
 
-    indices: np.ndarray
-    mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    deviation: np.ndarray
+    @property
+    def indices(self) -> np.ndarray: ...
+    @property
+    def mean(self) -> np.ndarray: ...
+    @property
+    def low(self) -> np.ndarray: ...
+    @property
+    def high(self) -> np.ndarray: ...
+    @property
+    def deviation(self) -> np.ndarray: ...
 
 
 @styled

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import nn
 
 from nads_core.training.datasets import Dataset
+from nads_core.training.predictions import predicted_classes
 
 
 def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
@@ -18,14 +18,8 @@ def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
         data: images (N, C, H, W) and labels (N,), on any device.
         batch_size: images at a time.
     """
-    device = next(network.parameters()).device
-    training = network.training
-    network.eval()
-    with torch.no_grad():
-        parts = zip(*(tensor.split(batch_size) for tensor in data), strict=True)
-        correct = sum(int((network(x.to(device)).argmax(1).cpu() == y.cpu()).sum()) for x, y in parts)
-    network.train(training)
-    return correct / len(data[0])
+    images, labels = data
+    return float((predicted_classes(network, images, batch_size) == labels.cpu()).double().mean())
 
 
 def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tuple[float, float]:
