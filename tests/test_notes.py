@@ -9,7 +9,7 @@ from nads_core.data.images import ImageSet
 from nads_core.data.notes import COMMON, Notes, gaussian_images, same_coordinate, wrong_labels
 from nads_core.evidence import photos
 from nads_core.evidence.experiments import experiment
-from nads_core.evidence.notes import regression, responses
+from nads_core.evidence.notes import responses
 
 GENERATOR = torch.Generator().manual_seed(0)
 NADS = nc.NADs(torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8), torch.ones(64))
@@ -200,19 +200,3 @@ def test_responses_have_intervals_over_trainings():
     assert place.mean == pytest.approx([1.0, 0.4, 0.2])
     (accuracy,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
     assert accuracy.mean == pytest.approx([0.5] * 3)
-
-
-def test_a_regression_tells_two_causes_apart_that_go_together():
-    rng = np.random.default_rng(0)
-    carriers_ = np.repeat(np.arange(40), 6)
-    index = rng.normal(size=40)[carriers_]
-    energy = 0.8 * index + 0.6 * rng.normal(size=40)[carriers_]
-    of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
-    response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
-    found = regression(response, {"index": index, "energy": energy}, carriers_)
-    assert found["index"].low < 0 < found["index"].high
-    assert found["energy"].low < 2 * energy.std() < found["energy"].high and found["energy"].low > 1
-    alone = regression(response, {"index": index, "energy": energy}, np.arange(len(index)))
-    assert alone["index"].high - alone["index"].low < 0.7 * (found["index"].high - found["index"].low)
-    with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
-        regression(response, {"index": 0 * index, "energy": energy}, carriers_)

@@ -92,3 +92,19 @@ def test_resampling_within_strata_draws_as_many_of_each_again():
     assert free[0] == 4 and np.ptp(free) > 0
     means = statistics.resampled(np.mean, values, num_resamples=4_000)[1:]
     assert means.std() == pytest.approx(values.std() / np.sqrt(12), rel=0.1)
+
+
+def test_a_regression_tells_two_causes_apart_that_go_together():
+    rng = np.random.default_rng(0)
+    carriers_ = np.repeat(np.arange(40), 6)
+    index = rng.normal(size=40)[carriers_]
+    energy = 0.8 * index + 0.6 * rng.normal(size=40)[carriers_]
+    of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
+    response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
+    found = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
+    assert found["index"].low < 0 < found["index"].high
+    assert found["energy"].low < 2 * energy.std() < found["energy"].high and found["energy"].low > 1
+    alone = statistics.regression(response, {"index": index, "energy": energy}, np.arange(len(index)))
+    assert alone["index"].high - alone["index"].low < 0.7 * (found["index"].high - found["index"].low)
+    with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
+        statistics.regression(response, {"index": 0 * index, "energy": energy}, carriers_)

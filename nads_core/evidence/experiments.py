@@ -17,6 +17,7 @@ from torch import Tensor
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.notes import COMMON
 from nads_core.directions import NADs, load_nads
+from nads_core.evidence.maps import NADS_VERSION, map_units, nads_of
 from nads_core.evidence.presets import SIZES, Size
 from nads_core.evidence.waves import grid_frequencies, spread, stratified_frequencies
 from nads_core.machinery.provenance import NUMBERS_VERSION
@@ -34,6 +35,7 @@ FIGURES = {
     "random": "test accuracy over random directions, sigma = 1 (not in the paper)",
     "fig7": "clean accuracy after training on CIFAR-10 that is poisoned at a NAD",
     "fig8": "accuracy on CIFAR-10 and on its flipped version",
+    "maps": "accuracy on CIFAR-10 under maps that match a network's NADs or don't (not in the paper)",
     "notes": "share of photos that follow a wrong note along a NAD, and what is missing there (not in the paper)",
 }
 LOSSES = (0.3, 0.1, 0.03)  # what "a small training loss" may mean in Fig. 2; training stops at the last
@@ -42,7 +44,7 @@ USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 60
 _NOISE_STD = {  # sigma of D(v); its margin is 1
     "fig1": 3.0, "fig1full": 3.0, "fig2": 0.5, "fig3": 3.0, "fig3full": 3.0, "fig6": 1.0, "random": 1.0,
 }  # fmt: skip
-_ON_PHOTOS = ("fig7", "fig8", "notes")  # and not on D(v)
+_ON_PHOTOS = ("fig7", "fig8", "maps", "notes")  # and not on D(v)
 _ABOUT_NADS = ("fig6", "fig7", "fig8", "notes")
 NOTE_SIZES = (0.05, 0.2, 0.5)
 _NOTES = (  # how photos are prepared, and what is written, how large: None is the photos' own deviation there
@@ -126,6 +128,11 @@ class Experiment:
             settings |= {"margin": 1.0, "noise_std": self.noise_std}
         if self.figure == "notes":
             settings["common_deviation"] = COMMON
+        if self.figure == "maps":
+            bases = sorted({unit["target"] for unit in self.units} & set(ARCHITECTURES))
+            settings["bases"] = {
+                name: {"version": NADS_VERSION, "fingerprint": nads_of(name).fingerprint} for name in bases
+            }
         if self.nads is not None:
             name, version = self.architecture.name, self.nads_version
             settings["nads"] = {"name": name, "version": version, "fingerprint": self.nads.fingerprint}
@@ -159,7 +166,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     if nads_version is not None and figure not in _ABOUT_NADS:
         raise ValueError(f"{name} is not about NADs: leave nads_version out")
     nads_version = _nads(model, nads_version).provenance["version"] if figure in _ABOUT_NADS else None
-    seeds = size.note_seeds if figure == "notes" else size.seeds
+    seeds = size.note_seeds if figure in ("maps", "notes") else size.seeds
     training = size.photos if figure in _ON_PHOTOS else size.separable
     training = size.notes or training if figure == "notes" else training
     targets = _targets(figure, model, size, nads_version)
@@ -174,6 +181,8 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     """Return what the networks of one seed are about: each a frequency, an index, or whether photos are flipped."""
     if figure == "fig8":
         return [{"flipped": flipped} for flipped in (False, True)]
+    if figure == "maps":
+        return map_units(architecture)[: size.num_maps]
     if figure == "notes":
         return _noted(size.note_indices, size.mixture_indices, _NOTES[: size.num_note_kinds])
     if figure == "fig7":

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
+from nads_core.data.maps import covariance, transform
 from nads_core.data.notes import Notes, gaussian_images, same_coordinate, wrong_labels
 from nads_core.data.poisoning import flip, poison
 from nads_core.evidence.experiments import NOTE_SIZES, USE_INDICES, Experiment, Unit
+from nads_core.evidence.maps import description, matrix_of
 from nads_core.training import Dataset, accuracy, changed_predictions, predicted_classes
 
 
@@ -55,6 +57,22 @@ def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
     return covariance + torch.eye(len(covariance)) * (1 / 255) ** 2 / 12
 
 
+@lru_cache(maxsize=1)
+def _normalised_covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
+    """Return the covariance of a channel of training photos, (D, D)."""
+    return covariance(normalize(_load_photos(dataset, True, num_photos, root).images))
+
+
+def _map(job: Experiment, unit: Unit, root: str | None) -> Tensor:
+    return matrix_of(unit, _normalised_covariance(_dataset(job), job.num_train, root))
+
+
+def _described(job: Experiment, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
+    """Return what is known of a unit's map without its network."""
+    spread = _normalised_covariance(_dataset(job), job.num_train, root)
+    return description(job.architecture.name, matrix_of(unit, spread), spread)
+
+
 def _images_of(job: Experiment, unit: Unit, train: bool, root: str | None) -> ImageSet:
     if unit["images"] == "photos":
         return photos_of(job, train, root)
@@ -88,6 +106,8 @@ class PhotoDatasets(Sequence[Dataset]):
         if self.job.figure == "notes":
             seen = _Noted.of(self.job, unit, self.root)
             return seen.training() if self.train else (normalize(seen.clean), seen.test.labels)
+        if self.job.figure == "maps":
+            return transform(normalize(photos.images), _map(self.job, unit, self.root)), photos.labels
         images, nads = photos.images, self.job.require_nads()
         if self.train and unit.get("index") is not None:
             images = poison(images, photos.labels, nads, unit["index"])
@@ -170,6 +190,8 @@ def measures(job: Experiment, units: list[Unit], root: str | None) -> list[Calla
     """Return what is done with the network of each unit after its training, to give more entries of its row."""
     if job.figure == "fig7":
         return [partial(_use_of_nads, job, root)] * len(units)
+    if job.figure == "maps":
+        return [partial(_described, job, unit, root) for unit in units]
     if job.figure == "notes":
         return [partial(_followed, job, unit, root) for unit in units]
     return None

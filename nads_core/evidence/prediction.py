@@ -32,7 +32,7 @@ from nads_core.evidence.statistics import (
 from nads_core.evidence.waves import grid_frequencies
 
 __all__ = [
-    "Family", "predicted_accuracy", "signal_to_noise", "wave_energies",
+    "Family", "Responses", "filter_gain", "predicted_accuracy", "signal_to_noise", "wave_energies",
     "OrderTest", "area_under_curve", "crossing", "falling_fit", "first_below", "order_test", "rank_correlation",
     "resampled", "resampled_correlations", "with_interval",
 ]  # fmt: skip
@@ -133,11 +133,54 @@ def signal_to_noise(
     """
     values = nads.eigenvalues.double()
     shares = (directions.flatten(1).float() @ nads.basis).double().square()  # (m, D) @ (D, n) -> (m, n)
-    energy, squares = shares @ values, shares @ values.square()  # (m,): v^T C v and norm(C v)^2
-    skewed = (squares - energy.square()).clamp(min=0)  # norm(P C v)^2
-    across = values.square().sum() - 2 * squares + energy.square()  # norm(P C P)^2
-    noise = noise_std * (margin**2 * skewed + noise_std**2 / num_train * across).sqrt()
-    return (margin**2 * energy / noise).numpy()
+    responses = Responses((shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum()))
+    return responses.signal_to_noise(num_train, noise_std, margin)
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """What networks at random do along m directions v: all that the first-step law needs to know of C.
+
+    Args:
+        energies: v^T C v, (m,).
+        squares: norm(C v)^2, (m,), which is larger than the square of the energy unless v is an eigenvector.
+        total: the squared Frobenius norm of C.
+    """
+
+    energies: np.ndarray
+    squares: np.ndarray
+    total: float
+
+    @classmethod
+    def of(cls, covariance: Tensor, directions: Tensor) -> Responses:
+        """Measure them with a second moment C, (D, D), along directions (m, C, H, W)."""
+        vectors = directions.flatten(1).to(covariance)
+        moved = vectors @ covariance  # (m, D)
+        return cls((moved * vectors).sum(1).numpy(), moved.square().sum(1).numpy(), float(covariance.square().sum()))
+
+    def signal_to_noise(self, num_train: float, noise_std: float, margin: float = 1.0) -> np.ndarray:
+        """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
+        skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2
+        across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2
+        noise = noise_std * np.sqrt(margin**2 * skewed + noise_std**2 / num_train * across)
+        return margin**2 * self.energies / noise
+
+
+def filter_gain(directions: Tensor, size: int = 5) -> np.ndarray:
+    """Return how much louder than white noise a direction is behind the one filter that passes most of it.
+
+    The largest eigenvalue of the second moment of its patches: the squared norm of a direction that was convolved with
+    a filter of norm 1, for the best of such filters. White noise has 1 behind any, a wave up to ``size**2``.
+
+    Args:
+        directions: (m, 1, H, W), of norm 1.
+        size: of a side of the filter; LeNet's have 5.
+
+    Returns:
+        (m,), float64.
+    """
+    patches = torch.nn.functional.unfold(directions.double(), size)  # (m, size^2, places)
+    return torch.linalg.eigvalsh(patches @ patches.mT)[:, -1].numpy()
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:

@@ -41,8 +41,9 @@ class Size:
         note_indices: NADs along which notes are written, and ``mixture_indices`` those where a Gaussian mixture stands
             in for photos too.
         notes: a training on photos with notes, if not as ``photos``.
+        num_maps: of photos, from the beginning of their list; None for all.
         num_note_kinds: of notes, from the beginning of their list; None for all.
-        note_seeds: with each of which all notes are trained.
+        note_seeds: with each of which all notes and all maps are trained.
         num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
         stratified: whether any beginning of the waves of the published grid is a stratified sample.
         seeds: with each of which all of that is trained.
@@ -59,6 +60,7 @@ class Size:
     mixture_indices: tuple[int, ...] = ()
     note_seeds: tuple[int, ...] = (0,)
     num_note_kinds: int | None = None
+    num_maps: int | None = None
     notes: TrainingSize | None = None
 
 
@@ -69,6 +71,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=6,
         poison_indices=(0, 1000),
         num_waves=6,
+        num_maps=6,
         mixture_indices=(1000,),
     ),
     "demo": Size(
@@ -78,6 +81,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         poison_indices=(0, 10, 30, 1000),
         num_waves=12,
         num_note_kinds=9,
+        num_maps=12,
         notes=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
     ),
     "laptop": Size(

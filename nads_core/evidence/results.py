@@ -18,7 +18,11 @@ from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.machinery.files import checkout_folder, locked, replacing
 from nads_core.machinery.provenance import canonical, differences, fingerprint
 
-_UNIT_FIELDS = ("frequency", "index", "flipped", "images", "background", "written", "size", "seed")
+_UNIT_FIELDS = (
+    "frequency", "index", "flipped", "images", "background", "written", "size",  # of notes
+    "source", "target", "order", "signs", "draw",  # of maps
+    "seed",
+)  # fmt: skip
 
 
 @dataclass

@@ -211,8 +211,8 @@ class _Run:
         train, test = _datasets(job, units, seed, self.root, self.results.photos)
         train_networks(
             job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
-            # The networks of one seed that get notes begin alike, so that the kinds of notes are compared in pairs
-            numbers=[0 if job.figure == "notes" else job.units.index(unit) for unit in units],
+            # Those of one seed that get notes, or maps, begin alike, so that the kinds are compared in pairs
+            numbers=[0 if job.figure in ("maps", "notes") else job.units.index(unit) for unit in units],
             device=self.device, workers=self.workers,
             mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
             stop_perfect=job.stop_perfect,

@@ -89,15 +89,24 @@ class Curve(Protocol):
     """What came of one kind of note at n carriers, such as `nads_core.evidence.notes.Response`."""
 
     @property
-    def indices(self) -> np.ndarray: ...
+    def indices(self) -> np.ndarray:
+        """NAD indices, (n,)."""
+
     @property
-    def mean(self) -> np.ndarray: ...
+    def mean(self) -> np.ndarray:
+        """Of each, (n,)."""
+
     @property
-    def low(self) -> np.ndarray: ...
+    def low(self) -> np.ndarray:
+        """Of its interval, (n,)."""
+
     @property
-    def high(self) -> np.ndarray: ...
+    def high(self) -> np.ndarray:
+        """Of its interval, (n,)."""
+
     @property
-    def deviation(self) -> np.ndarray: ...
+    def deviation(self) -> np.ndarray:
+        """Of what images have there, (n,)."""
 
 
 @styled

@@ -1,0 +1,266 @@
+"""What the first-step law misses, and a prediction of accuracies that were not measured yet.
+
+.venv/bin/python benchmarks/law.py candidates  # what could be missing, on trainings that are there already
+.venv/bin/python benchmarks/law.py predict     # accuracies at other samples, noise and directions; before:
+.venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call goes on
+
+The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
+_build/reliability/ (``benchmarks/reliability.py`` makes them). Results go to nads_core/precomputed/law.json, and those
+of the trainings to law-trained.json beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import norm
+from torch import Tensor
+from torch.func import functional_call, jvp
+from tqdm import tqdm
+
+import nads_core as nc
+from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.symmetry import symmetrize
+from nads_core.evidence.prediction import Family, Responses, filter_gain
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
+from nads_core.machinery.seeds import seed_sequence
+
+FOLDER = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed"
+FILE, TRAINED = FOLDER / "law.json", FOLDER / "law-trained.json"
+SEEN = ("fig6-lenet", "fig1-lenet", "random-lenet")  # trainings of the paper's size whose accuracies were known
+FITTED = ("fig6-lenet", "fig1-lenet")
+BETWEEN = (0.54, 0.995)  # accuracies that are neither chance nor perfect
+LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
+CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
+NUM_TEST, SEED = 10_000, 7
+PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for what is slow to compute
+
+
+def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[Tensor, int]:
+    """Return C (D, D) from runs that no shipped NAD saw, and of how many networks."""
+    total = None
+    for number in range(runs):
+        path = folder / f"lenet-{num_networks}-{number}.ckpt"
+        if not path.exists():
+            nc.compute_nads(nc.LENET, num_networks, seed=1_000 + number, num_directions=1, checkpoint=path)
+        moments, _ = restored(read_checkpoint(path))
+        total = moments if total is None else total
+        if total is not moments:
+            total.merge(moments)
+    seen, noise = total.moments()
+    return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries), total.num_networks
+
+
+def probits(accuracies: np.ndarray) -> np.ndarray:
+    """Return z of Phi(z) = accuracy, cut off where 10,000 test images do not tell."""
+    return norm.ppf(np.clip(accuracies, 0.0005, 0.9995))
+
+
+def informative(accuracies: np.ndarray) -> np.ndarray:
+    """Whether an accuracy is neither chance nor perfect."""
+    return (accuracies > BETWEEN[0]) & (accuracies < BETWEEN[1])
+
+
+def terms(ratios: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """Return the regressors of the log of measured over predicted signal to noise."""
+    return np.stack([np.ones_like(gains), np.log(gains), np.log(np.maximum(ratios, 1e-6))], 1)
+
+
+def fitted(parts: list[dict[str, np.ndarray]]) -> np.ndarray:
+    """Return by which powers gain and ratio enter, from accuracies between chance and perfect."""
+    ratios, gains, accuracies = (np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy"))
+    kept = informative(accuracies)
+    target = np.log(probits(accuracies)[kept] / ratios[kept])
+    return np.linalg.lstsq(terms(ratios, gains)[kept], target, rcond=None)[0]
+
+
+def corrected(ratios: np.ndarray, gains: np.ndarray, powers: np.ndarray) -> np.ndarray:
+    """Return accuracies by the law with the gain."""
+    return norm.cdf(ratios * np.exp(terms(ratios, gains) @ powers))
+
+
+def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
+    """Return law, gain and accuracy of all directions that were trained along already."""
+    found = {}
+    for name in SEEN:
+        family = Family.of(nc.load_results(name))
+        responses = Responses.of(covariance, family.directions)
+        z = responses.signal_to_noise(family.num_train, family.noise_std)
+        found[name] = {
+            "key": [list(k) if isinstance(k, tuple) else k for k in family.keys], "z": z,
+            "gain": filter_gain(family.directions), "accuracy": family.accuracies,
+            "directions": family.directions, "noise_std": family.noise_std,
+        }  # fmt: skip
+    return found
+
+
+def later_steps(
+    covariance: Tensor, direction: Tensor, rates: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+) -> list[list[float]]:
+    """Return test accuracies of a linear model with the kernel x^T C x', after 1, 4 and 10 epochs at several rates."""
+    values, vectors = torch.linalg.eigh(covariance)
+    values = values.clamp(min=0) / values.clamp(min=0).mean()
+    root = ((vectors * values.sqrt()) @ vectors.T).float()
+    (images, labels), (tests, truth) = (
+        nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part)) for part in (1, 2)
+    )
+    inputs, signs = images.flatten(1) @ root, 2.0 * labels - 1
+    generator, found = torch.Generator().manual_seed(SEED), []
+    for rate in rates:
+        weights, reached = torch.zeros(len(root)), []
+        for epoch in range(1, 11):
+            for batch in torch.randperm(len(inputs), generator=generator).split(128):
+                x, y = inputs[batch], signs[batch]
+                weights += rate * (x.T @ (y * torch.sigmoid(-y * (x @ weights)))) / len(batch)
+            if epoch in (1, 4, 10):
+                scores = tests.flatten(1) @ root @ weights
+                reached.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
+        found.append(reached)
+    return found
+
+
+def linearised(direction: Tensor, rate: float, epochs: int = 10) -> list[float]:
+    """Return train and test accuracy of one LeNet's linearisation at its initialisation."""
+    data, test = (nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part)) for part in (1, 2))
+    torch.manual_seed(SEED)
+    network = nc.LENET.build(1, 32, 2)
+    start = {name: value.detach() for name, value in network.named_parameters()}
+    moved = {name: torch.zeros_like(value, requires_grad=True) for name, value in start.items()}
+    generator = torch.Generator().manual_seed(SEED)
+
+    def outputs(images: Tensor) -> Tensor:
+        return jvp(lambda weights: functional_call(network, weights, (images,)), (start,), (moved,))[1]
+
+    for _ in range(epochs):
+        for batch in torch.randperm(len(data[0]), generator=generator).split(128):
+            loss = torch.nn.functional.cross_entropy(outputs(data[0][batch]), data[1][batch])
+            with torch.no_grad():
+                for value, slope in zip(moved.values(), torch.autograd.grad(loss, list(moved.values())), strict=True):
+                    value -= rate * slope
+    with torch.no_grad():
+        return [round(float((outputs(x[:2_000]).argmax(1) == y[:2_000]).double().mean()), 4) for x, y in (data, test)]
+
+
+def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
+    """Ask of each candidate how much of what the law misses it explains."""
+    families = seen_families(covariance)
+    shipped = nc.load_nads("lenet")
+    rows: dict[str, Any] = {}
+    for name, family in families.items():
+        others = [families[other] for other in FITTED if other != name]
+        first = nc.prediction.signal_to_noise(shipped, family["directions"], 10_000, family["noise_std"])
+        rows[name] = {
+            "key": family["key"], "gain": family["gain"].round(4).tolist(), "accuracy": family["accuracy"].tolist(),
+            "shipped": first.round(5).tolist(), "independent": family["z"].round(5).tolist(),
+            "held_out": corrected(family["z"], family["gain"], fitted(others)).round(5).tolist(),
+        }  # fmt: skip
+    along = families["fig6-lenet"]
+    probes = []
+    for index in tqdm(PROBED):
+        place = along["key"].index(index)
+        direction = along["directions"][place]
+        probes.append({
+            "index": index, "accuracy": float(along["accuracy"][place]), "z": float(along["z"][place]),
+            "gain": float(along["gain"][place]), "later_steps": later_steps(covariance, direction),
+            "linearised": [linearised(direction, rate) for rate in (0.003, 0.03)],
+        })  # fmt: skip
+        print(probes[-1], file=sys.stderr)
+    return {"num_networks": num_networks, "families": rows, "probes": probes, **environment(torch.device("cpu"))}
+
+
+def chosen_pairs(responses: Responses, gains: np.ndarray) -> list[int]:
+    """Return two NADs at each level of the law, the one with the largest and the one with the smallest gain there."""
+    z, chosen = responses.signal_to_noise(10_000, 1.0), []
+    for level in LEVELS:
+        near = np.flatnonzero(np.abs(z / level - 1) < 0.1)
+        chosen += [int(near[gains[near].argmax()]), int(near[gains[near].argmin()])]
+    return chosen
+
+
+def predictions(covariance: Tensor, num_networks: int) -> dict[str, Any]:
+    """Predict accuracies along NADs that no network was trained along."""
+    nads = nc.load_nads("lenet")
+    responses, gains = Responses.of(covariance, nads.directions), filter_gain(nads.directions)
+    families = seen_families(covariance)
+    powers = fitted([families[name] for name in FITTED])
+    alone = fitted(
+        [families[name] | {"gain": np.ones(len(families[name]["z"]))} for name in FITTED]
+    )  # without the gain
+    rows = []
+    for index in chosen_pairs(responses, gains):
+        for num_train, noise_std in CELLS:
+            z = responses.signal_to_noise(num_train, noise_std)[[index]]
+            rows.append({
+                "index": index, "num_train": num_train, "noise_std": noise_std, "gain": round(float(gains[index]), 4),
+                "z": round(float(z[0]), 5), "law": round(float(norm.cdf(z[0])), 5),
+                "with_gain": round(float(corrected(z, gains[[index]], powers)[0]), 5),
+                "without_gain": round(float(corrected(z, np.ones(1), alone)[0]), 5),
+            })  # fmt: skip
+    facts = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
+    return {
+        "nads": facts, "num_networks": num_networks, "powers": powers.round(5).tolist(), "rows": rows,
+        **environment(torch.device("cpu")),
+    }  # fmt: skip
+
+
+def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...]) -> None:
+    """Train the networks that predictions are about, cell by cell."""
+    nads = nc.load_nads("lenet")
+    content = json.loads(TRAINED.read_text("utf8")) if TRAINED.exists() else {"rows": []}
+    for seed in seeds:
+        for num_train, noise_std in CELLS:
+            indices = [row["index"] for row in rows if (row["num_train"], row["noise_std"]) == (num_train, noise_std)]
+            cell = {"num_train": num_train, "noise_std": noise_std, "seed": seed}
+            if any(cell.items() <= row.items() for row in content["rows"]):
+                continue
+            sets, tests = (
+                nc.SeparableDatasets(nads.directions[indices], count, 1.0, noise_std, seed=seed_sequence(seed, part))
+                for part, count in ((5, num_train), (6, NUM_TEST))
+            )
+            result = nc.train_networks(
+                nc.LENET, sets, tests, recipe=replace(nc.SEPARABLE_RECIPE), num_classes=2, seed=seed, stop_perfect=True
+            )
+            content["rows"] += [
+                cell | {"index": index, "accuracy": round(float(accuracy), 5)}
+                for index, accuracy in zip(indices, result.test_accuracy, strict=True)
+            ]
+            content |= environment(torch.device("cpu"))
+            write(TRAINED, content)
+            print(cell, [row["accuracy"] for row in content["rows"][-len(indices) :]], file=sys.stderr)
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Replace a file, a row a line."""
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=1).replace("\n   ", " ").replace("\n  ]", " ]") + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("candidates", "predict", "train"))
+    parser.add_argument("--num-networks", type=int, default=5_120, help="of a run")
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--folder", type=Path, default=Path("_build/reliability"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    options = parser.parse_args()
+    content = json.loads(FILE.read_text("utf8")) if FILE.exists() else {}
+    if options.what == "train":
+        trainings(content["prediction"]["rows"], tuple(options.seeds))
+        return
+    if options.what == "predict" and "prediction" in content:
+        sys.exit(f"the prediction in {FILE} is committed and stays as it is")
+    covariance = independent_covariance(options.num_networks, options.runs, options.folder)
+    made = {"candidates": candidates, "predict": predictions}[options.what](*covariance)
+    write(FILE, content | {"prediction" if options.what == "predict" else "candidates": made})
+
+
+if __name__ == "__main__":
+    main()

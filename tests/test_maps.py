@@ -1,0 +1,121 @@
+"""Orthogonal maps of photos: which they are, how well each matches a network, and the job that trains on them."""
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core.data.maps import (
+    ORDERS,
+    covariance,
+    match,
+    neighbour_correlation,
+    orthogonal_map,
+    principal_components,
+    transform,
+)
+from nads_core.evidence.experiments import experiment
+from nads_core.evidence.maps import map_units, matrix_of
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def rotation(size):
+    return torch.linalg.qr(torch.randn(size, size, generator=GENERATOR)).Q
+
+
+A, B = rotation(64), rotation(64)
+IMAGES = torch.rand(200, 3, 8, 8, generator=GENERATOR)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("signs", [False, True])
+def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
+    matrix = orthogonal_map(A, B, order, signs=signs, seed=3)
+    torch.testing.assert_close(matrix @ matrix.T, torch.eye(64), atol=1e-5, rtol=0)
+    laid = B.T @ matrix @ A  # (target coordinate, source coordinate)
+    place = laid.abs().argmax(0)
+    torch.testing.assert_close(laid.abs(), torch.eye(64)[place].T, atol=1e-5, rtol=0)
+    kept, octaves = torch.arange(64), [range(16), range(16, 32), range(32, 64)]
+    if order == "kept":
+        assert torch.equal(place, kept)
+    elif order == "reversed":
+        assert torch.equal(place, kept.flip(0))
+    else:
+        assert sorted(place.tolist()) == kept.tolist() and not torch.equal(place, kept)
+        within = all(sorted(place[list(octave)].tolist()) == list(octave) for octave in octaves)
+        assert within == (order == "shuffled in octaves")
+    assert bool((laid.sum(0) < 0).any()) == signs
+    assert torch.equal(matrix, orthogonal_map(A, B, order, signs=signs, seed=3))
+
+
+def test_what_is_no_map_is_refused():
+    with pytest.raises(ValueError, match="unknown order 'mirrored'"):
+        orthogonal_map(A, B, "mirrored")
+    with pytest.raises(ValueError, match=r"two square bases of one size are needed, got \(64, 64\) and \(64, 9\)"):
+        orthogonal_map(A, B[:, :9])
+
+
+def test_the_flip_is_one_of_them():
+    nads = nc.NADs(A.T.reshape(64, 1, 8, 8), torch.ones(64))
+    matrix = orthogonal_map(nads.basis, nads.basis, "reversed")
+    torch.testing.assert_close(transform(IMAGES, matrix), nc.flip(IMAGES, nads), atol=1e-5, rtol=0)
+
+
+def test_a_covariance_turns_with_the_images():
+    spread, matrix = covariance(IMAGES), orthogonal_map(A, B).double()
+    expected = np.cov(IMAGES.double().numpy().transpose(0, 1, 2, 3).reshape(200, 3, 64)[:, 0].T, bias=True)
+    one = covariance(IMAGES[:, :1])
+    np.testing.assert_allclose(one, expected, atol=1e-6)
+    torch.testing.assert_close(covariance(transform(IMAGES, matrix)), matrix @ spread @ matrix.T, atol=1e-6, rtol=0)
+    values = torch.diagonal(principal_components(spread).T @ spread @ principal_components(spread))
+    assert (values.diff() <= 1e-9).all()
+
+
+def test_the_match_is_one_where_the_orders_agree_and_zero_where_they_are_opposite():
+    falling = torch.linspace(1, 0.01, 64)
+    sensitivity, spread = (A * falling) @ A.T, (B * falling.square()) @ B.T
+    laid = {order: orthogonal_map(B, A, order, seed=1) for order in ORDERS}
+    found = {order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()}
+    assert found["kept"] == pytest.approx(1, abs=1e-4) and found["reversed"] == pytest.approx(0, abs=1e-4)
+    assert 0.2 < found["shuffled"] < 0.8 < found["shuffled in octaves"] < 1
+    with pytest.raises(ValueError, match="multiple of the identity"):
+        match(torch.eye(64), spread)
+
+
+def test_neighbours_of_smooth_images_are_alike():
+    noise = torch.randn(20_000, 1, 8, 8, generator=GENERATOR)
+    smooth = (noise + noise.roll(1, 2) + noise.roll(1, 3) + noise.roll((1, 1), (2, 3))) / 2
+    assert neighbour_correlation(covariance(noise), 8) == pytest.approx(0, abs=0.01)
+    assert neighbour_correlation(covariance(smooth), 8) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("architecture", list(nc.ARCHITECTURES))
+def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
+    units = map_units(architecture)
+    kinds = [tuple(value for name, value in unit.items() if name != "draw") for unit in units]
+    assert len({*zip(kinds, (unit["draw"] for unit in units), strict=True)}) == len(units)
+    count = len(set(kinds))
+    assert set(kinds[:count]) == set(kinds)
+    assert all(unit["draw"] == 0 for unit in units[:count])
+
+
+@pytest.mark.parametrize("name", ["maps-lenet"])
+def test_the_job_says_what_each_map_does(name):
+    results = nc.run_experiment(name, "smoke", device="cpu", progress=False)
+    assert results.complete and len(results.rows) == len(experiment(name, "smoke").units)
+    first, flipped, *_ = results.rows
+    assert (first["source"], first["order"]) == ("lenet", "kept") and flipped["order"] == "reversed"
+    assert first["match"] > 0.5 > flipped["match"] and first["neighbours"] > flipped["neighbours"]
+    laid = next(row for row in results.rows if row["source"] == "pca" and row["target"] == "lenet")
+    assert laid["match"] > first["match"]
+    assert set(results.settings["bases"]) >= {"lenet", "resnet18"}
+    assert results.experiment().name == name
+
+
+def test_a_map_of_photos_is_the_identity_where_nothing_is_changed():
+    spread = covariance(torch.rand(20, 1, 32, 32, generator=GENERATOR))
+    unit = {"source": "lenet", "target": "lenet", "order": "kept", "signs": False, "draw": 0}
+    torch.testing.assert_close(matrix_of(unit, spread), torch.eye(1024), atol=1e-3, rtol=0)
+    shuffled = [matrix_of(unit | {"order": "shuffled", "draw": draw}, spread) for draw in (0, 1)]
+    assert not torch.allclose(*shuffled)
