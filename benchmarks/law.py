@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import norm
 from torch import Tensor
 from torch.func import functional_call, jvp
 from tqdm import tqdm
@@ -28,7 +27,8 @@ from tqdm import tqdm
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.symmetry import symmetrize
-from nads_core.evidence.prediction import Family, Responses, filter_gain
+from nads_core.evidence.law import GainLaw, filter_gain
+from nads_core.evidence.prediction import Family, Responses, predicted_accuracy
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import environment
 from nads_core.machinery.seeds import seed_sequence
@@ -37,11 +37,11 @@ FOLDER = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed"
 FILE, TRAINED = FOLDER / "law.json", FOLDER / "law-trained.json"
 SEEN = ("fig6-lenet", "fig1-lenet", "random-lenet")  # trainings of the paper's size whose accuracies were known
 FITTED = ("fig6-lenet", "fig1-lenet")
-BETWEEN = (0.54, 0.995)  # accuracies that are neither chance nor perfect
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
 NUM_TEST, SEED = 10_000, 7
 PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for what is slow to compute
+LINEARISED_RATES = (0.03, 0.3, 1.0)  # the recipe has 0.5
 
 
 def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[Tensor, int]:
@@ -59,32 +59,10 @@ def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[
     return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries), total.num_networks
 
 
-def probits(accuracies: np.ndarray) -> np.ndarray:
-    """Return z of Phi(z) = accuracy, cut off where 10,000 test images do not tell."""
-    return norm.ppf(np.clip(accuracies, 0.0005, 0.9995))
-
-
-def informative(accuracies: np.ndarray) -> np.ndarray:
-    """Whether an accuracy is neither chance nor perfect."""
-    return (accuracies > BETWEEN[0]) & (accuracies < BETWEEN[1])
-
-
-def terms(ratios: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """Return the regressors of the log of measured over predicted signal to noise."""
-    return np.stack([np.ones_like(gains), np.log(gains), np.log(np.maximum(ratios, 1e-6))], 1)
-
-
-def fitted(parts: list[dict[str, np.ndarray]]) -> np.ndarray:
-    """Return by which powers gain and ratio enter, from accuracies between chance and perfect."""
-    ratios, gains, accuracies = (np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy"))
-    kept = informative(accuracies)
-    target = np.log(probits(accuracies)[kept] / ratios[kept])
-    return np.linalg.lstsq(terms(ratios, gains)[kept], target, rcond=None)[0]
-
-
-def corrected(ratios: np.ndarray, gains: np.ndarray, powers: np.ndarray) -> np.ndarray:
-    """Return accuracies by the law with the gain."""
-    return norm.cdf(ratios * np.exp(terms(ratios, gains) @ powers))
+def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainLaw:
+    """Fit to several families of directions; without gains, to the ratios alone."""
+    ratios, values, accuracies = (np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy"))
+    return GainLaw.fit(ratios, values if gains else np.ones(len(values)), accuracies)
 
 
 def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
@@ -160,7 +138,7 @@ def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
         rows[name] = {
             "key": family["key"], "gain": family["gain"].round(4).tolist(), "accuracy": family["accuracy"].tolist(),
             "shipped": first.round(5).tolist(), "independent": family["z"].round(5).tolist(),
-            "held_out": corrected(family["z"], family["gain"], fitted(others)).round(5).tolist(),
+            "held_out": fitted(others).accuracies(family["z"], family["gain"]).round(5).tolist(),
         }  # fmt: skip
     along = families["fig6-lenet"]
     probes = []
@@ -170,7 +148,7 @@ def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
         probes.append({
             "index": index, "accuracy": float(along["accuracy"][place]), "z": float(along["z"][place]),
             "gain": float(along["gain"][place]), "later_steps": later_steps(covariance, direction),
-            "linearised": [linearised(direction, rate) for rate in (0.003, 0.03)],
+            "linearised": [linearised(direction, rate) for rate in LINEARISED_RATES],
         })  # fmt: skip
         print(probes[-1], file=sys.stderr)
     return {"num_networks": num_networks, "families": rows, "probes": probes, **environment(torch.device("cpu"))}
@@ -190,23 +168,20 @@ def predictions(covariance: Tensor, num_networks: int) -> dict[str, Any]:
     nads = nc.load_nads("lenet")
     responses, gains = Responses.of(covariance, nads.directions), filter_gain(nads.directions)
     families = seen_families(covariance)
-    powers = fitted([families[name] for name in FITTED])
-    alone = fitted(
-        [families[name] | {"gain": np.ones(len(families[name]["z"]))} for name in FITTED]
-    )  # without the gain
+    laws = {gains: fitted([families[name] for name in FITTED], gains) for gains in (True, False)}
     rows = []
     for index in chosen_pairs(responses, gains):
         for num_train, noise_std in CELLS:
             z = responses.signal_to_noise(num_train, noise_std)[[index]]
             rows.append({
                 "index": index, "num_train": num_train, "noise_std": noise_std, "gain": round(float(gains[index]), 4),
-                "z": round(float(z[0]), 5), "law": round(float(norm.cdf(z[0])), 5),
-                "with_gain": round(float(corrected(z, gains[[index]], powers)[0]), 5),
-                "without_gain": round(float(corrected(z, np.ones(1), alone)[0]), 5),
+                "z": round(float(z[0]), 5), "law": round(float(predicted_accuracy(z)[0]), 5),
+                "with_gain": round(float(laws[True].accuracies(z, gains[[index]])[0]), 5),
+                "without_gain": round(float(laws[False].accuracies(z, np.ones(1))[0]), 5),
             })  # fmt: skip
     facts = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
     return {
-        "nads": facts, "num_networks": num_networks, "powers": powers.round(5).tolist(), "rows": rows,
+        "nads": facts, "num_networks": num_networks, "powers": laws[True].powers, "rows": rows,
         **environment(torch.device("cpu")),
     }  # fmt: skip
 
@@ -226,7 +201,14 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...]) -> None:
                 for part, count in ((5, num_train), (6, NUM_TEST))
             )
             result = nc.train_networks(
-                nc.LENET, sets, tests, recipe=replace(nc.SEPARABLE_RECIPE), num_classes=2, seed=seed, stop_perfect=True
+                nc.LENET,
+                sets,
+                tests,
+                recipe=nc.SEPARABLE_RECIPE,
+                num_classes=2,
+                seed=seed,
+                stop_perfect=True,
+                method="processes",
             )
             content["rows"] += [
                 cell | {"index": index, "accuracy": round(float(accuracy), 5)}
@@ -238,9 +220,10 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...]) -> None:
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file, a row a line."""
+    """Replace a file; what has no parts of its own is one line of it."""
+    text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), json.dumps(content, indent=1))
     with replacing(path) as file:
-        file.write(json.dumps(content, indent=1).replace("\n   ", " ").replace("\n  ]", " ]") + "\n")
+        file.write(text + "\n")
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from nads_core.evidence.statistics import (
 from nads_core.evidence.waves import grid_frequencies
 
 __all__ = [
-    "Family", "Responses", "filter_gain", "predicted_accuracy", "signal_to_noise", "wave_energies",
+    "Family", "Responses", "predicted_accuracy", "signal_to_noise", "wave_energies",
     "OrderTest", "area_under_curve", "crossing", "falling_fit", "first_below", "order_test", "rank_correlation",
     "resampled", "resampled_correlations", "with_interval",
 ]  # fmt: skip
@@ -164,23 +164,6 @@ class Responses:
         across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2
         noise = noise_std * np.sqrt(margin**2 * skewed + noise_std**2 / num_train * across)
         return margin**2 * self.energies / noise
-
-
-def filter_gain(directions: Tensor, size: int = 5) -> np.ndarray:
-    """Return how much louder than white noise a direction is behind the one filter that passes most of it.
-
-    The largest eigenvalue of the second moment of its patches: the squared norm of a direction that was convolved with
-    a filter of norm 1, for the best of such filters. White noise has 1 behind any, a wave up to ``size**2``.
-
-    Args:
-        directions: (m, 1, H, W), of norm 1.
-        size: of a side of the filter; LeNet's have 5.
-
-    Returns:
-        (m,), float64.
-    """
-    patches = torch.nn.functional.unfold(directions.double(), size)  # (m, size^2, places)
-    return torch.linalg.eigvalsh(patches @ patches.mT)[:, -1].numpy()
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:

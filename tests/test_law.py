@@ -1,0 +1,73 @@
+"""The law with the filters' gain: what a filter hears, and what was predicted and measured."""
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core.evidence import law
+from nads_core.evidence.law import GainLaw, filter_gain
+from nads_core.evidence.prediction import Responses, predicted_accuracy, signal_to_noise
+
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def test_the_gain_of_noise_is_near_one_and_that_of_a_constant_counts_the_taps():
+    noise = torch.randn(4, 1, 256, 256, generator=GENERATOR)
+    noise /= noise.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
+    assert (np.abs(filter_gain(noise) - 1) < 0.15).all()
+    constant = torch.full((1, 1, 256, 256), 1 / 256)
+    np.testing.assert_allclose(filter_gain(constant), 25 * (252 / 256) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(filter_gain(constant, 3), 9 * (254 / 256) ** 2, rtol=1e-6)
+
+
+def test_the_gain_is_that_of_the_best_filter():
+    direction = nc.load_nads("lenet").directions[[40]]
+    patches = torch.nn.functional.unfold(direction, 5)[0]
+    best = torch.linalg.eigh(patches @ patches.T).eigenvectors[:, -1].view(1, 1, 5, 5)
+    heard = float(torch.nn.functional.conv2d(direction, best).square().sum())
+    assert heard == pytest.approx(float(filter_gain(direction)[0]), rel=1e-4)
+    others = torch.randn(100, 1, 5, 5, generator=GENERATOR)
+    others /= others.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
+    assert float(torch.nn.functional.conv2d(direction, others).square().sum((2, 3)).max()) <= heard + 1e-6
+
+
+def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
+    nads, random = nc.load_nads("lenet"), torch.randn(5, 1, 32, 32, generator=GENERATOR)
+    directions = torch.cat([nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)])
+    covariance = ((nads.basis * nads.eigenvalues) @ nads.basis.T).double()
+    for num_train, noise_std in ((100, 1.0), (10_000, 3.0)):
+        np.testing.assert_allclose(
+            Responses.of(covariance, directions).signal_to_noise(num_train, noise_std),
+            signal_to_noise(nads, directions, num_train, noise_std), rtol=1e-3,
+        )  # fmt: skip
+
+
+def test_a_fit_finds_the_powers_that_made_accuracies():
+    rng = np.random.default_rng(0)
+    ratios, gains = rng.uniform(0.2, 1.5, 50), rng.uniform(1, 10, 50)
+    true = GainLaw((-0.5, 0.4, -0.2))
+    found = GainLaw.fit(ratios, gains, true.accuracies(ratios, gains))
+    np.testing.assert_allclose(found.powers, true.powers, atol=1e-6)
+    with pytest.raises(ValueError, match="three accuracies between .* are needed, got 0"):
+        GainLaw.fit(ratios, gains, np.full(50, 0.5))
+
+
+def test_what_was_predicted_follows_from_what_was_known():
+    found, trained = law.measured()
+    told, families = found["prediction"], found["candidates"]["families"]
+    seen = {name: [np.concatenate([families[f][name] for f in ("fig6-lenet", "fig1-lenet")])
+                   for name in ("independent", "gain", "accuracy")] for name in ("both",)}["both"]  # fmt: skip
+    powers = GainLaw.fit(*seen)
+    np.testing.assert_allclose(powers.powers, told["powers"], atol=1e-3)
+    nads = nc.load_nads("lenet", told["nads"]["version"])
+    assert nads.fingerprint == told["nads"]["fingerprint"]
+    z, gain, index = (np.array([row[name] for row in told["rows"]]) for name in ("z", "gain", "index"))
+    np.testing.assert_allclose(filter_gain(nads.directions[index]), gain, rtol=1e-3)
+    np.testing.assert_allclose(predicted_accuracy(z), [row["law"] for row in told["rows"]], atol=1e-4)
+    np.testing.assert_allclose(
+        GainLaw(tuple(told["powers"])).accuracies(z, gain), [row["with_gain"] for row in told["rows"]], atol=1e-4
+    )
+    cells = {(row["index"], row["num_train"], row["noise_std"]) for row in told["rows"]}
+    assert {(row["index"], row["num_train"], row["noise_std"]) for row in trained["rows"]} <= cells
+    assert not set(index) & set(families["fig6-lenet"]["key"]) or told["nads"]["version"] != 1
