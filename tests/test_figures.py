@@ -102,6 +102,11 @@ CALLS = {
     "plot_use": lambda: figures.plot_use(
         {0: 3.0, 10: 1.0}, {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
     ),
+    "plot_scatter": lambda: figures.plot_scatter(
+        {"match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])}, "other": {"a": ([2, 1], [0.2, 0.4])}},
+        "accuracy (%)",
+        {"linear": 0.35},
+    ),
     "plot_representations": lambda: figures.plot_representations(
         {"LeNet": {"photos": [0.6, 0.5], "flipped": [0.4]}},
         100,

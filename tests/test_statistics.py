@@ -39,6 +39,14 @@ def test_order_test_tells_luck_from_disorder():
     np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.falling_fit(np.clip(shuffled, 0, 1)))
 
 
+def test_the_luck_of_training_counts_too():
+    rng, truth = np.random.default_rng(0), np.linspace(0.95, 0.55, 60)
+    measured = truth + 3 * rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
+    alone, both = (statistics.order_test(measured, 10_000, inflation=inflation) for inflation in (1.0, 3.0))
+    assert alone.spread == both.spread and alone.luck < alone.spread < 1.3 * both.luck
+    assert 2 < both.luck / alone.luck < 4
+
+
 def test_crossing_of_a_level():
     x = np.array([3.0, 1.0, 2.0, 0.5])
     assert statistics.crossing(x, np.array([0.9, 0.6, 0.8, 0.5]), 0.75) == 1.0

@@ -33,7 +33,7 @@ class OrderTest:
         gaps: (n,) distances from the closest falling sequence.
         deviations: (n,) the same in standard errors of the test set.
         spread: root mean square of the deviations.
-        luck: 95 % quantile of that spread if the truth falls and only the test sets are finite.
+        luck: 95 % quantile of that spread if the truth falls and only luck makes the rest.
     """
 
     gaps: np.ndarray
@@ -43,15 +43,20 @@ class OrderTest:
 
 
 def order_test(
-    accuracies: Sequence[float], num_test: int | np.ndarray, num_redrawn: int = 100, seed: int = 0
+    accuracies: Sequence[float],
+    num_test: int | np.ndarray,
+    num_redrawn: int = 100,
+    seed: int = 0,
+    inflation: float = 1.0,
 ) -> OrderTest:
-    """Test whether accuracies fall, up to the luck of finite test sets.
+    """Test whether accuracies fall, up to the luck of finite test sets and of training.
 
     Args:
         accuracies: (n,) in [0, 1], in the order that is tested.
         num_test: test samples behind each.
         num_redrawn: how often test sets are drawn again from the fit, to see what luck makes of it.
         seed: of these.
+        inflation: how many times as large the luck of test sets and trainings together is as that of test sets alone.
 
     Raises:
         ValueError: if there are no accuracies.
@@ -66,6 +71,7 @@ def order_test(
 
     gaps, found = deviations(np.asarray(accuracies))
     redrawn = np.random.default_rng(seed).binomial(num_test, fit, (num_redrawn, len(fit))) / num_test
+    redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
     luck = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
     return OrderTest(gaps, found, float(np.sqrt(np.mean(found**2))), float(np.quantile(luck, 0.95)))
 

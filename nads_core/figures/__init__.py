@@ -35,6 +35,7 @@ from nads_core.figures.poison import (
     plot_notes,
     plot_poisoned,
     plot_representations,
+    plot_scatter,
     plot_use,
     plot_versions,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "plot_versions",
     "plot_use",
     "plot_representations",
+    "plot_scatter",
     "plot_scaling",
     "plot_colour_directions",
 ]

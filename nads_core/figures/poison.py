@@ -268,3 +268,31 @@ def plot_representations(
     axes[0].plot([], [], ":", color="0.4", linewidth=1, label="chance")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
+
+
+@styled
+def plot_scatter(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    ylabel: str,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Draw accuracies against several numbers, one a panel, in groups.
+
+    Args:
+        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1].
+        ylabel: of the first panel.
+        levels: label -> accuracy in [0, 1], dotted lines across all panels.
+    """
+    figure, (axes,) = subplots(1, len(panels), 3.2, sharey=True)
+    for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
+        for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), COLOURS, "o^svDPX", strict=False):
+            axis.plot(
+                numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75, label=label
+            )
+        for (label, level), shade in zip((levels or {}).items(), ("0.2", "0.5", "0.7"), strict=False):
+            axis.axhline(100 * level, color=shade, linestyle=":", linewidth=1.2, label=label)
+        axis.set(xlabel=xlabel)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel(ylabel)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
