@@ -88,7 +88,9 @@ def test_table_has_a_row_a_check():
 def test_errata_page_pastes_what_the_chapters_publish():
     page = (ROOT / "book" / "errata.md").read_text("utf8")
     pasted = re.findall(r"\{glue:\} ([\w-]+)-(verdict|evidence|counterexample)\n", page)
-    assert sorted(pasted) == sorted((key, part) for key in KEYS for part in ("verdict", "evidence", "counterexample"))
+    wanted = [(key, part) for key in KEYS for part in ("verdict", "evidence", "counterexample")]
+    wanted += [(key, part) for key in errata.CLAIMS for part in ("verdict", "evidence")]
+    assert sorted(pasted) == sorted(wanted)
     text = page[: page.index("## ")]
     assert not re.search(r"holds as printed|changed constant|fails", text.split("list-table")[1]), (
         "verdicts are computed"
@@ -109,6 +111,16 @@ def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
     assert set(stored) == {"lemma1-verdict", "lemma1-evidence", "lemma1-counterexample"}
     (text,) = stored["lemma1-verdict"].values()
     assert "<strong>holds with a changed constant</strong>" in text
+
+
+def test_every_claim_is_published_by_the_chapter_that_the_page_names():
+    page = (ROOT / "book" / "errata.md").read_text("utf8")
+    for key in errata.CLAIMS:
+        (name,) = set(re.findall(rf"\{{glue:\}} {key}-\w+\n    :doc: \.\./notebooks/(\w+)\.ipynb", page))
+        text = (ROOT / "book" / "chapters" / f"{name}.md").read_text("utf8")
+        assert text.count(f'publish_claim("{key}"') == 1 and f"(claim-{key})=" in text
+    with pytest.raises(ValueError, match="unknown claim 'fig9'"):
+        errata.publish_claim("fig9", "holds", "nothing")
 
 
 def test_a_simulated_number_has_no_more_digits_than_its_error_leaves():

@@ -65,15 +65,35 @@ def publish(key: str, results: Sequence[Check]) -> None:
         key: of `STATEMENTS`.
         results: of its check.
     """
-    from IPython.display import publish_display_data
-
     statement = STATEMENTS[key]
     title, _, evidence = summary(key, results).removeprefix("**").partition(".** ")
-    parts = {
+    _store(key, {
         "verdict": f"<strong>{html.escape(title.removeprefix(statement.title).removeprefix(': '))}</strong>",
         "evidence": html.escape(evidence),
         "counterexample": html.escape(statement.counterexample()) if statement.counterexample else "none",
-    }
+    })  # fmt: skip
+
+
+def publish_claim(key: str, verdict: str, evidence: str) -> None:
+    """Store what a chapter measured about a sentence of the paper, as `publish` does for a statement; shows nothing.
+
+    Args:
+        key: of `CLAIMS`.
+        verdict: in a few words.
+        evidence: the numbers, computed.
+
+    Raises:
+        ValueError: for an unknown key.
+    """
+    if key not in CLAIMS:
+        raise ValueError(f"unknown claim {key!r}: choose from {sorted(CLAIMS)}")
+    _store(key, {"verdict": f"<strong>{html.escape(verdict)}</strong>", "evidence": html.escape(evidence)})
+
+
+def _store(key: str, parts: dict[str, str]) -> None:
+    """Publish HTML under the names that `book/errata.md` pastes."""
+    from IPython.display import publish_display_data
+
     prefix = "application/papermill.record/"
     for part, text in parts.items():
         metadata = {"scrapbook": {"name": f"{key}-{part}", "mime_prefix": prefix}}
@@ -179,4 +199,21 @@ STATEMENTS = {
     ),
     "eq6": Statement("Eq. (6), for the slope", checks.check_eq6),
     "eq6-dipole": Statement("Eq. (6), for the dipole itself", checks.check_eq6_dipole, _eq6_dipole, otherwise="fails"),
+}
+
+CLAIMS = {  # sentences of the paper about its experiments, which no simulation settles; chapters say what they measured
+    "similar": "the bases derived from [the mixed derivative and the gradient] are surprisingly very similar for most "
+    "networks (section 3)",
+    "stable": "the approximation of NADs through the eigendecomposition of the gradient covariance is numerically more "
+    "stable (section 3)",
+    "monotone": "the performance of these architectures monotonically decreases for higher NADs (section 4.1)",
+    "decay": "for the networks with [...] a faster decay on its eigenvalues, the drop in accuracy happens at earlier "
+    "indices (section 4.1)",
+    "poison-separable": "this small modification [...] renders the training set linearly separable using only the "
+    "poisonous features (section 4.2)",
+    "poison-order": "NADs define the order of selection of different discriminative features (section 4.2, Fig. 7)",
+    "poison-ignores": "A possible explanation [...] the network can only identify those generalizing features spanned "
+    "by the NADs before the carrier, and ignores all those after it (section 4.2)",
+    "flip": "misaligning the inductive bias of these architectures with the datasets makes them prone to overfit "
+    "(section 4.2, Fig. 8)",
 }
