@@ -131,5 +131,5 @@ def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsy
 
 def test_what_the_queue_trains_at_a_laptops_size_is_loaded_by_a_chapter():
     texts = "".join(path.read_text("utf8") for path in (ROOT / "book" / "chapters").glob("*.md"))
-    shown = set(re.findall(r'load_results\(f?"(fig\d)-[^"]*", "laptop"\)', texts))
+    shown = set(re.findall(r'load_results\(f?"(\w+)-[^"]*", "laptop"\)', texts))
     assert {part.name.partition("-")[0] for part in QUEUE if part.preset == "laptop"} <= shown

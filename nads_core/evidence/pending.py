@@ -68,10 +68,13 @@ class Pending:
 QUEUE = (
     Pending("fig1-lenet", "laptop"),
     Pending("fig1-vgg11", "laptop", 32),
+    Pending("maps-lenet", "laptop"),
+    Pending("maps-logreg", "laptop", 12),
     Pending("notes-lenet", "laptop"),
     Pending("fig1-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 6),
     Pending("fig2-vgg11", "laptop", 16),
+    Pending("maps-resnet18", "laptop", 16),
     Pending("fig3-lenet", "paper"),
     Pending("random-lenet", "paper"),
     Pending("fig7-lenet", "paper"),
