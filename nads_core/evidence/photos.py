@@ -170,7 +170,8 @@ def _followed(job: Experiment, unit: Unit, root: str | None, network: nn.Module)
             }
     if unit["index"] is not None:
         row["mean"], row["deviation"] = (round(value, 6) for value in seen.notes.depth)
-        row["left"] = round(seen.notes.left(_covariance(_dataset(job), job.num_train, root)), 6)
+        if unit["background"] == "kept":  # the covariance is that of images as they are
+            row["left"] = round(seen.notes.left(_covariance(_dataset(job), job.num_train, root)), 6)
     return row
 
 
