@@ -3,6 +3,7 @@
 .venv/bin/python benchmarks/law.py candidates  # what could be missing, on trainings that are there already
 .venv/bin/python benchmarks/law.py predict     # accuracies at other samples, noise and directions; before:
 .venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call goes on
+.venv/bin/python benchmarks/law.py control     # few samples, seen as often as many: is it the samples, or the steps?
 
 The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
 _build/reliability/ (``benchmarks/reliability.py`` makes them). Results go to nads_core/precomputed/law.json, and those
@@ -15,13 +16,14 @@ import argparse
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.func import functional_call, jvp
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
 import nads_core as nc
@@ -40,8 +42,8 @@ FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
 NUM_TEST, SEED = 10_000, 7
+BY_KERNEL = (132, 136, 213, 231)  # and of these for what is slower
 PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for what is slow to compute
-LINEARISED_RATES = (0.03, 0.3, 1.0)  # the recipe has 0.5
 
 
 def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[Tensor, int]:
@@ -105,26 +107,39 @@ def later_steps(
     return found
 
 
-def linearised(direction: Tensor, rate: float, epochs: int = 10) -> list[float]:
-    """Return train and test accuracy of one LeNet's linearisation at its initialisation."""
-    data, test = (nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part)) for part in (1, 2))
-    torch.manual_seed(SEED)
-    network = nc.LENET.build(1, 32, 2)
-    start = {name: value.detach() for name, value in network.named_parameters()}
-    moved = {name: torch.zeros_like(value, requires_grad=True) for name, value in start.items()}
-    generator = torch.Generator().manual_seed(SEED)
+def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 16), num_train: int = 3_000) -> list[float]:
+    """Return test accuracies by the tangent kernel of LeNets at initialisation, the mean of so many networks' kernels.
 
-    def outputs(images: Tensor) -> Tensor:
-        return jvp(lambda weights: functional_call(network, weights, (images,)), (start,), (moved,))[1]
+    The kernel's regression with a ridge of a thousandth of its mean eigenvalue: what a network that never changes its
+    kernel reaches at the end of a long training, and not what some optimiser has reached of it.
+    """
+    (images, labels), (tests, truth) = (
+        nc.separable_dataset(direction, count, 1.0, 1.0, seed=seed_sequence(SEED, part))
+        for part, count in ((1, num_train), (2, 2_000))
+    )
+    signs, everything = 2.0 * labels - 1, torch.cat([images, tests])
+    kernel, found = torch.zeros(len(everything), num_train), []
+    for number in range(max(counts)):
+        torch.manual_seed(SEED + number)
+        network = nc.LENET.build(1, 32, 2)
+        start = {name: value.detach() for name, value in network.named_parameters()}
 
-    for _ in range(epochs):
-        for batch in torch.randperm(len(data[0]), generator=generator).split(128):
-            loss = torch.nn.functional.cross_entropy(outputs(data[0][batch]), data[1][batch])
-            with torch.no_grad():
-                for value, slope in zip(moved.values(), torch.autograd.grad(loss, list(moved.values())), strict=True):
-                    value -= rate * slope
-    with torch.no_grad():
-        return [round(float((outputs(x[:2_000]).argmax(1) == y[:2_000]).double().mean()), 4) for x, y in (data, test)]
+        def output(weights: dict[str, Tensor], image: Tensor, network: nn.Module = network) -> Tensor:
+            logits = functional_call(network, weights, (image[None],))[0]
+            return logits[1] - logits[0]
+
+        gradients = vmap(grad(output), (None, 0))
+        rows = torch.cat([
+            torch.cat([part.flatten(1) for part in gradients(start, some).values()], 1)
+            for some in everything.split(250)
+        ])  # fmt: skip
+        kernel += rows @ rows[:num_train].T
+        if number + 1 in counts:
+            own = kernel[:num_train].double()
+            ridge = 1e-3 * own.diagonal().mean() * torch.eye(num_train, dtype=torch.float64)
+            scores = kernel[num_train:].double() @ torch.linalg.solve(own + ridge, signs.double())
+            found.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
+    return found
 
 
 def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
@@ -148,7 +163,7 @@ def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
         probes.append({
             "index": index, "accuracy": float(along["accuracy"][place]), "z": float(along["z"][place]),
             "gain": float(along["gain"][place]), "later_steps": later_steps(covariance, direction),
-            "linearised": [linearised(direction, rate) for rate in LINEARISED_RATES],
+            "kernels": kernel_accuracies(direction) if index in BY_KERNEL else [],
         })  # fmt: skip
         print(probes[-1], file=sys.stderr)
     return {"num_networks": num_networks, "families": rows, "probes": probes, **environment(torch.device("cpu"))}
@@ -186,15 +201,15 @@ def predictions(covariance: Tensor, num_networks: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...]) -> None:
-    """Train the networks that predictions are about, cell by cell."""
+def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...], recipe: nc.Recipe = nc.SEPARABLE_RECIPE) -> None:
+    """Train the networks that predictions are about, cell by cell; by another recipe those of the fewest samples."""
     nads = nc.load_nads("lenet")
     content = json.loads(TRAINED.read_text("utf8")) if TRAINED.exists() else {"rows": []}
     for seed in seeds:
-        for num_train, noise_std in CELLS:
+        for num_train, noise_std in CELLS if recipe == nc.SEPARABLE_RECIPE else CELLS[:1]:
             indices = [row["index"] for row in rows if (row["num_train"], row["noise_std"]) == (num_train, noise_std)]
-            cell = {"num_train": num_train, "noise_std": noise_std, "seed": seed}
-            if any(cell.items() <= row.items() for row in content["rows"]):
+            cell = {"num_train": num_train, "noise_std": noise_std, "seed": seed, "epochs": recipe.epochs}
+            if any(cell.items() <= ({"epochs": 20} | row).items() for row in content["rows"]):
                 continue
             sets, tests = (
                 nc.SeparableDatasets(nads.directions[indices], count, 1.0, noise_std, seed=seed_sequence(seed, part))
@@ -204,7 +219,7 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...]) -> None:
                 nc.LENET,
                 sets,
                 tests,
-                recipe=nc.SEPARABLE_RECIPE,
+                recipe=recipe,
                 num_classes=2,
                 seed=seed,
                 stop_perfect=True,
@@ -228,15 +243,16 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("candidates", "predict", "train"))
+    parser.add_argument("what", choices=("candidates", "predict", "train", "control"))
     parser.add_argument("--num-networks", type=int, default=5_120, help="of a run")
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--folder", type=Path, default=Path("_build/reliability"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     options = parser.parse_args()
     content = json.loads(FILE.read_text("utf8")) if FILE.exists() else {}
-    if options.what == "train":
-        trainings(content["prediction"]["rows"], tuple(options.seeds))
+    if options.what in ("train", "control"):
+        recipe = nc.SEPARABLE_RECIPE if options.what == "train" else replace(nc.SEPARABLE_RECIPE, epochs=200)
+        trainings(content["prediction"]["rows"], tuple(options.seeds), recipe)
         return
     if options.what == "predict" and "prediction" in content:
         sys.exit(f"the prediction in {FILE} is committed and stays as it is")
