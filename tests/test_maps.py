@@ -106,7 +106,7 @@ def test_the_job_says_what_each_map_does(name):
     assert results.complete and len(results.rows) == len(experiment(name, "smoke").units)
     first, flipped, *_ = results.rows
     assert (first["source"], first["order"]) == ("lenet", "kept") and flipped["order"] == "reversed"
-    assert first["match"] > 0.5 > flipped["match"] and first["neighbours"] > flipped["neighbours"]
+    assert first["match"] > 0.2 > flipped["match"] and first["neighbours"] > flipped["neighbours"]
     laid = next(row for row in results.rows if row["source"] == "pca" and row["target"] == "lenet")
     assert laid["match"] > first["match"]
     assert set(results.settings["bases"]) >= {"lenet", "resnet18"}
