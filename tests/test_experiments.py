@@ -70,7 +70,9 @@ def test_every_job_has_units_that_differ(name, preset):
     keys = [json.dumps(unit, sort_keys=True) for unit in job.units]
     assert len(set(keys)) == len(keys) >= 2 and job.name == name
     seeds = [unit["seed"] for unit in job.units]
-    assert seeds == sorted(seeds) and (preset != "paper" or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1}))
+    assert seeds == sorted(seeds) and (
+        preset != "paper" or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1})
+    )
     assert json.loads(json.dumps(job.settings())) == job.settings()
 
 
