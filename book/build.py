@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import html
 import json
 import math
 import os
@@ -212,6 +213,39 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+HEADING, DETAILS, END = re.compile(r"#{1,6} "), re.compile(r"<!-- details: (.+) -->$"), "<!-- end of details -->"
+
+
+def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of details -->``.
+
+    A page then reads like an article; a notebook has it all.
+
+    Raises:
+        BuildError: for details in details.
+    """
+    inside = False
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "markdown"):
+        lines, fenced = [], False
+        for line in cell.source.splitlines():
+            fenced ^= line.startswith("```")
+            begins = DETAILS.match(line)
+            if begins and inside:
+                raise BuildError(f"details begin within others: {line}")
+            if inside and (line == END or HEADING.match(line) and not fenced):
+                lines += ["</details>", ""]
+                inside = False
+            if begins:
+                lines += ['<details class="in-depth">', f"<summary>{html.escape(begins[1])}</summary>", ""]
+                inside = True
+            elif line != END:
+                lines.append(line)
+        cell.source = "\n".join(lines)
+    if inside:
+        notebook.cells = [*notebook.cells, nbformat.v4.new_markdown_cell("</details>")]
+    return notebook
+
+
 class Chapter:
     """A chapter of the book, and its execution by papermill in a process of its own.
 
@@ -352,13 +386,13 @@ def draw_intro(path: Path) -> None:
 ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
 
 
-def polish(html: Path) -> None:
+def polish(pages: Path) -> None:
     """Mend what the theme and Sphinx leave.
 
     An icon font of 1.5 MB, pictures in colours that they don't need, lists that are none to a screen reader.
     """
     used = set()
-    for path in html.rglob("*.html"):
+    for path in pages.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
@@ -370,9 +404,9 @@ def polish(html: Path) -> None:
         names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
         return icon[0] if names & used else ""
 
-    for path in html.glob("_images/*.png"):
+    for path in pages.glob("_images/*.png"):
         shrink(path)
-    for path in html.glob("_static/scripts/fontawesome.js"):
+    for path in pages.glob("_static/scripts/fontawesome.js"):
         path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
 
 
@@ -410,12 +444,12 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     Returns:
         The first page. It is replaced only by a build that succeeded.
     """
-    stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
+    stage, site, pages = folder / "stage", folder / "sphinx", folder / "html"
     shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
-        nbformat.write(with_byline(executed), stage / f"{name}.ipynb")
+        nbformat.write(with_details(with_byline(executed)), stage / f"{name}.ipynb")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
     messages = folder / "sphinx.output"
@@ -429,9 +463,9 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{said}")
     messages.unlink()
     polish(site / "_build" / "html")
-    shutil.rmtree(html, ignore_errors=True)
-    shutil.move(site / "_build" / "html", html)
-    return html / "index.html"
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.move(site / "_build" / "html", pages)
+    return pages / "index.html"
 
 
 def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None) -> Path:

@@ -341,6 +341,22 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
     assert [cell.source for cell in shown[1:]] == ["x = 1"]
 
 
+def test_details_are_folded_up_to_the_next_heading_or_their_end():
+    texts = ["## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded.\n\n```bash\n# no heading\n```", "CODE",
+             "Folded too.\n\n### Two\n\nSeen.", "<!-- details: More -->\n\nFolded.\n\n<!-- end of details -->\nSeen.", "<!-- details: Last -->"]  # fmt: skip
+    make = {True: nbformat.v4.new_code_cell, False: nbformat.v4.new_markdown_cell}
+    notebook = nbformat.v4.new_notebook(cells=[make[text == "CODE"](text) for text in texts])
+    page = "\n".join(cell.source for cell in build.with_details(notebook).cells)
+    assert page.count("<details") == page.count("</details>") == 3
+    for summary in ("How &amp; why", "More", "Last"):
+        assert f"\n<summary>{summary}</summary>\n" in page
+    folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
+    assert folded.count("Folded") == 3 and "CODE" in folded and "Seen" not in folded and "## Two" not in folded
+    nested = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("<!-- details: a -->\n\n<!-- details: b -->")])
+    with pytest.raises(build.BuildError, match="within others"):
+        build.with_details(nested)
+
+
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
     rng = np.random.default_rng(0)
     chart, photo = np.full((200, 300, 3), 255, np.uint8), rng.integers(0, 256, (200, 300, 3), np.uint8)

@@ -226,6 +226,33 @@ def test_page_is_private_light_and_accessible(browser, address, name):
         assert not serious, "\n".join(serious)
 
 
+CUT = """(() => {
+  document.querySelectorAll("details").forEach((part) => (part.open = true));
+  const wide = ".highlight pre, div.math, mjx-container[display], .pst-scrollable-table-container, .text_html, figure";
+  return [...document.querySelectorAll(wide)].filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth)
+    .map((part) => `${part.className || part.tagName}: ${part.textContent.trim().slice(0, 80)}`);
+})()"""
+READ = """(() => {
+  const article = document.querySelector(".bd-article"), inputs = [...article.querySelectorAll(".cell_input")];
+  const cells = inputs.filter((part) => part.offsetHeight).length;
+  article.querySelectorAll(".highlight, nad-explorer, mjx-container, svg").forEach((part) => (part.style.display = "none"));
+  return [cells, article.innerText.split(/\\s+/).filter((word) => /[a-z]{2}/i.test(word)).length];
+})()"""
+MOST_CELLS, MOST_WORDS = 20, 2_500
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_cut_and_a_chapter_is_an_article(browser, address, name):
+    with Visit(browser, f"{address}/{name}.html", viewport={"width": 1280, "height": 900}) as visit:
+        visit.page.wait_for_load_state("networkidle")
+        cells, words = visit.page.evaluate(READ)
+        print(f"{name}: {words} words and {cells} cells to read")
+        assert name.startswith("book/") or cells <= MOST_CELLS and words <= MOST_WORDS, (cells, words)
+        visit.page.reload()
+        visit.page.wait_for_load_state("networkidle")
+        assert not visit.page.evaluate(CUT)
+
+
 @pytest.mark.parametrize("name", ["notebooks/05_nad_computation", "notebooks/07_poison", "notebooks/09_explorer"])
 def test_page_in_dark_and_on_a_telephone(browser, address, name):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
