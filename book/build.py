@@ -38,6 +38,7 @@ from nads_core.machinery import provenance
 from nads_core.machinery.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
+MAPS = ROOT / "book" / "_static" / "maps.png"
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
@@ -383,6 +384,31 @@ def draw_intro(path: Path) -> None:
     figures.plot_directions({label: load_nads(name) for label, name in names.items()}).savefig(path, dpi=200)
 
 
+def first_page() -> dict[str, explorer.Guess | explorer.Page]:
+    """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
+    with variables(NADS_BOOK="1"):
+        return {
+            "guess": explorer.Guess(book=True),
+            "photo": explorer.show("photo", photo=8, kept=20),
+            "directions": explorer.show("direction", second="resnet18", index=3),
+        }
+
+
+def draw_maps(path: Path) -> None:
+    """Draw the still of the guess for all four networks, which README shows, and write it with few colours."""
+    from nads_core import figures
+
+    before, after = {}, {}
+    for network in map(explorer.guess_data, explorer.NETWORKS):
+        label, tasks = network["label"], network["tasks"]
+        depth = -math.log10(min(energy for *_, energy, _ in tasks))
+        before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
+        after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
+    rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
+    figures.plot_frequency_maps(rows, own={"before training": energy}).savefig(path, dpi=120)
+    shrink(path)
+
+
 ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
 
 
@@ -436,6 +462,8 @@ def prepare(folder: Path, root: Path = ROOT) -> None:
         shutil.copy(root / name, stage / name)
     draw_intro(stage / "book" / "_static" / "nads.png")
     explorer.write_pages_data(stage / "book" / "_static" / "explorer")
+    for name, figure in first_page().items():
+        (stage / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 
 
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:

@@ -341,6 +341,14 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
     assert [cell.source for cell in shown[1:]] == ["x = 1"]
 
 
+def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
+    """If not: ``python -c "import build; build.draw_maps(build.MAPS)"`` in ``book/`` draws it again."""
+    build.draw_maps(tmp_path / "maps.png")
+    shown, drawn = (np.asarray(Image.open(path).convert("RGB"), np.int16) for path in (build.MAPS, tmp_path / "maps.png"))
+    assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2  # of 255 levels: fonts may differ
+    assert "](book/_static/maps.png)" in (ROOT / "README.md").read_text("utf8")
+
+
 def test_details_are_folded_up_to_the_next_heading_or_their_end():
     texts = ["## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded.\n\n```bash\n# no heading\n```", "CODE",
              "Folded too.\n\n### Two\n\nSeen.", "<!-- details: More -->\n\nFolded.\n\n<!-- end of details -->\nSeen.", "<!-- details: Last -->"]  # fmt: skip

@@ -335,7 +335,7 @@ class Reader:
         """Wait until every explorer is drawn."""
         self.page.wait_for_function(
             """() => [...document.querySelectorAll('nad-explorer')].every(
-                (e) => e.shadowRoot?.querySelector('.explorer')?.getAttribute('aria-busy') === 'false')"""
+                (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
         )
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 

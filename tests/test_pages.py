@@ -21,7 +21,7 @@ SCREENSHOTS = BOOK.parent / "screenshots"
 PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/api", "book/references", "search", "genindex"]
 HEAVIER = {"notebooks/09_explorer": 6e6}  # bytes; any other page may have 3 MB
 READY = """() => [...document.querySelectorAll('nad-explorer')].every(
-    (e) => e.shadowRoot?.querySelector('.explorer')?.getAttribute('aria-busy') === 'false')"""
+    (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
 
 
 # The chapters and the pages

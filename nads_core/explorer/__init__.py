@@ -5,7 +5,8 @@ a browser, the pictures it offers, and `show`. What is drawn is computed and mea
 stand still are in `figures`.
 """
 
+from nads_core.explorer.guess import NETWORKS, Guess, guess_data
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.views import PARTS, Page, show, write_pages_data
 
-__all__ = ["PARTS", "Page", "load_pictures", "show", "write_pages_data"]
+__all__ = ["NETWORKS", "PARTS", "Guess", "Page", "guess_data", "load_pictures", "show", "write_pages_data"]

@@ -11,6 +11,7 @@ import { photoPart } from "./parts/photo.js";
 import { poisonPart } from "./parts/poison.js";
 import { pythonPanel } from "./python.js";
 import { mostNads } from "./rows.js";
+import { followTheme } from "./theme.js";
 import { drawable, KEYS } from "./view.js";
 
 // The style sheet, which nads_core/explorer/program.py puts in front of the joined sources:
@@ -21,20 +22,6 @@ const PARTS = {
   direction: directionPart, curves: curvesPart, fourier: fourierPart, mixer: mixerPart, photo: photoPart,
   poison: poisonPart,
 };
-
-/** The host's theme is read off the colour of its text. */
-function followTheme(host, root) {
-  const update = () => {
-    const [r, g, b] = getComputedStyle(host).color.match(/[\d.]+/g).map(Number);
-    root.classList.toggle("dark", 0.3 * r + 0.6 * g + 0.1 * b > 128);
-  };
-  const observer = new MutationObserver(update);
-  for (const element of [document.documentElement, document.body]) observer.observe(element, { attributes: true });
-  const media = matchMedia("(prefers-color-scheme: dark)");
-  media.addEventListener("change", update);
-  update();
-  return () => (observer.disconnect(), media.removeEventListener("change", update));
-}
 
 /** `load`, whose packets are unpacked and kept. */
 function keeping(load) {
@@ -58,6 +45,7 @@ export class App {
   toolbar = [];
   changed = new Set();
   frame = null;
+  begun = false;
   ended = false;
   root = h("div", { class: "explorer", role: "group", "aria-label": "NAD explorer", "aria-busy": "true" });
   trouble = h("p", { role: "alert", hidden: true });
@@ -76,6 +64,12 @@ export class App {
       model.on(`change:${key}`, listener);
       return [`change:${key}`, listener];
     });
+  }
+
+  /** Load and draw, when somebody is about to look. */
+  begin() {
+    if (this.begun) return;
+    this.begun = true;
     this.arrange();
   }
 
@@ -144,6 +138,7 @@ export class App {
 
   /** Load what the view needs; a menu that moves on meanwhile wins. What cannot be loaded leaves the view as it was. */
   async arrange() {
+    if (!this.begun) return;
     const names = this.wanted;
     const late = () => this.ended || `${names}` !== `${this.wanted}`;
     this.root.setAttribute("aria-busy", "true");

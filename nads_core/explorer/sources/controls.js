@@ -50,9 +50,14 @@ export function stepButton(app, key, by) {
     click: () => app.set({ [key]: stepped(app.shown[0], app.view[key], by) }) }, by < 0 ? "‹" : "›");
 }
 
-export function menu(app, key, label, options) {
-  const select = h("select", { "aria-label": label, change: () => app.set({ [key]: select.value }) },
+/** options: value -> text. */
+export function menuOf(label, options, choose) {
+  const select = h("select", { "aria-label": label, change: () => choose(select.value) },
     ...Object.entries(options).map(([value, text]) => h("option", { value }, text)));
-  const sync = () => (select.value = app.view[key]);
-  return { element: h("label", { class: "menu" }, h("span", {}, label), select), sync };
+  return { element: h("label", { class: "menu" }, h("span", {}, label), select), select };
+}
+
+export function menu(app, key, label, options) {
+  const { element, select } = menuOf(label, options, (value) => app.set({ [key]: value }));
+  return { element, sync: () => (select.value = app.view[key]) };
 }

@@ -30,5 +30,6 @@ export function render({ model, el }) {
   const host = h("div");
   el.append(host);
   const app = new App(model, host, loadFromPython(model));
+  app.begin();
   return () => app.end();
 }

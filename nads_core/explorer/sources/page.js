@@ -33,6 +33,12 @@ class NadExplorer extends HTMLElement {
     const linked = this.model.restore();
     const { keys } = this.model.start; // of arrays that came with this explorer
     this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name));
+    const near = new IntersectionObserver((seen) => {
+      if (!seen.some(({ isIntersecting }) => isIntersecting)) return;
+      near.disconnect();
+      this.app.begin();
+    }, { rootMargin: "600px" });
+    near.observe(this); // arrays are large: those of a figure that nobody comes to are not loaded
     addEventListener("hashchange", () => this.model.restore() && this.reveal()); // a link to another view
     const note = ({ target }) => (this.model.part = target.closest("section")?.dataset.part ?? ""); // for the address
     for (const event of ["pointerdown", "keydown", "input"]) this.shadowRoot.addEventListener(event, note, true);
@@ -43,6 +49,7 @@ class NadExplorer extends HTMLElement {
 
   /** Scroll to the part that the address names. */
   reveal() {
+    this.app.begin();
     (this.shadowRoot.querySelector(`section[data-part="${this.model.part}"]`) ?? this).scrollIntoView();
   }
 }

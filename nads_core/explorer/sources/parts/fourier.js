@@ -1,8 +1,8 @@
-import { COLOURS } from "../colours.js";
 import { fourierDirection } from "../fourier.js";
 import { clamp } from "../numbers.js";
 import { h, paint, paintSigned, picture } from "../drawing.js";
 import { rows } from "../rows.js";
+import { accuracyColour, accuracyScale, energyColour, energyScale } from "../scales.js";
 import { interval, short } from "../text.js";
 
 const UNMEASURED = [[128, 128, 128, 90], [128, 128, 128, 150]]; // two greys, in stripes
@@ -79,25 +79,19 @@ function measuredCells({ size, fourier }) {
   return known;
 }
 
-const scale = (name, from, to) =>
-  h("span", { class: "scale" }, h("span", {}, from), h("span", { class: `bar ${name}` }), h("span", {}, to));
-
 function drawMaps(architecture, { accuracy, energy }) {
   const { label, size, fourier, energies, known } = architecture, cells = size / 2;
   paint(accuracy.canvas, cells, (i) => {
     const row = known.get(i);
     if (!row) return UNMEASURED[(Math.floor(i / cells) + i) % 2];
-    return COLOURS.viridis[Math.round(255 * clamp((row[1] - 0.5) / 0.5, 0, 1))];
+    return accuracyColour(row[1]);
   });
-  paint(energy.canvas, cells, (i) => {
-    const decades = Math.log10(Math.max(energies[2 * Math.floor(i / cells)][2 * (i % cells)], 1e-9));
-    return COLOURS.magma[Math.round(255 * clamp(decades / 3 + 1, 0, 1))]; // three of them
-  });
+  paint(energy.canvas, cells, (i) => energyColour(energies[2 * Math.floor(i / cells)][2 * (i % cells)]));
   accuracy.box.setAttribute("aria-label", `Accuracy of ${label} after training, by frequency. ${STEERING}`);
   energy.box.setAttribute("aria-label", `Energy of each frequency in the NADs of untrained ${label}. ${STEERING}`);
-  accuracy.text.replaceChildren("accuracy after training", scale("viridis", "50 %", "100 %"),
+  accuracy.text.replaceChildren("accuracy after training", accuracyScale(),
     known.size === cells * cells ? "" : fourier ? "striped: not measured yet" : "not measured yet");
-  energy.text.replaceChildren("energy before any training", scale("magma", "10⁻³", "1"));
+  energy.text.replaceChildren("energy before any training", energyScale());
 }
 
 export function fourierPart(app) {

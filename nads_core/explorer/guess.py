@@ -1,0 +1,60 @@
+"""`Guess`: the reader says which waves a network will learn, from what its random weights say, and sees who was right."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nads_core.evidence import published
+from nads_core.evidence.waves import negative, predicted_energies
+from nads_core.explorer.data import LABELS
+from nads_core.explorer.program import link, packed_script
+
+NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
+LEARNED = 0.55  # test accuracy above which a wave counts as learnt; guessing gives 0.5
+
+
+def guess_data(name: str) -> dict[str, Any]:
+    """Return what a guess is about: energies before training, accuracies after it.
+
+    Args:
+        name: of an architecture of the paper.
+
+    Returns:
+        Its label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k being one.
+        Energies are those of `predicted_energies`, relative to the largest; accuracies are the authors', means of both
+        cells of a wave.
+    """
+    energies, cells = predicted_energies(name), published.fourier_accuracies(name)
+    largest = max(energies.values())
+    tasks = [
+        [*k, float(f"{energy / largest:.3g}"), round((cells[k] + cells[negative(k)]) / 2, 4)]
+        for k, energy in energies.items()
+    ]
+    return {"label": LABELS[name], "tasks": tasks}
+
+
+@dataclass
+class Guess:
+    """The guess as HTML, for a page of the book or the output of a notebook.
+
+    Args:
+        names: of architectures; the first is asked about first.
+        asked: how many waves the reader chooses.
+        book: whether a page of the book has it, which loads the program from a file that its pages share.
+    """
+
+    names: Sequence[str] = NETWORKS
+    asked: int = 5
+    book: bool = False
+
+    def _repr_html_(self) -> str:
+        config = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
+        program = link() if self.book else packed_script()
+        return (
+            f'<nad-guess config="{html.escape(json.dumps(config))}">This figure is a question to you, and needs JavaScript.'
+            f"</nad-guess>\n<script>{program}</script>"
+        )
