@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import html
 import json
 import math
 import os
@@ -28,9 +27,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
-import numpy as np
+import pages
 import torch
-from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_core import explorer, load_results
@@ -38,7 +36,6 @@ from nads_core.machinery import provenance
 from nads_core.machinery.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPS = ROOT / "book" / "_static" / "maps.png"
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
@@ -173,15 +170,6 @@ def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
             raise BuildError(f"{label}\nThis cell took {duration:.0f} s; a cell may take at most {timeout:.0f} s.")
 
 
-def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
-    """Hide the cell that papermill adds, where it says no more than the cell above it and the page's byline."""
-    for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            told = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
-            if all(told):
-                cell.metadata["tags"].append("remove-cell")
-
-
 def num_cores() -> int:
     """Count the cores that this process may use; a container may have less than its machine."""
     from loky import cpu_count
@@ -194,57 +182,6 @@ def machine(cores: int) -> str:
     all_cores, gpu = num_cores(), f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     share = f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
     return f"{share} ({provenance.cpu_name()}){gpu}"
-
-
-def byline(notebook: nbformat.NotebookNode) -> str:
-    """Say how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
-    record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
-    duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
-    preset, day = record["parameters"]["preset"], record["end_time"][:10]
-    return f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset `{preset}`, on {day}."
-
-
-def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Put the byline under the title of an executed chapter, and below it what cells tagged ``under-title`` display."""
-    title, _, rest = notebook.cells[0].source.partition("\n")
-    lifted = [cell for cell in notebook.cells if "under-title" in cell.metadata.get("tags", [])]
-    notes = "".join(f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs)
-    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
-    notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
-    return notebook
-
-
-HEADING, DETAILS, END = re.compile(r"#{1,6} "), re.compile(r"<!-- details: (.+) -->$"), "<!-- end of details -->"
-
-
-def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of details -->``.
-
-    A page then reads like an article; a notebook has it all.
-
-    Raises:
-        BuildError: for details in details.
-    """
-    inside = False
-    for cell in (cell for cell in notebook.cells if cell.cell_type == "markdown"):
-        lines, fenced = [], False
-        for line in cell.source.splitlines():
-            fenced ^= line.startswith("```")
-            begins = DETAILS.match(line)
-            if begins and inside:
-                raise BuildError(f"details begin within others: {line}")
-            if inside and (line == END or HEADING.match(line) and not fenced):
-                lines += ["</details>", ""]
-                inside = False
-            if begins:
-                lines += ['<details class="in-depth">', f"<summary>{html.escape(begins[1])}</summary>", ""]
-                inside = True
-            elif line != END:
-                lines.append(line)
-        cell.source = "\n".join(lines)
-    if inside:
-        notebook.cells = [*notebook.cells, nbformat.v4.new_markdown_cell("</details>")]
-    return notebook
 
 
 class Chapter:
@@ -316,7 +253,7 @@ class Chapter:
         except BuildError as error:
             place = f"{self.name}.ipynb failed at preset {self.preset!r}"
             raise BuildError(f"{place}, {error}\n\nAs far as it came: {self.partial}") from None
-        hide_repeated_parameters(notebook)
+        pages.hide_repeated_parameters(notebook)
         loaded = (
             sorted({Path(line).name for line in self.log.read_text("utf8").splitlines()}) if self.log.is_file() else []
         )
@@ -376,83 +313,6 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     return took[0]
 
 
-def draw_intro(path: Path) -> None:
-    """Draw the introduction's figure from the directions that ship with the library."""
-    from nads_core import figures, load_nads
-
-    names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
-    figures.plot_directions({label: load_nads(name) for label, name in names.items()}).savefig(path, dpi=200)
-
-
-def first_page() -> dict[str, explorer.Guess | explorer.Page]:
-    """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
-    with variables(NADS_BOOK="1"):
-        return {
-            "guess": explorer.Guess(book=True),
-            "photo": explorer.show("photo", photo=8, kept=20),
-            "directions": explorer.show("direction", second="resnet18", index=3),
-        }
-
-
-def draw_maps(path: Path) -> None:
-    """Draw the still of the guess for all four networks, which README shows, and write it with few colours."""
-    from nads_core import figures
-
-    before, after = {}, {}
-    for network in map(explorer.guess_data, explorer.NETWORKS):
-        label, tasks = network["label"], network["tasks"]
-        depth = -math.log10(min(energy for *_, energy, _ in tasks))
-        before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
-        after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
-    rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
-    figures.plot_frequency_maps(rows, own={"before training": energy}).savefig(path, dpi=120)
-    shrink(path)
-
-
-ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
-
-
-def polish(pages: Path) -> None:
-    """Mend what the theme and Sphinx leave.
-
-    An icon font of 1.5 MB, pictures in colours that they don't need, lists that are none to a screen reader.
-    """
-    used = set()
-    for path in pages.rglob("*.html"):
-        page = text = path.read_text("utf8")
-        text = text.replace('role="doc-biblioentry"', 'role="listitem"')
-        text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
-        if text != page:
-            path.write_text(text, "utf8")
-        used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
-
-    def kept(icon: re.Match) -> str:
-        names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
-        return icon[0] if names & used else ""
-
-    for path in pages.glob("_images/*.png"):
-        shrink(path)
-    for path in pages.glob("_static/scripts/fontawesome.js"):
-        path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
-
-
-def shrink(path: Path) -> None:
-    """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as photos do."""
-    picture = Image.open(path).convert("RGBA")
-    if picture.getextrema()[3] != (255, 255):  # it is transparent somewhere
-        return
-    full = picture.convert("RGB")
-    few = full.quantize(256, dither=Image.Dither.NONE)
-    if np.abs(np.asarray(full, np.int16) - np.asarray(few.convert("RGB"), np.int16)).mean() < 0.5:  # of 255 levels
-        few.save(path, optimize=True)
-
-
-def _signature(parameters: re.Match) -> str:
-    """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions without terms."""
-    lines = parameters[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
-    return f'<span class="sig-lines">{lines}</span>'
-
-
 def prepare(folder: Path, root: Path = ROOT) -> None:
     """Stage all that does not come from a chapter."""
     stage = folder / "stage"
@@ -460,9 +320,9 @@ def prepare(folder: Path, root: Path = ROOT) -> None:
     shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(root / name, stage / name)
-    draw_intro(stage / "book" / "_static" / "nads.png")
+    pages.draw_intro(stage / "book" / "_static" / "nads.png")
     explorer.write_pages_data(stage / "book" / "_static" / "explorer")
-    for name, figure in first_page().items():
+    for name, figure in pages.first_page().items():
         (stage / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 
 
@@ -472,12 +332,12 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     Returns:
         The first page. It is replaced only by a build that succeeded.
     """
-    stage, site, pages = folder / "stage", folder / "sphinx", folder / "html"
+    stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
     shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
-        nbformat.write(with_details(with_byline(executed)), stage / f"{name}.ipynb")
+        nbformat.write(pages.with_details(pages.with_byline(executed)), stage / f"{name}.ipynb")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
     messages = folder / "sphinx.output"
@@ -490,10 +350,12 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         said = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{said}")
     messages.unlink()
-    polish(site / "_build" / "html")
-    shutil.rmtree(pages, ignore_errors=True)
-    shutil.move(site / "_build" / "html", pages)
-    return pages / "index.html"
+    twins = pages.figure_twins(folder / "executed" / preset) | pages.static_twins(stage / "book" / "_static")
+    pages.place_twins(site / "_build" / "html", twins)
+    pages.polish(site / "_build" / "html")
+    shutil.rmtree(html, ignore_errors=True)
+    shutil.move(site / "_build" / "html", html)
+    return html / "index.html"
 
 
 def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None) -> Path:

@@ -17,8 +17,9 @@ from conftest import NEEDS_BOOK
 import nads_core
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
+pages = build.pages
 jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
-nbformat, Image = build.nbformat, build.Image
+nbformat, Image = build.nbformat, pages.Image
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = sorted((ROOT / "book" / "chapters").glob("*.md"))
@@ -312,7 +313,7 @@ def test_parameters_that_the_page_tells_anyway_are_hidden():
     parameters = nbformat.v4.new_code_cell('preset = "auto"  # or smoke\nseed = 0')
     for source, hidden in (('preset = "demo"\nseed = 0', True), ('preset = "demo"\nseed = 1', False)):
         injected = nbformat.v4.new_code_cell(f"# Parameters\n{source}\n", metadata={"tags": ["injected-parameters"]})
-        build.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
+        pages.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
         assert ("remove-cell" in injected.metadata["tags"]) == hidden
 
 
@@ -321,12 +322,12 @@ def test_byline_says_what_was_recorded():
     notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": build.machine(1)})
     assert build.provenance.cpu_name() in build.machine(1)
     expected = f"This page was computed in {{}} on {build.machine(1)}, at preset `demo`, on 2026-03-01."
-    assert build.byline(notebook) == expected.format("41 s")
+    assert pages.byline(notebook) == expected.format("41 s")
     record["duration"] = 200
     notebook.metadata["papermill"] = record
-    assert build.byline(notebook) == expected.format("3 minutes")
+    assert pages.byline(notebook) == expected.format("3 minutes")
     notebook.cells = [nbformat.v4.new_markdown_cell("# Title\n\nText.")]
-    source = build.with_byline(notebook).cells[0].source
+    source = pages.with_byline(notebook).cells[0].source
     assert source.startswith("# Title\n\n:::{div} byline\nThis page") and source.endswith(":::\n\nText.")
 
 
@@ -336,33 +337,40 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
     note.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": "**No photos.**"})]
     cells = [nbformat.v4.new_markdown_cell("# Title\n\nText."), nbformat.v4.new_code_cell("x = 1"), note]
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"papermill": record, "machine": "2 CPU cores"})
-    shown = build.with_byline(notebook).cells
+    shown = pages.with_byline(notebook).cells
     assert shown[0].source.endswith(":::\n\n**No photos.**\n\nText.")
     assert [cell.source for cell in shown[1:]] == ["x = 1"]
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
-    """If not: ``python -c "import build; build.draw_maps(build.MAPS)"`` in ``book/`` draws it again."""
-    build.draw_maps(tmp_path / "maps.png")
-    shown, drawn = (np.asarray(Image.open(path).convert("RGB"), np.int16) for path in (build.MAPS, tmp_path / "maps.png"))
+    """If not: ``python -c "import pages; pages.draw_maps(pages.MAPS)"`` in ``book/`` draws it again."""
+    pages.draw_maps(tmp_path / "maps.png")
+    pictures = (Image.open(path).convert("RGB") for path in (pages.MAPS, tmp_path / "maps.png"))
+    shown, drawn = (np.asarray(picture, np.int16) for picture in pictures)
     assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2  # of 255 levels: fonts may differ
     assert "](book/_static/maps.png)" in (ROOT / "README.md").read_text("utf8")
 
 
 def test_details_are_folded_up_to_the_next_heading_or_their_end():
-    texts = ["## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded.\n\n```bash\n# no heading\n```", "CODE",
-             "Folded too.\n\n### Two\n\nSeen.", "<!-- details: More -->\n\nFolded.\n\n<!-- end of details -->\nSeen.", "<!-- details: Last -->"]  # fmt: skip
+    texts = [
+        "## One\n\nSeen.\n\n<!-- details: How & why -->\n\nFolded.\n\n```bash\n# no heading\n```",
+        "CODE",
+        "Folded too.\n\n### Two\n\nSeen.",
+        "<!-- details: More -->\n\nFolded.\n\n<!-- end of details -->\nSeen.",
+        "<!-- details: Last -->",
+    ]
     make = {True: nbformat.v4.new_code_cell, False: nbformat.v4.new_markdown_cell}
     notebook = nbformat.v4.new_notebook(cells=[make[text == "CODE"](text) for text in texts])
-    page = "\n".join(cell.source for cell in build.with_details(notebook).cells)
+    page = "\n".join(cell.source for cell in pages.with_details(notebook).cells)
     assert page.count("<details") == page.count("</details>") == 3
     for summary in ("How &amp; why", "More", "Last"):
         assert f"\n<summary>{summary}</summary>\n" in page
     folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
     assert folded.count("Folded") == 3 and "CODE" in folded and "Seen" not in folded and "## Two" not in folded
-    nested = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("<!-- details: a -->\n\n<!-- details: b -->")])
-    with pytest.raises(build.BuildError, match="within others"):
-        build.with_details(nested)
+    inside = nbformat.v4.new_markdown_cell("<!-- details: a -->\n\n<!-- details: b -->")
+    nested = nbformat.v4.new_notebook(cells=[inside])
+    with pytest.raises(ValueError, match="within others"):
+        pages.with_details(nested)
 
 
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
@@ -372,6 +380,6 @@ def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
     for name, pixels in (("chart", chart), ("photo", photo)):
         Image.fromarray(pixels).convert("RGBA").save(tmp_path / f"{name}.png", compress_level=1)
         before = (tmp_path / f"{name}.png").stat().st_size
-        build.shrink(tmp_path / f"{name}.png")
+        pages.shrink(tmp_path / f"{name}.png")
         assert np.array_equal(np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB")), pixels)
         assert ((tmp_path / f"{name}.png").stat().st_size < before) == (name == "chart")

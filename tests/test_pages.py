@@ -13,6 +13,7 @@ import yaml
 from conftest import BOOK, NEEDS_BOOK, execute_once
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
+pages = build.pages
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 
 ROOT = BOOK.parent.parent
@@ -137,7 +138,7 @@ def test_every_chapter_says_how_long_it_took_and_leads_on(html):
         assert "../book/citing.html" in links.addresses or "citing.html" in links.addresses or path == pages[-1]
         assert ("This page was computed in" in page) == (path.parent.name == "notebooks")
     executed = nbformat.read(BOOK / "executed" / "smoke" / f"{Path(CHAPTERS[0]).name}.ipynb", as_version=4)
-    told = build.byline(executed).split("`")  # the preset is printed as code
+    told = pages.byline(executed).split("`")  # the preset is printed as code
     assert all(part in (html / f"{CHAPTERS[0]}.html").read_text("utf8") for part in told)
 
 
@@ -229,13 +230,15 @@ def test_page_is_private_light_and_accessible(browser, address, name):
 CUT = """(() => {
   document.querySelectorAll("details").forEach((part) => (part.open = true));
   const wide = ".highlight pre, div.math, mjx-container[display], .pst-scrollable-table-container, .text_html, figure";
-  return [...document.querySelectorAll(wide)].filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth)
+  return [...document.querySelectorAll(wide)]
+    .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth)
     .map((part) => `${part.className || part.tagName}: ${part.textContent.trim().slice(0, 80)}`);
 })()"""
 READ = """(() => {
   const article = document.querySelector(".bd-article"), inputs = [...article.querySelectorAll(".cell_input")];
   const cells = inputs.filter((part) => part.offsetHeight).length;
-  article.querySelectorAll(".highlight, nad-explorer, mjx-container, svg").forEach((part) => (part.style.display = "none"));
+  const others = ".highlight, nad-explorer, nad-guess, mjx-container, svg";
+  article.querySelectorAll(others).forEach((part) => (part.style.display = "none"));
   return [cells, article.innerText.split(/\\s+/).filter((word) => /[a-z]{2}/i.test(word)).length];
 })()"""
 MOST_CELLS, MOST_WORDS = 20, 2_500

@@ -14,6 +14,7 @@ from conftest import BOOK, NEEDS_BOOK, execute_once
 import nads_core as nc
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
+pages = build.pages
 nbformat = build.nbformat
 
 HIDDEN = {"remove-cell", "remove-output", "injected-parameters"}
@@ -65,7 +66,7 @@ def executed(tmp_path_factory):
             for name, value in environment.items():
                 patch.setenv(name, value)
             notebook = nbformat.read(execute_once(chapter, place), as_version=4)
-        return build.with_byline(notebook)
+        return pages.with_byline(notebook)
 
     return look
 

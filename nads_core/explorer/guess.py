@@ -1,4 +1,4 @@
-"""`Guess`: the reader says which waves a network will learn, from what its random weights say, and sees who was right."""
+"""`Guess`: the reader says which waves a network will learn, from what its random weights say, and sees the score."""
 
 from __future__ import annotations
 
@@ -52,9 +52,11 @@ class Guess:
     book: bool = False
 
     def _repr_html_(self) -> str:
-        config = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
+        asked = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
         program = link() if self.book else packed_script()
+        config = html.escape(json.dumps(asked))
+        needs = f"It needs JavaScript{', and the files of this book beside the page' if self.book else ''}."
         return (
-            f'<nad-guess config="{html.escape(json.dumps(config))}">This figure is a question to you, and needs JavaScript.'
-            f"</nad-guess>\n<script>{program}</script>"
+            f'<nad-guess config="{config}">This figure is a question to you. {needs}</nad-guess>\n'
+            f"<script>{program}</script>"
         )

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from nads_core.data.fourier import spectrum
+from nads_core.figures.twins import attach_twins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,6 +39,7 @@ def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
         with plt.rc_context(STYLE):
             figure = draw(*args, **kwargs)
             plt.close(figure)  # a notebook shows the returned figure once, not twice
+        attach_twins(figure)
         return figure
 
     return drawn

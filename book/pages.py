@@ -1,0 +1,222 @@
+"""What becomes of executed chapters and of Sphinx's pages on their way to a reader: `build` calls these in turn."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import math
+import re
+from pathlib import Path
+
+import nbformat
+import numpy as np
+from PIL import Image
+
+from nads_core import explorer
+from nads_core.figures.twins import MIME, TWINS, darkened
+
+MAPS = Path(__file__).parent / "_static" / "maps.png"
+
+
+# Notebooks
+
+
+def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
+    """Hide the cell that papermill adds, where it says no more than the cell above it and the page's byline."""
+    for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            told = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
+            if all(told):
+                cell.metadata["tags"].append("remove-cell")
+
+
+def byline(notebook: nbformat.NotebookNode) -> str:
+    """Say how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
+    record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
+    duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+    preset, day = record["parameters"]["preset"], record["end_time"][:10]
+    return f"This page was computed in {duration} on {notebook.metadata['machine']}, at preset `{preset}`, on {day}."
+
+
+def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Put the byline under the title of an executed chapter, and below it what cells tagged ``under-title`` display."""
+    title, _, rest = notebook.cells[0].source.partition("\n")
+    lifted = [cell for cell in notebook.cells if "under-title" in cell.metadata.get("tags", [])]
+    notes = "".join(f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs)
+    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
+    notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
+    return notebook
+
+
+HEADING, DETAILS, END = re.compile(r"#{1,6} "), re.compile(r"<!-- details: (.+) -->$"), "<!-- end of details -->"
+
+
+def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Fold what follows a line ``<!-- details: LABEL -->``, up to the next heading or ``<!-- end of details -->``.
+
+    A page then reads like an article; a notebook has it all.
+
+    Raises:
+        ValueError: for details in details.
+    """
+    inside = False
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "markdown"):
+        lines, fenced = [], False
+        for line in cell.source.splitlines():
+            fenced ^= line.startswith("```")
+            begins = DETAILS.match(line)
+            if begins and inside:
+                raise ValueError(f"details begin within others: {line}")
+            if inside and (line == END or HEADING.match(line) and not fenced):
+                lines += ["</details>", ""]
+                inside = False
+            if begins:
+                lines += ['<details class="in-depth">', f"<summary>{html.escape(begins[1])}</summary>", ""]
+                inside = True
+            elif line != END:
+                lines.append(line)
+        cell.source = "\n".join(lines)
+    if inside:
+        notebook.cells = [*notebook.cells, nbformat.v4.new_markdown_cell("</details>")]
+    return notebook
+
+
+# What the first page shows
+
+
+def draw_intro(path: Path) -> None:
+    """Draw the introduction's figure from the directions that ship with the library."""
+    from nads_core import figures, load_nads
+
+    names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
+    figure = figures.plot_directions({label: load_nads(name) for label, name in names.items()})
+    figure.savefig(path, dpi=200)
+    darkened(figure).savefig(path.with_suffix(".dark.png"), dpi=200)
+
+
+def first_page() -> dict[str, explorer.Guess | explorer.Page]:
+    """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
+    view, source = explorer.View, explorer.Source()
+    return {
+        "guess": explorer.Guess(book=True),
+        "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
+        "directions": explorer.Page(view(("direction",), second="resnet18", index=3), source, book=True),
+    }
+
+
+def draw_maps(path: Path) -> None:
+    """Draw the still of the guess for all four networks, which README shows, and write it with few colours."""
+    from nads_core import figures
+
+    before, after = {}, {}
+    for network in map(explorer.guess_data, explorer.NETWORKS):
+        label, tasks = network["label"], network["tasks"]
+        depth = -math.log10(min(energy for *_, energy, _ in tasks))
+        before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
+        after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
+    rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
+    figures.plot_frequency_maps(rows, own={"before training": energy}).savefig(path, dpi=120)
+    shrink(path)
+
+
+# Pages
+
+
+ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
+
+
+def figure_twins(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return what else was drawn of each picture of the executed chapters: hash of the PNG -> name -> PNG."""
+    found = {}
+    for path in folder.glob("*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+                others = {name: data[MIME.format(name)] for name in TWINS if MIME.format(name) in data}
+                if others:
+                    picture = base64.b64decode(data["image/png"])
+                    decoded = {name: base64.b64decode(other) for name, other in others.items()}
+                    found[hashlib.sha256(picture).hexdigest()] = decoded
+    return found
+
+
+def static_twins(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` beside it."""
+    drawn = {path: path.with_name(path.name.replace(".dark", "")) for path in folder.glob("*.dark.png")}
+    return {
+        hashlib.sha256(picture.read_bytes()).hexdigest(): {"dark": dark.read_bytes()} for dark, picture in drawn.items()
+    }
+
+
+def place_twins(pages: Path, twins: dict[str, dict[str, bytes]]) -> None:
+    """Write the twins of pictures beside them, and let pages show the one that fits the theme and the screen.
+
+    A picture without a dark twin is shown as it is; each leads to its file, where it can be enlarged.
+    """
+    names: dict[str, set[str]] = {}
+    for path in pages.glob("_images/*.png"):
+        others = twins.get(hashlib.sha256(path.read_bytes()).hexdigest(), {})
+        names[path.stem] = set(others)
+        for name, content in others.items():
+            path.with_suffix(f".{name}.png").write_bytes(content)
+
+    def shown(image: re.Match) -> str:
+        tag, address, stem = image[0].replace("<img ", '<img loading="lazy" '), image[1], image[2]
+        dark = "dark" in names.get(stem, ())
+
+        def picture(name: str, narrow: str, kind: str) -> str:
+            source = f"{address}{stem}{name}.png"
+            small = f'<source media="(max-width: 576px)" srcset="{address}{stem}.{narrow}.png">'
+            inner = tag.replace(f"{address}{stem}.png", source)
+            fits = narrow in names.get(stem, ())
+            kinds = f"enlarge{'' if fits else ' wide'}{kind}"
+            return f'<a class="{kinds}" href="{source}"><picture>{small if fits else ""}{inner}</picture></a>'
+
+        light = picture("", "narrow", " only-light" if dark else "")
+        return light + (picture(".dark", "narrow-dark", " only-dark") if dark else "")
+
+    for path in pages.rglob("*.html"):
+        text = path.read_text("utf8")
+        changed = re.sub(r'<img [^>]*src="([^"]*_images/)([^"/]+)\.png"[^>]*>', shown, text)
+        if changed != text:
+            path.write_text(changed, "utf8")
+    for path in pages.glob("_images/*.png"):
+        shrink(path)
+
+
+def polish(pages: Path) -> None:
+    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, and lists that are none to a screen reader."""
+    used = set()
+    for path in pages.rglob("*.html"):
+        page = text = path.read_text("utf8")
+        text = text.replace('role="doc-biblioentry"', 'role="listitem"')
+        text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
+        if text != page:
+            path.write_text(text, "utf8")
+        used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
+
+    def kept(icon: re.Match) -> str:
+        names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
+        return icon[0] if names & used else ""
+
+    for path in pages.glob("_static/scripts/fontawesome.js"):
+        path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
+
+
+def shrink(path: Path) -> None:
+    """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as photos do."""
+    picture = Image.open(path).convert("RGBA")
+    if picture.getextrema()[3] == (255, 255):
+        full = picture.convert("RGB")
+        few = full.quantize(256, dither=Image.Dither.NONE)
+    else:  # it is transparent somewhere
+        full = picture
+        few = full.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    if np.abs(np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)).mean() < 0.5:  # of 255 levels
+        few.save(path, optimize=True)
+
+
+def _signature(parameters: re.Match) -> str:
+    """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions without terms."""
+    lines = parameters[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+    return f'<span class="sig-lines">{lines}</span>'

@@ -1,0 +1,134 @@
+"""Twins of a figure for the pages of a book: for dark pages, and for telephones, with its panels in a column."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import pickle
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GROUND, INK = 0.07, 0.87  # lightness of a dark page and of what is written on it
+COLOURED = 0.12  # distance between the largest and the smallest of red, green and blue above which a colour is one
+NARROW = 4.0  # inches
+MIME = "application/x-{}-png"  # of a twin, beside image/png; no program but the build of the book knows it
+TWINS = ("dark", "narrow", "narrow-dark")
+
+
+def attach_twins(figure: Figure) -> None:
+    """Let a figure bring its twins along when a notebook displays it, if the book is being built."""
+    if "NADS_BOOK" in os.environ:
+        figure._repr_mimebundle_ = partial(_bundle, figure)  # type: ignore[attr-defined]
+
+
+def _bundle(figure: Figure, **_: Any) -> dict[str, str]:
+    return twins(figure)
+
+
+def twins(figure: Figure) -> dict[str, str]:
+    """Return a figure's twins: MIME type -> PNG in base64. A figure whose panels cannot stand in a column has one."""
+    narrow = stacked(figure)
+    drawn = {"dark": darkened(figure), "narrow": narrow, "narrow-dark": narrow and darkened(narrow)}
+    return {MIME.format(name): _png(twin) for name, twin in drawn.items() if twin is not None}
+
+
+def darkened(figure: Figure) -> Figure:
+    """Return a copy in light ink on no ground. What has a colour keeps it, and so do the values of images."""
+    from matplotlib import cm, collections, lines, patches, text
+
+    twin = _copy(figure)
+    for artist in twin.findobj():
+        if isinstance(artist, (text.Text, lines.Line2D)):
+            _exchange(artist, "color")
+        if isinstance(artist, text.Text) and artist.get_bbox_patch() is not None:
+            _exchange(artist.get_bbox_patch(), "facecolor", "edgecolor")
+        if isinstance(artist, lines.Line2D):
+            _exchange(artist, "markerfacecolor", "markeredgecolor")
+        if isinstance(artist, patches.Patch):
+            _exchange(artist, "facecolor", "edgecolor")
+        mapped = isinstance(artist, cm.ScalarMappable) and artist.get_array() is not None
+        if isinstance(artist, collections.Collection) and not mapped:
+            _exchange(artist, "facecolor", "edgecolor")
+        elif mapped:
+            bad = _exchanged(artist.cmap.get_bad())
+            artist.set_cmap(artist.cmap.with_extremes(bad=bad[0] if bad[0][3] else None))
+    for ground in (twin, *twin.axes):
+        ground.patch.set_facecolor("none")
+    return twin
+
+
+def stacked(figure: Figure) -> Figure | None:
+    """Return a narrow copy whose panels stand below each other, or None if they are not plain ones in a row or column.
+
+    Panels that are not drawn are left out; images need their width, and keep it.
+    """
+    panels = [axis for axis in figure.axes if axis.axison]
+    grids = {axis.get_gridspec() for axis in panels}
+    if len(grids) != 1 or None in grids or any(axis.images or axis.collections and _maps(axis) for axis in panels):
+        return None
+    grid = grids.pop()
+    if grid is None or 1 not in (grid.nrows, grid.ncols) or grid.nrows * grid.ncols != len(figure.axes):
+        return None
+    twin = _copy(figure)
+    for axis in [axis for axis in twin.axes if not axis.axison]:
+        axis.remove()
+    height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * 0.85
+    twin.set_size_inches(NARROW, height * len(twin.axes) + 0.4)
+    for axis, place in zip(twin.axes, twin.add_gridspec(len(twin.axes), 1), strict=True):
+        axis.set_subplotspec(place)
+        _label_alone(axis, twin.axes[0])
+    return twin
+
+
+def _maps(axis: Axes) -> bool:
+    """Whether something in a panel is coloured by its values."""
+    return any(collection.get_array() is not None for collection in axis.collections)
+
+
+def _label_alone(axis: Axes, first: Axes) -> None:
+    """Write what a panel has left to its neighbour on the left."""
+    axis.tick_params(labelleft=True, labelbottom=True)
+    if not axis.get_ylabel():
+        axis.set_ylabel(first.get_ylabel())
+
+
+def _copy(figure: Figure) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    twin: Figure = pickle.loads(pickle.dumps(figure))
+    FigureCanvasAgg(twin)
+    return twin
+
+
+def _png(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor())
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _exchange(artist: Artist | None, *names: str) -> None:
+    """Exchange ink and ground in some colours of an artist."""
+    for name in names:
+        colour = getattr(artist, f"get_{name}")()
+        if isinstance(colour, str) and colour in ("auto", "none"):
+            continue
+        found = _exchanged(colour)
+        getattr(artist, f"set_{name}")(found[0] if len(found) == 1 else found)
+
+
+def _exchanged(colours: Any) -> np.ndarray:
+    """Return colours (n, 4) in which greys are mirrored between `GROUND` and `INK`."""
+    from matplotlib.colors import to_rgba_array
+
+    rgba = to_rgba_array(colours)
+    grey = np.ptp(rgba[:, :3], 1) < COLOURED
+    rgba[grey, :3] = INK + (GROUND - INK) * rgba[grey, :3]
+    return rgba
