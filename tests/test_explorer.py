@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shutil
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from conftest import BOOK
 
 import nads_core as nc
 from nads_core.directions import Band, Certificates
-from nads_core.explorer import data, program, views
+from nads_core.explorer import Guess, data, guess_data, program, views
 
 SCREENSHOTS = BOOK.parent / "screenshots"
 NADS = {name: nc.load_nads(name) for name in ("lenet", "vgg11", "resnet18")}
@@ -58,7 +59,8 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
     assert len(header["accuracies"]) == len({row["index"] for row in BY_NAD.rows})
     assert np.max(header["energies"]) == 1
     vgg11, _ = data.pack_nads(NADS["vgg11"], "VGG-11", "vgg11")
-    assert (vgg11["fourier"] is None) == (nc.load_results("fig1-vgg11") is None)
+    assert vgg11["published"] == (nc.load_results("fig1-vgg11") is None) and not header["published"]
+    assert len(vgg11["fourier"]) == 130 or not vgg11["published"]
     assert "fourier" not in data.pack_nads(own_nads(), "small")[0]
 
 
@@ -297,6 +299,7 @@ def folder(tmp_path_factory):
     write_page(folder, "two.html", *two)
     write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
     write_page(folder, "empty.html")
+    write_page(folder, "guess.html", Guess(book=True))
     return folder
 
 
@@ -1239,3 +1242,180 @@ def test_everything_that_the_authors_page_does(reader):
     assert set(ours) == set(AUTHORS)
     for feature, element in ours.items():
         assert element.count() == 1, feature
+
+
+# NADs of the reader's own, in a static page
+
+
+def offer(reader, path):
+    """Choose a file of NADs, and wait until it is shown or refused."""
+    reader.page.get_by_label("NADs of your own").set_input_files(path)
+    alert = "document.querySelector('nad-explorer').shadowRoot.querySelector('.explorer > [role=alert]')"
+    reader.page.wait_for_function(
+        f"() => !{alert}.hidden || document.querySelector('nad-explorer').model.get('architecture') === 'own-file'"
+    )
+    reader.settle()
+    return reader.page.evaluate(f"() => {alert}.hidden ? '' : {alert}.textContent")
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, quantized):
+    torch.manual_seed(1)
+    directions = torch.linalg.qr(torch.randn(1024, 40)).Q.T.reshape(40, 1, 32, 32)
+    mine = nc.NADs(directions, torch.linspace(1, 0.1, 40), {"architecture": "mine"})
+    mine.save(tmp_path / "my net.npz", quantized=quantized)
+    reader.open("all.html")
+    assert offer(reader, tmp_path / "my net.npz") == ""
+    reader.slide("NAD", 7)
+    assert_signed(reader.see("NAD 7 of my net, in pixels"), directions[7, 0], tables, slack=2)
+    energies = np.array(data._energies(mine, 32))
+    shown = reader.page.evaluate("() => document.querySelector('nad-explorer').app.shown[0].energies")
+    assert np.allclose(shown, energies, rtol=0.02, atol=1e-4)
+    assert reader.get("second") == "" and "own-file" not in reader.page.url
+    reader.page.get_by_role("button", name="Show the Python").click()
+    assert 'nc.NADs.load("my net.npz")' in reader.page.locator("pre").inner_text()
+    mine.save(tmp_path / "my net.npz")  # chosen again: the name is in the menu once
+    assert offer(reader, tmp_path / "my net.npz") == ""
+    assert reader.page.get_by_label("Network", exact=True).locator("option[value=own-file]").count() == 1
+
+
+def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
+    torch.manual_seed(1)
+    whole = tmp_path / "whole.npz"
+    nc.NADs(torch.linalg.qr(torch.randn(1024, 40)).Q.T.reshape(40, 1, 32, 32), torch.ones(40), {}).save(whole)
+    other = nc.NADs(torch.eye(64).view(64, 1, 8, 8), torch.ones(64), {})
+    other.save(tmp_path / "small.npz")
+    np.savez(tmp_path / "foreign.npz", weights=np.ones(3))
+    np.savez(tmp_path / "objects.npz", directions=np.array([{}]), eigenvalues=np.ones(1))
+    np.savez(tmp_path / "long.npz", directions=np.ones((2, 1, 32, 32), np.float32), eigenvalues=np.ones(2))
+    nan = np.eye(2, 1024, dtype=np.float32).reshape(2, 1, 32, 32)
+    np.savez(tmp_path / "nan.npz", directions=nan, eigenvalues=np.array([1, np.nan]))
+    content = whole.read_bytes()
+    (tmp_path / "half.npz").write_bytes(content[: len(content) // 2])
+    (tmp_path / "text.npz").write_text("no zip")
+    middle = len(content) // 2
+    (tmp_path / "damaged.npz").write_bytes(content[:middle] + bytes(64) + content[middle + 64 :])
+    reader.open("all.html")
+    reader.slide("NAD", 5)
+    for name, said in {
+        "small": r"shape \(64, 1, 8, 8\).*\(n, 1, 32, 32\)", "foreign": "lacks directions and eigenvalues",
+        "objects": "numbers of the kind", "long": "has the length 32", "nan": "negative, or no number",
+        "half": "no npz file, or a part of one", "text": "no npz file", "damaged": ".",
+    }.items():  # fmt: skip
+        message = offer(reader, tmp_path / f"{name}.npz")
+        assert re.search(rf"{name}.npz was not opened: .*{said}", message), message
+        assert reader.get("architecture") == "lenet" and reader.get("index") == 5
+        reader.page.get_by_role("button", name="Close").click()
+    assert offer(reader, whole) == ""
+
+
+def test_a_number_is_typed_and_a_link_copied(reader):
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.open("all.html")
+    box = reader.page.get_by_role("spinbutton", name="NAD, as a number")
+    for typed, expected in (("321", 321), ("5000", 1023), ("-3", 0), ("", 0), ("17.4", 17)):
+        box.fill(typed)
+        box.press("Enter")
+        reader.settle()
+        assert reader.get("index") == expected
+    reader.page.get_by_role("button", name="Copy a link to this view").click()
+    reader.page.get_by_role("button", name="Copied").wait_for()
+    link = reader.page.evaluate("() => navigator.clipboard.readText()")
+    assert link.endswith("#explorer.index=17") or "explorer.index=17" in link
+    reader.page.goto("about:blank")
+    reader.page.goto(link)
+    reader.settle()
+    assert reader.get("index") == 17
+
+
+def test_what_nobody_comes_to_is_not_loaded(browser, site, folder):
+    first, last = (
+        views.Page(views.View(("direction",), name), views.Source(), book=True) for name in ("lenet", "vgg11")
+    )
+    write_page(folder, "long.html", first, Raw("<div style='height: 4000px'></div>"), last)
+    with browser.new_context(viewport={"width": 800, "height": 600}) as context:
+        page, asked = context.new_page(), []
+        page.on("request", lambda request: asked.append(request.url.split("/")[-1]))
+        Reader(page, site).open("long.html")
+        page.wait_for_timeout(300)
+        assert "lenet.js" in asked and "vgg11.js" not in asked
+        page.locator("nad-explorer").last.scroll_into_view_if_needed()
+        page.wait_for_function("() => document.querySelectorAll('nad-explorer')[1].app.shown.length")
+        assert "vgg11.js" in asked
+
+
+@dataclass
+class Raw:
+    """HTML between the explorers of a page."""
+
+    text: str
+
+    def _repr_html_(self):
+        return self.text
+
+
+# The guess
+
+
+def guess(reader, keys):
+    """Move over the first map from the wave that it begins at, and choose: keys are letters of u, d, l, r and space."""
+    box = reader.page.locator("nad-guess .map").first
+    box.focus()
+    for key in keys:
+        box.press({"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight"}.get(key, "Space"))
+
+
+def known(name):
+    return {(ky, kx): (energy, accuracy) for ky, kx, energy, accuracy in guess_data(name)["tasks"]}
+
+
+def test_a_guess_by_keyboard_is_scored(reader):
+    reader.page.goto(f"{reader.site}/guess.html")
+    tasks = known("lenet")
+    reveal = reader.page.get_by_role("button", name="Reveal")
+    assert reveal.is_disabled() and "hidden" in reader.page.locator("nad-guess .map").last.get_attribute("aria-label")
+    guess(reader, " rr " + "r" * 5 + "uuuuu ")  # (0, 2), (0, 6), and one far out
+    assert reveal.inner_text() == "Reveal (3 of 5 chosen)"
+    guess(reader, " ")  # it is let go again
+    assert reveal.inner_text() == "Reveal (2 of 5 chosen)"
+    guess(reader, "l l l ")
+    assert reveal.inner_text() == "Reveal"  # five is all
+    right = [accuracy > 0.55 for _, accuracy in tasks.values()]
+    reveal.press("Enter")
+    told = reader.page.locator("nad-guess .verdict").inner_text()
+    assert re.match(r"[2-5] of your 5 waves were learnt", told)
+    assert (
+        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learnt {sum(right)} of {len(right)}" in told
+    )
+    pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
+    share = float(re.search(r"in ([\d.]+) % of these pairs", told)[1])
+    assert share == pytest.approx(100 * np.mean(pairs), abs=0.1)
+    brightest = sorted(tasks.values(), reverse=True)[:5]
+    assert f"the brightest find {sum(accuracy > 0.55 for _, accuracy in brightest)} of 5" in told
+    marks = reader.page.locator("nad-guess figure").first.locator(".guessed")
+    assert marks.count() == reader.page.locator("nad-guess figure").first.locator(".right, .wrong").count() >= 9
+    reader.page.get_by_role("button", name="Guess again").click()
+    assert reveal.is_disabled() and not reader.page.locator("nad-guess .verdict").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 1000])
+def test_a_guess_by_touch(browser, site, width):
+    with browser.new_context(
+        viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 500
+    ) as context:
+        reader = Reader(context.new_page(), site)
+        reader.page.goto(f"{site}/guess.html")
+        reader.page.get_by_label("Network", exact=True).select_option(label="DenseNet-121")
+        box = reader.page.locator("nad-guess .map").first.bounding_box()
+        chosen = [(8, 9), (8, 12), (3, 8), (2, 3), (15, 15)]  # rows and columns of cells
+        for row, column in chosen:
+            x, y = (box[side] + (i + 0.5) * box["width"] / 16 for side, i in (("x", column), ("y", row)))
+            reader.page.touchscreen.tap(x, y)
+        reader.page.get_by_role("button", name="Reveal").tap()
+        tasks = known("densenet121")
+        keys = [(2 * row - 16, 2 * column - 16) for row, column in chosen]
+        right = sum((tasks.get(k) or tasks[nc.waves.negative(k)])[1] > 0.55 for k in keys)
+        told = reader.page.locator("nad-guess .verdict").inner_text()
+        assert told.startswith(f"{right} of your 5 waves were learnt")
+        assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert not reader.troubles

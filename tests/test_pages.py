@@ -236,7 +236,7 @@ CUT = """(() => {
 })()"""
 READ = """(() => {
   const article = document.querySelector(".bd-article"), inputs = [...article.querySelectorAll(".cell_input")];
-  const cells = inputs.filter((part) => part.offsetHeight).length;
+  const cells = inputs.filter((part) => part.checkVisibility() && !part.closest("details:not([open])")).length;
   const others = ".highlight, nad-explorer, nad-guess, mjx-container, svg";
   article.querySelectorAll(others).forEach((part) => (part.style.display = "none"));
   return [cells, article.innerText.split(/\\s+/).filter((word) => /[a-z]{2}/i.test(word)).length];

@@ -14,8 +14,10 @@ from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
 from nads_core.directions.certificates import CERTAIN
+from nads_core.evidence import published
 from nads_core.evidence.prediction import Family
 from nads_core.evidence.results import Results, load_results
+from nads_core.evidence.waves import grid_frequencies, negative
 from nads_core.explorer.pictures import load_pictures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
@@ -28,6 +30,7 @@ LABELS = {
     "logreg": "LogReg",
 }
 LEVELS = 127  # of int8, on either side of zero
+_PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
 Packet = tuple[dict[str, Any], bytes]
 
 
@@ -60,6 +63,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         results = load_results(f"{figure}-{name}")
         rows = _poison_rows(results) if figure == "fig7" else _rows(results)
         header[key] = _placed(rows, results, nads) if rows and results else rows
+    header["published"] = False
+    if name in ARCHITECTURES and not header["fourier"]:
+        header |= {"fourier": _published_rows(name), "published": True}
     header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
     return header, b"".join(array.tobytes() for array in arrays)
 
@@ -126,6 +132,13 @@ def _rows(results: Results | None) -> list[list[Any]] | None:
     family = Family.of(results)
     rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)
     return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
+
+
+def _published_rows(name: str) -> list[list[Any]]:
+    """Return the same rows of what the paper's authors published: means of both cells of a wave."""
+    cells = published.fourier_accuracies(name)
+    waves = grid_frequencies()
+    return [_row(list(k), (cells[k] + cells[negative(k)]) / 2, _PUBLISHED_TEST) for k in waves]
 
 
 def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:

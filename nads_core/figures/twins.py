@@ -54,14 +54,13 @@ def darkened(figure: Figure) -> Figure:
             _exchange(artist, "markerfacecolor", "markeredgecolor")
         if isinstance(artist, patches.Patch):
             _exchange(artist, "facecolor", "edgecolor")
-        mapped = isinstance(artist, cm.ScalarMappable) and artist.get_array() is not None
-        if isinstance(artist, collections.Collection) and not mapped:
+        if isinstance(artist, cm.ScalarMappable) and artist.get_array() is not None:
+            (bad,) = _exchanged(artist.cmap.get_bad())
+            artist.set_cmap(artist.cmap.with_extremes(bad=bad if bad[3] else None))
+        elif isinstance(artist, collections.Collection):
             _exchange(artist, "facecolor", "edgecolor")
-        elif mapped:
-            bad = _exchanged(artist.cmap.get_bad())
-            artist.set_cmap(artist.cmap.with_extremes(bad=bad[0] if bad[0][3] else None))
-    for ground in (twin, *twin.axes):
-        ground.patch.set_facecolor("none")
+    for patch in (twin.patch, *(axis.patch for axis in twin.axes)):
+        patch.set_facecolor("none")
     return twin
 
 
@@ -82,8 +81,9 @@ def stacked(figure: Figure) -> Figure | None:
         axis.remove()
     height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * 0.85
     twin.set_size_inches(NARROW, height * len(twin.axes) + 0.4)
-    for axis, place in zip(twin.axes, twin.add_gridspec(len(twin.axes), 1), strict=True):
-        axis.set_subplotspec(place)
+    column = twin.add_gridspec(len(twin.axes), 1)
+    for row, axis in enumerate(twin.axes):
+        axis.set_subplotspec(column[row])
         _label_alone(axis, twin.axes[0])
     return twin
 

@@ -1,6 +1,6 @@
 // A view in the page's address
 
-import { KEYS } from "./view.js";
+import { KEYS, OWN } from "./view.js";
 
 /** A model in the browser, with the interface of a widget's. What differs from the start is kept in the address. */
 export class PageModel {
@@ -24,6 +24,16 @@ export class PageModel {
     this.listeners.set(event, (this.listeners.get(event) ?? []).filter((other) => other !== listener));
   }
 
+  /** The address of the page as it is seen. */
+  get link() {
+    return this.start.shared ? () => (writeAddress(), location.href) : null;
+  }
+
+  /** Have a name in the menus that the start did not have. */
+  offer(name, label) {
+    this.state.labels = { ...this.state.labels, [name]: label };
+  }
+
   /** Browsers limit how often an address may change, so it waits until the reader pauses. */
   save_changes() {
     if (!this.start.shared) return; // the address of a notebook is not ours
@@ -31,9 +41,9 @@ export class PageModel {
     PageModel.timer = setTimeout(writeAddress, 150);
   }
 
-  /** Add to the address what differs from the start: but an image of the reader's own cannot be found again. */
+  /** Add to the address what differs from the start: but a file of the reader's own cannot be found again. */
   describe(address) {
-    const moved = KEYS.filter((key) => !(key === "photo" && this.state.photo < 0))
+    const moved = KEYS.filter((key) => !(key === "photo" && this.state.photo < 0) && this.state[key] !== OWN)
       .map((key) => [key, JSON.stringify(this.state[key])])
       .filter(([key, value]) => value !== JSON.stringify(this.start[key]));
     if (moved.length && this.part) address.set(`${this.id}.part`, this.part);
@@ -56,7 +66,7 @@ export class PageModel {
 const parameters = () => new URLSearchParams(/^#explorer(-\d+)?\./.test(location.hash) ? location.hash.slice(1) : "");
 
 /** The address says what every explorer of the page shows. */
-function writeAddress() {
+export function writeAddress() {
   const address = new URLSearchParams();
   for (const { model } of document.querySelectorAll("nad-explorer")) if (model?.start.shared) model.describe(address);
   const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");

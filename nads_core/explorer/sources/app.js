@@ -2,6 +2,7 @@
 
 import { menu, playButton, slider, stepButton } from "./controls.js";
 import { h } from "./drawing.js";
+import { readNads } from "./npz.js";
 import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
 import { directionPart } from "./parts/direction.js";
@@ -12,7 +13,7 @@ import { poisonPart } from "./parts/poison.js";
 import { pythonPanel } from "./python.js";
 import { mostNads } from "./rows.js";
 import { followTheme } from "./theme.js";
-import { drawable, KEYS } from "./view.js";
+import { drawable, KEYS, OWN } from "./view.js";
 
 // The style sheet, which nads_core/explorer/program.py puts in front of the joined sources:
 /* global STYLE */
@@ -26,7 +27,7 @@ const PARTS = {
 /** `load`, whose packets are unpacked and kept. */
 function keeping(load) {
   const loaded = new Map(); // name -> promise
-  return (name, unpack) => {
+  const kept = (name, unpack) => {
     if (!loaded.has(name)) {
       const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
       loaded.set(name, found);
@@ -34,6 +35,7 @@ function keeping(load) {
     }
     return loaded.get(name);
   };
+  return Object.assign(kept, { keep: (name, value) => loaded.set(name, Promise.resolve(value)) });
 }
 
 /** The explorer in `host`. Its model has get, set, save_changes, on and off; `load(name)` gives a packet. */
@@ -51,8 +53,9 @@ export class App {
   trouble = h("p", { role: "alert", hidden: true });
   ready = new Promise((resolve) => (this.tellReady = resolve));
 
-  constructor(model, host, load) {
-    Object.assign(this, { model, load: keeping(load) });
+  /** With `open`, the reader may open a file of NADs of their own. */
+  constructor(model, host, load, open = false) {
+    Object.assign(this, { model, load: keeping(load), open });
     const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     shadow.replaceChildren(h("style", {}, STYLE), this.root);
     this.forgetTheme = followTheme(host, this.root);
@@ -117,10 +120,12 @@ export class App {
       const network = menu(this, "architecture", "Network", labels);
       const second = menu(this, "second", "Compare with", { "": "none", ...labels });
       this.toolbar.push(network, second);
-      controls.push(h("div", { class: "menus" }, network.element, second.element));
+      controls.push(h("div", { class: "menus" }, network.element, second.element,
+        this.open ? this.chooser([network, second]) : null));
     }
     if (names.includes("direction") || names.includes("curves")) {
-      const index = slider(this, "index", "NAD", { max: last, text: (i) => `NAD ${i} of ${this.shown[0].label}` });
+      const index = slider(this, "index", "NAD", { max: last, box: true,
+        text: (i) => `NAD ${i} of ${this.shown[0].label}` });
       this.toolbar.push(index);
       controls.push(h("div", { class: "along" }, playButton(this, "index", last), stepButton(this, "index", -1),
         stepButton(this, "index", 1), index.element));
@@ -130,6 +135,32 @@ export class App {
       h("section", { "aria-label": title, "data-part": name }, names.length > 1 ? h("h3", {}, title) : null, element));
     this.root.replaceChildren(this.trouble, h("div", { class: "toolbar" }, ...controls), ...sections,
       this.python.element);
+  }
+
+  /** A button for a file of NADs, which may be dropped anywhere on the explorer as well. */
+  chooser(menus) {
+    const read = async (file) => {
+      if (!file) return;
+      try {
+        const own = await readNads(file, this.shown[0].size);
+        this.load.keep(OWN, own);
+        menus.forEach(({ offer }) => offer(OWN, own.label));
+        this.model.offer(OWN, own.label);
+        if (this.model.get("architecture") === OWN || this.model.get("second") === OWN) this.arrange();
+        this.set({ architecture: OWN });
+      } catch ({ message }) {
+        this.say(`${file.name} was not opened: ${message}.`);
+      }
+    };
+    const input = h("input", { type: "file", accept: ".npz", "aria-label": "NADs of your own",
+      click: () => (input.value = ""), change: () => read(input.files[0]) });
+    this.root.addEventListener("dragover", (event) => event.preventDefault());
+    this.root.addEventListener("drop", (event) => {
+      event.preventDefault();
+      read(event.dataTransfer.files[0]);
+    });
+    return h("label", { class: "button", title: "A file that NADs.save wrote. It stays in this browser." },
+      "Your own NADs (.npz)…", input);
   }
 
   get wanted() {
@@ -175,7 +206,8 @@ export class App {
 
   say(text, again) {
     const { trouble } = this;
-    trouble.replaceChildren(`${text} `, h("button", { click: () => ((trouble.hidden = true), again()) }, "Try again"));
+    const close = () => ((trouble.hidden = true), again?.());
+    trouble.replaceChildren(`${text} `, h("button", { click: close }, again ? "Try again" : "Close"));
     trouble.hidden = false;
   }
 

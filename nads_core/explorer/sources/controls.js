@@ -2,15 +2,23 @@
 
 import { stepped } from "./certainty.js";
 import { h } from "./drawing.js";
+import { whole } from "./numbers.js";
 
-export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => `${x}`, text = show }) {
-  const output = h("output", {}, "");
+/** With `box`, its number can be typed as well. */
+export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => `${x}`, text = show, box = false }) {
+  const typed = () => {
+    if (box && output.value !== "" && Number.isFinite(+output.value)) app.set({ [key]: whole(+output.value, min, max()) });
+  };
+  const output = box
+    ? h("input", { type: "number", min, step, "aria-label": `${label}, as a number`, change: typed })
+    : h("output", {}, "");
   const input = h("input", { type: "range", min, step, "aria-label": label,
     input: () => app.set({ [key]: +input.value }) });
   const sync = () => {
     input.max = max();
     input.value = Math.min(app.view[key], max());
-    output.textContent = show(+input.value);
+    if (box) Object.assign(output, { max: max(), value: input.value });
+    else output.textContent = show(+input.value);
     input.setAttribute("aria-valuetext", text(+input.value));
   };
   return { element: h("label", { class: "slider" }, h("span", {}, label), input, output), sync };
@@ -59,5 +67,9 @@ export function menuOf(label, options, choose) {
 
 export function menu(app, key, label, options) {
   const { element, select } = menuOf(label, options, (value) => app.set({ [key]: value }));
-  return { element, sync: () => (select.value = app.view[key]) };
+  const offer = (value, text) => {
+    select.querySelector(`[value="${value}"]`)?.remove();
+    select.append(h("option", { value }, text));
+  };
+  return { element, offer, sync: () => (select.value = app.view[key]) };
 }

@@ -2,20 +2,20 @@
 
 import { dot } from "./numbers.js";
 
-/** The share of an image's energy at each frequency, zero in the middle; as `nads_core.spectrum`. */
-export function spectrum(image, size) {
+/** The discrete Fourier transform of an image, not normalised, zero first. */
+export function transform(image, size) {
   const angle = (2 * Math.PI) / size;
   const cos = Float64Array.from({ length: size }, (_, i) => Math.cos(angle * i));
   const sin = Float64Array.from({ length: size }, (_, i) => Math.sin(angle * i));
-  const re = new Float64Array(size * size), im = new Float64Array(size * size), energy = new Float64Array(size * size);
+  const re = new Float64Array(size * size), im = new Float64Array(size * size);
+  const all = { re: new Float64Array(size * size), im: new Float64Array(size * size) };
   for (let y = 0; y < size; y++) // rows: (y, x) -> (y, k)
     for (let k = 0; k < size; k++)
       for (let x = 0; x < size; x++) {
         re[y * size + k] += image[y * size + x] * cos[(k * x) % size];
         im[y * size + k] -= image[y * size + x] * sin[(k * x) % size];
       }
-  let total = 0; // columns: (y, k) -> (l, k)
-  for (let l = 0; l < size; l++)
+  for (let l = 0; l < size; l++) // columns: (y, k) -> (l, k)
     for (let k = 0; k < size; k++) {
       let a = 0, b = 0;
       for (let y = 0; y < size; y++) {
@@ -23,9 +23,20 @@ export function spectrum(image, size) {
         a += re[i] * c + im[i] * s;
         b += im[i] * c - re[i] * s;
       }
-      const i = ((l + size / 2) % size) * size + ((k + size / 2) % size);
-      total += energy[i] = a * a + b * b;
+      all.re[l * size + k] = a;
+      all.im[l * size + k] = b;
     }
+  return all;
+}
+
+/** The share of an image's energy at each frequency, zero in the middle; as `nads_core.spectrum`. */
+export function spectrum(image, size) {
+  const { re, im } = transform(image, size), energy = new Float64Array(size * size);
+  const middle = (k) => (k + size / 2) % size;
+  let total = 0;
+  for (let l = 0; l < size; l++)
+    for (let k = 0; k < size; k++)
+      total += energy[middle(l) * size + middle(k)] = re[l * size + k] ** 2 + im[l * size + k] ** 2;
   return energy.map((e) => e / (total || 1));
 }
 

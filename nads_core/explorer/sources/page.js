@@ -32,7 +32,8 @@ class NadExplorer extends HTMLElement {
     this.model = new PageModel(JSON.parse(this.getAttribute("view")), this.id);
     const linked = this.model.restore();
     const { keys } = this.model.start; // of arrays that came with this explorer
-    this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name));
+    this.app = new App(this.model, this, (name) => loadFromPage(Object.hasOwn(keys, name) ? keys[name] : name),
+      this.model.start.shared);
     const near = new IntersectionObserver((seen) => {
       if (!seen.some(({ isIntersecting }) => isIntersecting)) return;
       near.disconnect();

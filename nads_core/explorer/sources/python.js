@@ -9,17 +9,27 @@ function python(app) {
     ...(body.some((line) => line.includes("torch.")) ? ["import torch"] : [])];
   const nads = first.name
     ? `nads = nc.load_nads("${first.name}")`
+    : first.file ? `nads = nc.NADs.load(${quoted(first.file)})  # your own file`
     : `# nads: your own, ${quoted(first.label)}, as given to nc.explorer.show`;
   return [...imports, ...(imports.length ? [""] : []), "import nads_core as nc", "", nads, ...body, ""].join("\n");
 }
 
+function copyButton(label, text) {
+  const button = h("button", { click: async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "This browser does not let the page copy";
+    }
+    setTimeout(() => (button.textContent = label), 1500);
+  } }, label);
+  return button;
+}
+
 export function pythonPanel(app) {
   const code = h("code");
-  const copy = h("button", { click: async () => {
-    await navigator.clipboard.writeText(code.textContent);
-    copy.textContent = "Copied";
-    setTimeout(() => (copy.textContent = "Copy"), 1500);
-  } }, "Copy");
+  const copy = copyButton("Copy", () => code.textContent);
   const text = h("pre", { tabindex: 0, role: "region", "aria-label": "Python code for this view" }, code);
   const box = h("div", { class: "python", hidden: true }, text, copy);
   const button = h("button", { "aria-expanded": "false", click: () => {
@@ -29,5 +39,6 @@ export function pythonPanel(app) {
     update();
   } }, "Show the Python");
   const update = () => box.hidden || (code.textContent = python(app));
-  return { element: h("div", { class: "footer" }, button, box), update };
+  const link = copyButton("Copy a link to this view", () => app.model.link());
+  return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, box), update };
 }

@@ -5,6 +5,8 @@ import { clamp, whole } from "./numbers.js";
 
 export const KEYS = ["architecture", "second", "index", "frequency", "mix", "photo", "kept", "strength", "poisoned"];
 
+export const OWN = "own-file"; // the name of NADs that the reader has opened
+
 /** The view as it can be drawn: an address or a program may ask for what these NADs and images do not have. */
 export function drawable(view, { shown, photos, ownPhoto }) {
   if (!shown.length) return view;

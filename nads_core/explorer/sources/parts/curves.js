@@ -25,6 +25,7 @@ export function curvesPart(app) {
           series: app.shown.map((a) =>
             ({ colour: a.colour, line: Array.from(a.eigenvalues, (_, i) => [i, relative(a, i)]) })),
         });
+        accuracies.element.hidden = !app.shown.some((a) => a.accuracies);
         accuracies.draw({
           last,
           alt: `Test accuracies over the NAD index: ${app.shown.map((a) => a.accuracies

@@ -80,7 +80,7 @@ function measuredCells({ size, fourier }) {
 }
 
 function drawMaps(architecture, { accuracy, energy }) {
-  const { label, size, fourier, energies, known } = architecture, cells = size / 2;
+  const { label, size, fourier, published, energies, known } = architecture, cells = size / 2;
   paint(accuracy.canvas, cells, (i) => {
     const row = known.get(i);
     if (!row) return UNMEASURED[(Math.floor(i / cells) + i) % 2];
@@ -89,8 +89,9 @@ function drawMaps(architecture, { accuracy, energy }) {
   paint(energy.canvas, cells, (i) => energyColour(energies[2 * Math.floor(i / cells)][2 * (i % cells)]));
   accuracy.box.setAttribute("aria-label", `Accuracy of ${label} after training, by frequency. ${STEERING}`);
   energy.box.setAttribute("aria-label", `Energy of each frequency in the NADs of untrained ${label}. ${STEERING}`);
+  accuracy.element.hidden = !fourier;
   accuracy.text.replaceChildren("accuracy after training", accuracyScale(),
-    known.size === cells * cells ? "" : fourier ? "striped: not measured yet" : "not measured yet");
+    published ? "as the paper's authors published it" : known.size === cells * cells ? "" : "striped: not measured yet");
   energy.text.replaceChildren("energy before any training", energyScale());
 }
 
@@ -133,11 +134,11 @@ export function fourierPart(app) {
         return [h("br"), `${a.label}: ${accuracy}, energy ${energy} of the map's largest`];
       }), held ? h("span", { class: "held" }, "Held, until you click it again or press Escape.") : "");
     },
-    code: ({ frequency }, { name }) => [
+    code: ({ frequency }, { name, published }) => [
       "# A wave",
       `wave = nc.fourier_direction((${frequency.join(", ")}), ${picker.size ?? 32})[0]  # (H, W)`,
       "wave_energy = nads.energy(wave[None])",
-      ...(name ? [
+      ...(published ? [`by_frequency = nc.published.fourier_accuracies("${name}")`] : name ? [
         `results = nc.load_results("fig1-${name}")  # None where it has not been measured`,
         'by_frequency = {tuple(row["frequency"]): row["test_accuracy"] for row in results.rows} if results else {}',
       ] : []),

@@ -8,7 +8,8 @@ import { percent } from "../text.js";
 
 export function photoPart(app) {
   const sheet = contactSheet(app, "Choose an image");
-  const kept = slider(app, "kept", "NADs kept", { max: () => mostNads(app), text: (n) => `the first ${n} NADs` });
+  const kept = slider(app, "kept", "NADs kept", { max: () => mostNads(app), box: true,
+    text: (n) => `the first ${n} NADs` });
   const pictures = rows(app, () => {
     const original = picture("the image"), image = picture("rebuilt"), rest = picture("what is missing");
     const note = h("p", { class: "note" });

@@ -43,6 +43,7 @@ export function poisonPart(app) {
         ? (image) => (poison(image, first, carrier(view, first), view.strength) ?? image).channels
         : null);
       if (changed.has("architecture")) {
+        chart.element.hidden = !app.shown.some((a) => a.poison);
         chart.draw({
           last: mostNads(app) - 1,
           series: app.shown.map((a) => {
