@@ -2,13 +2,16 @@
 
 from nads_core import costs, explorer
 from nads_core.data import (
+    ClassDifferences,
     DatasetNotFoundError,
     ImageSet,
     SeparableDatasets,
     carriers,
+    class_differences,
     flip,
     fourier_basis,
     fourier_direction,
+    load_folder,
     load_images,
     normalize,
     poison,
@@ -65,7 +68,8 @@ __all__ = [
     "NADs", "compute_nads", "forecast", "load_nads",
     "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient",
     "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
-    "DatasetNotFoundError", "ImageSet", "load_images", "normalize", "carriers", "flip", "poison",
+    "DatasetNotFoundError", "ImageSet", "load_folder", "load_images", "normalize", "carriers", "flip", "poison",
+    "ClassDifferences", "class_differences",
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingState", "TrainingTimeout",
     "accuracy", "accuracy_interval", "changed_predictions", "difference_interval", "predicted_classes", "train_network",
     "train_networks",

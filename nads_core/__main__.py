@@ -1,4 +1,4 @@
-"""Command line: ``nads compute resnet18 --out x.npz``, ``nads run fig1-lenet``, ``merge``, ``bench``, ``doctor``.
+"""Command line: ``nads compute resnet18 --out x.npz``, ``nads run fig1-lenet``, ``classes``, ``merge``, ``bench``.
 
 ``python -m nads_core`` is the same.
 """
@@ -17,7 +17,8 @@ import torch
 
 from nads_core import doctor
 from nads_core.costs import CASES, results_folder, run_suite
-from nads_core.directions import compute_nads, forecast
+from nads_core.data import class_differences, load_folder
+from nads_core.directions import NADs, compute_nads, forecast, load_nads
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.evidence import pending
@@ -79,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     ahead = commands.add_parser("forecast", help="say how many directions more networks would make certain")
     ahead.add_argument("checkpoint", type=Path, help="of a run of compute")
     ahead.add_argument("--num-networks", type=int, nargs="+", metavar="N", help="1, 2, 4, 8 and 16 times the run's")
+    classes = commands.add_parser("classes", help="say along which NADs the classes of a folder of images differ")
+    classes.add_argument("folder", type=Path, help="with a folder of images for each class, or train/ with these")
+    shipped = ("lenet", "vgg11", "resnet18", "densenet121")
+    classes.add_argument(
+        "nads", nargs="*", default=shipped, help=f"names, or npz files: by default {', '.join(shipped)}"
+    )
+    classes.add_argument("--out", type=Path, default=Path("classes.png"), help="picture to write: classes.png")
+    classes.add_argument("--num-images", type=int, default=5_000, help="drawn evenly over the classes: 5000 by default")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
     run.add_argument("job", nargs="?", help="such as fig1-lenet: a figure and an architecture")
     run.add_argument("--pending", action="store_true", help="instead: all that the book still waits for, in order")
@@ -307,13 +316,38 @@ def _forecast(options: argparse.Namespace) -> int:
     return 0
 
 
+def _classes(options: argparse.Namespace) -> int:
+    from nads_core.figures import plot_class_differences
+
+    bases = {Path(name).stem: NADs.load(name) if name.endswith(".npz") else load_nads(name) for name in options.nads}
+    sizes = {tuple(nads.directions.shape[2:]) for nads in bases.values()}
+    if len(sizes) > 1 or any(height != width for height, width in sizes):
+        raise ValueError(f"NADs of square images of one size are needed, got {sorted(sizes)}: ask one by one")
+    ((size, _),) = sizes
+    inner = options.folder / "train"
+    folder = inner if inner.is_dir() else options.folder
+    images = load_folder(folder, options.num_images, size=size, name=options.folder.resolve().name)
+    print(f"{len(images):,} {images.source}, {len(images.class_names)} classes, {size} x {size} pixels")
+    found = {name: (nads, class_differences(images, nads, progress=True)) for name, nads in bases.items()}
+    print("How many times as sensitive as along a random direction an untrained network is along")
+    print(f"{'':>14} {'differences of classes (95 %)':>31} {'what differs inside them':>26}   classes vary most along")
+    for name, (_, differences) in found.items():
+        low, high = differences.lift_interval
+        lift = f"{differences.lift:.2f} ({low:.2f} to {high:.2f})"
+        leading = ", ".join(f"NAD {i}" for i in differences.leading(4))
+        print(f"{name:>14} {lift:>31} {differences.lift_within:>26.2f}   {leading}")
+    plot_class_differences(found).savefig(options.out, dpi=200)
+    print(f"-> {options.out}")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
         commands = {
-            "compute": _compute, "forecast": _forecast, "run": _run, "merge": _merge, "bench": _bench,
-            "doctor": _doctor,
+            "compute": _compute, "forecast": _forecast, "classes": _classes, "run": _run, "merge": _merge,
+            "bench": _bench, "doctor": _doctor,
         }  # fmt: skip
         return commands[options.command](options)
     except (TypeError, ValueError, OSError, MemoryError) as error:

@@ -31,6 +31,11 @@ RESPONSE = Response(
     np.array([5.0, 0.5, 0.01]),
 )  # fmt: skip
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+def differences():
+    found = [torch.linspace(0.5, 0, len(nads())) for _ in range(4)]
+    return nc.ClassDifferences(*found, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
+
+
 CALLS = {
     "plot_tasks": lambda: figures.plot_tasks(
         {task: {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]} for task in ("easy", "hard")},
@@ -46,6 +51,9 @@ CALLS = {
     "plot_losses": lambda: figures.plot_losses({"noise": {"easy": [0.7, 0.5, float("nan")]}}, 2),
     "plot_agreement": lambda: figures.plot_agreement({"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
+    "plot_class_differences": lambda: figures.plot_class_differences(
+        {"a": (nads(), differences()), "b": (nads(), differences())}
+    ),
     "plot_eigenvalues": lambda: figures.plot_eigenvalues({"a": nads(), "b": nads()}),
     "plot_reliability": lambda: figures.plot_reliability(
         {
@@ -73,6 +81,13 @@ CALLS = {
     ),
     "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
     "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),
+    "plot_kinks": lambda: figures.plot_kinks(
+        {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)}, {"here": 0.1, "far": -0.2}
+    ),
+    "plot_shrinking": lambda: figures.plot_shrinking(
+        {"seen": {"signal": torch.ones(2, 2), "noise": torch.eye(2)}, "left": {"shrunk": torch.eye(2)}},
+        {"seen": PHOTOS[0, 0, :, :2]},
+    ),
     "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),
     "plot_accuracy_by_nad": lambda: figures.plot_accuracy_by_nad(
         {"a": {"index": [0, 9], "accuracy": [0.9, 0.6], "interval": [(0.8, 0.95), (0.5, 0.7)]}},
@@ -92,6 +107,7 @@ CALLS = {
         "follow (points)",
         (0.2,),
     ),
+    "plot_hole": lambda: figures.plot_hole([5.0, 0.01, -0.2], torch.tensor([0.1, 2.0, 0.3]), 0.05, (0, 2)),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
         {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])}, {"ours": 0.6}, {0: 0.1, 5: 0.2}
@@ -101,6 +117,12 @@ CALLS = {
     ),
     "plot_use": lambda: figures.plot_use(
         {0: 3.0, 10: 1.0}, {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
+    ),
+    "plot_maps": lambda: figures.plot_maps(
+        {
+            "kept": {"a": (PHOTOS[0], 0.5, -0.001), "b": (PHOTOS[1], None, 0.9)},
+            "reversed": {"c": (PHOTOS[2], 0.0, -0.9)},
+        }
     ),
     "plot_scatter": lambda: figures.plot_scatter(
         {"match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])}, "other": {"a": ([2, 1], [0.2, 0.4])}},
@@ -141,6 +163,9 @@ CALLS = {
     "plot_convergence": lambda: figures.plot_convergence(
         range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100, {"ℓ = 0": [1.0, 0.1]}
     ),
+    "plot_saddle": lambda: figures.plot_saddle(
+        torch.linspace(-1, 1, 9), torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)), ("θ", "φ")
+    ),
     "plot_histogram": lambda: figures.plot_histogram(WAVE),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
     "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
@@ -148,9 +173,9 @@ CALLS = {
 }
 
 
-def test_every_figure_is_drawn_in_a_chapter():
+def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
     public = {name for name, value in vars(figures).items() if name.startswith("plot_") and inspect.isfunction(value)}
-    chapters = "".join(path.read_text("utf8") for path in Path("book/chapters").glob("*.md"))
+    chapters = "".join(path.read_text("utf8") for path in Path("book").rglob("*.md"))
     assert public == set(figures.__all__) == set(CALLS)
     assert {name for name in public if f"figures.{name}(" not in chapters} == set()
 

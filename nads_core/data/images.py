@@ -101,7 +101,8 @@ def load_images(
         if (folder / _OFFICIAL).is_dir():
             return _official(folder, train, num_images, size, seed)
         if (folder / "train").is_dir() and (folder / "test").is_dir():
-            return _from_folder(folder, train, num_images, size, seed, progress)
+            part = folder / ("train" if train else "test")
+            return load_folder(part, num_images, size=size, seed=seed, progress=progress, name=folder.name)
         if not download:
             raise DatasetNotFoundError(f"no photos in {folder}")
         _download(folder)
@@ -168,22 +169,42 @@ def _official(folder: Path, train: bool, num_images: int | None, size: int, seed
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(data.classes), "CIFAR-10")
 
 
-def _from_folder(folder: Path, train: bool, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+def load_folder(
+    folder: str | os.PathLike[str],
+    num_images: int | None = None,
+    *,
+    size: int = 32,
+    seed: int = 0,
+    progress: bool = True,
+    name: str | None = None,
+) -> ImageSet:
+    """Load images that lie in a folder for each class, ``folder/cat/1.png``; arguments as of `load_images`.
+
+    Args:
+        folder: with a folder for each class.
+        num_images: how many, drawn evenly over the classes; all by default.
+        size: images of another size are scaled to ``size`` x ``size`` pixels.
+        seed: fixes which images are drawn.
+        progress: show a progress bar while reading many files.
+        name: of the images, for captions; by default that of the folder.
+
+    Raises:
+        DatasetNotFoundError: if there is no such folder, or no images in it.
+    """
     from torchvision.datasets import ImageFolder
     from tqdm import tqdm
 
-    part = folder / ("train" if train else "test")
     try:
-        data = ImageFolder(str(part))
+        data = ImageFolder(str(folder))
     except FileNotFoundError as error:
-        raise DatasetNotFoundError(f"{part} holds no folder of images for each class ({error})") from error
+        raise DatasetNotFoundError(f"{folder} holds no folder of images for each class ({error})") from error
     labels = np.asarray(data.targets)
     chosen = _draw_evenly(labels, num_images, seed)
     images = torch.empty(len(chosen), 3, size, size)
     for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
         images[row] = _pixels(data.loader(data.samples[index][0]), size)
     names = tuple(data.classes)
-    source = f"images in {folder.name}"
+    source = f"images in {name or Path(folder).name}"
     if set(names) == _CIFAR10_CLASSES:
         lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in data.samples)
         source = f"CIFAR-10 ({'JPEG' if lossy else 'lossless'} copy)"

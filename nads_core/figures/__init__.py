@@ -11,9 +11,14 @@ from nads_core.figures.bases import (
     plot_directions,
     plot_eigenvalues,
     plot_energies,
+    plot_kinks,
+    plot_maps,
     plot_overlaps,
     plot_reliability,
+    plot_shrinking,
 )
+from nads_core.figures.bounds import plot_bounds, plot_tails
+from nads_core.figures.classes import plot_class_differences
 from nads_core.figures.generalization import (
     plot_accuracy_by_nad,
     plot_collapse,
@@ -32,6 +37,7 @@ from nads_core.figures.learning import (
 )
 from nads_core.figures.poison import (
     plot_accuracy_by_index,
+    plot_hole,
     plot_notes,
     plot_poisoned,
     plot_representations,
@@ -42,7 +48,6 @@ from nads_core.figures.poison import (
 from nads_core.figures.scale import plot_colour_directions, plot_scaling
 from nads_core.figures.theory import (
     plot_aliasing,
-    plot_bounds,
     plot_checks,
     plot_convergence,
     plot_curves,
@@ -51,11 +56,12 @@ from nads_core.figures.theory import (
     plot_kept_shares,
     plot_learning_curves,
     plot_matrices,
-    plot_tails,
+    plot_saddle,
     plot_two_classes,
 )
 
 __all__ = [
+    "plot_class_differences",
     "plot_tasks",
     "plot_coordinates",
     "plot_frequency_maps",
@@ -69,6 +75,8 @@ __all__ = [
     "plot_overlaps",
     "plot_reliability",
     "plot_dipoles",
+    "plot_kinks",
+    "plot_shrinking",
     "plot_energies",
     "plot_images",
     "plot_aliasing",
@@ -78,6 +86,7 @@ __all__ = [
     "plot_checks",
     "plot_learning_curves",
     "plot_matrices",
+    "plot_saddle",
     "plot_convergence",
     "plot_histogram",
     "plot_bounds",
@@ -87,12 +96,14 @@ __all__ = [
     "plot_law",
     "plot_rank_correlations",
     "plot_collapse",
+    "plot_hole",
     "plot_notes",
     "plot_poisoned",
     "plot_accuracy_by_index",
     "plot_versions",
     "plot_use",
     "plot_representations",
+    "plot_maps",
     "plot_scatter",
     "plot_scaling",
     "plot_colour_directions",

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.figures.style import COLOURS, show_signed, show_spectrum, styled, subplots
+from nads_core.figures.style import COLOURS, bare, show_signed, show_spectrum, styled, subplots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,10 +110,68 @@ def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequen
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
         for (label, values), colour in zip(curves.items(), COLOURS, strict=False):
             axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
-        axis.set(xscale="log", yscale="log", title=title, xlabel="arm h")
+        axis.set(xscale="log", yscale="log", title=title, xlabel="arm ρ")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("standard deviation / length")
     axes[0].legend(loc="center left")
+    return figure
+
+
+@styled
+def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, float]) -> Figure:
+    """Draw a network along a line, and its slope there, a column a length of the line.
+
+    Args:
+        cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between neighbouring places.
+        slopes: label -> a slope to compare with, drawn over all of each line; the first is marked at 0, its place.
+    """
+    figure, axes = subplots(2, len(cuts), 3.9, sharex="col")
+    (point, at_point), *averages = slopes.items()
+    for (upper, lower), (title, (places, outputs)) in zip(axes.T, cuts.items(), strict=True):
+        places, outputs = np.asarray(places), np.asarray(outputs)
+        upper.plot(places, outputs, color="black", linewidth=1)
+        lower.stairs(np.diff(outputs) / np.diff(places), places, baseline=None, color="black", linewidth=0.8)
+        for (label, value), colour in zip(averages, COLOURS, strict=False):
+            lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
+        lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
+        upper.set_title(title)
+        lower.set_xlabel("t")
+        for axis in (upper, lower):
+            axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("output f(x + tv)")
+    axes[1, 0].set_ylabel("slope along v")
+    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(slopes))
+    figure.align_ylabels()
+    return figure
+
+
+@styled
+def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[str, Tensor]) -> Figure:
+    """Draw second moments in two dimensions as ellipses with the square roots of their eigenvalues as half axes.
+
+    Args:
+        panels: title -> label -> second moment (2, 2).
+        points: title -> vectors (N, 2) to draw behind the ellipses, in the panels that have some.
+    """
+    figure, (axes,) = subplots(1, len(panels), 2.9)
+    labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
+    angles = np.linspace(0, 2 * np.pi, 181)
+    for axis, (title, moments) in zip(axes, panels.items(), strict=True):
+        if title in points:
+            axis.plot(*np.asarray(points[title]).T, ".", color="0.75", markersize=2, zorder=0)
+        for label, moment in moments.items():
+            values, vectors = np.linalg.eigh(np.asarray(moment))
+            roots = vectors * np.sqrt(np.maximum(values, 0))  # columns: half axes
+            index = labels.index(label)
+            style = {"color": COLOURS[index], "linestyle": ("-", "--")[index % 2]}
+            axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
+            for half in roots.T:
+                axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
+        axis.set(title=title, xlabel="first coordinate", aspect="equal", adjustable="datalim")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("second coordinate")
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
     return figure
 
 
@@ -132,6 +190,30 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
     axis.legend(markerscale=5)
     axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]]], limit: float = 2.5) -> Figure:
+    """Draw what orthogonal maps make of one image, with two numbers of each map beneath it.
+
+    Args:
+        rows: title of a row -> label of a map -> the mapped image (3, H, W), whose values lie around 0; how well such
+            images match a network, None if all match alike; and the correlation of neighbouring pixels.
+        limit: the value that becomes the brightest.
+    """
+    figure, axes = subplots(len(rows), max(map(len, rows.values())), 2.0 * len(rows))
+    for line, (title, pictures) in zip(axes, rows.items(), strict=True):
+        for axis, (label, (picture, match, neighbours)) in zip(line, pictures.items(), strict=False):
+            axis.imshow((0.5 + 0.5 * picture / limit).clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+            bare(axis)
+            beneath = [] if match is None else [f"match {match:.2f}"]
+            text = "\n".join([*beneath, f"neighbours {round(neighbours, 2) + 0.0:.2f}"]).replace("-", "−")
+            axis.set_title(label, fontsize=8)
+            axis.set_xlabel(text, fontsize=8)
+        for axis in line[len(pictures) :]:
+            axis.axis("off")
+        line[0].set_ylabel(title)
     return figure
 
 

@@ -85,6 +85,42 @@ def _index_axis(axis: Axes, label: str) -> None:
     axis.grid(alpha=0.3)
 
 
+@styled
+def plot_hole(
+    mean: Sequence[float] | Tensor,
+    deviation: Sequence[float] | Tensor,
+    strength: float,
+    carriers: Collection[int] = (),
+) -> Figure:
+    """Draw what a poison takes from images along each NAD, in multiples of what it writes there.
+
+    Args:
+        mean: (D,), of the images' coordinates along NAD 0, 1, ...; what is below a tenth of ``strength`` is left out.
+        deviation: (D,), of the same coordinates. Means that are larger, so that a hole at 0 lies beside what images
+            have, stand out.
+        strength: of the poison, drawn as a line.
+        carriers: NAD indices to mark below.
+    """
+    figure, ((axis,),) = subplots(height=3.2)
+    sizes, spread = np.abs(np.asarray(mean)) / strength, np.asarray(deviation) / strength
+    where, floor = np.arange(len(sizes)) + 1, 0.1
+    label = "standard deviation"
+    axis.fill_between(where, floor, spread, step="mid", color=COLOURS[5], alpha=0.5, linewidth=0, label=label)
+    beside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
+    axis.plot(where[within], sizes[within], ".", color="0.35", markersize=3, label="mean")
+    axis.plot(where[beside], sizes[beside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
+    axis.axhline(1, color=COLOURS[1], linewidth=1.6, label="what is written, ε")
+    marks = {"color": "black", "markersize": 6, "clip_on": False, "linestyle": "none"}
+    axis.plot(np.array(sorted(carriers)) + 1, [floor] * len(carriers), "^", label="carriers", **marks)
+    top = 1.5 * max(1, *sizes, *spread)
+    axis.set(yscale="log", ylim=(floor, top), ylabel="what images have (multiples of ε)")
+    ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick < top]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    _index_axis(axis, "NAD index")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
 class Curve(Protocol):
     """What came of one kind of note at n carriers, such as `nads_core.evidence.notes.Response`."""
 

@@ -281,6 +281,41 @@ def plot_convergence(
 
 
 @styled
+def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figure:
+    """Draw a loss over two weights, as far as it differs from that at the origin, and cuts through the origin.
+
+    Args:
+        values: (n,), of either weight, from -a to a in equal steps, n odd.
+        losses: (n, n), the first weight by rows.
+        labels: of both weights, the first one's first.
+    """
+    values, losses = np.asarray(values), np.asarray(losses)
+    middle, (first, second) = len(values) // 2, labels
+    change = losses - losses[middle, middle]
+    figure, ((left, right),) = subplots(1, 2, 3.1)
+    limit = 1.5 * np.ptp(change.diagonal())  # beyond it walls of noise
+    levels = np.linspace(-limit, limit, 25)
+    filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
+    left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
+    left.plot(0, 0, "+", color="black", markersize=9)
+    left.set(xlabel=second, ylabel=first, aspect="equal")
+    figure.colorbar(filled, ax=left, shrink=0.8, label="loss − loss at the origin", format="%.1f")
+    diagonal = 2**0.5 * values
+    cuts = {
+        f"{second} alone": (values, change[middle]),
+        f"{first} alone": (values, change[:, middle]),
+        "both alike": (diagonal, change.diagonal()),
+        "opposite": (diagonal, change[:, ::-1].diagonal()),
+    }
+    for (label, (place, cut)), colour, style in zip(cuts.items(), COLOURS, ("-", "--", "-", "-"), strict=False):
+        right.plot(place, cut, style, color=colour, label=label)
+    right.set(xlabel="distance from the origin", ylabel="loss − loss at the origin", ylim=(-limit / 2, limit))
+    right.legend(loc="upper center")
+    right.grid(alpha=0.3)
+    return figure
+
+
+@styled
 def plot_histogram(z: Tensor) -> Figure:
     """Draw a histogram of z values over the standard normal density."""
     figure, ((axis,),) = subplots(1, 1, 2.6)
@@ -289,45 +324,4 @@ def plot_histogram(z: Tensor) -> Figure:
     axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color="black", linewidth=1, label="standard normal")
     axis.set(xlabel="z", ylabel="density")
     axis.legend()
-    return figure
-
-
-@styled
-def plot_bounds(results: Sequence[Check]) -> Figure:
-    """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or above they hold."""
-    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results))
-    for row, check in enumerate(results):
-        ours, printed = check.formula / check.simulated, check.printed / check.simulated
-        axis.plot([ours, max(printed, 1e-3)], [row, row], color="0.8", linewidth=1, zorder=0)
-        axis.plot(ours, row, "o", color=COLOURS[0], markersize=5)
-        axis.plot(max(printed, 1e-3), row, "x", color=COLOURS[1], markersize=5)
-    axis.plot([], [], "o", color=COLOURS[0], label="with α")
-    axis.plot([], [], "x", color=COLOURS[1], label="as printed, with α²")
-    axis.axvline(1, color="black", linewidth=1, linestyle=":")
-    axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
-    axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
-    axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=7)
-    axis.invert_yaxis()
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    axis.grid(alpha=0.3, axis="x")
-    return figure
-
-
-@styled
-def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
-    """Draw P(s² >= eta) against eta / E s², on logarithmic axes, under the bound of Markov.
-
-    Args:
-        slopes: label -> (N,).
-    """
-    figure, ((axis,),) = subplots(1, 1, 3.0)
-    grid = np.logspace(-1, 1.3, 100)
-    axis.plot(grid, np.minimum(1, 1 / grid), color="black", linewidth=1.2, label="Markov: E s² / η")
-    for (label, values), colour in zip(slopes.items(), COLOURS, strict=False):
-        energy = np.asarray(values.square() / values.square().mean())
-        share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)
-        axis.plot(grid, np.where(share > 0, share, np.nan), color=colour, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="η / E s²", ylabel="share of networks with s² ≥ η")
-    axis.legend()
-    axis.grid(alpha=0.3)
     return figure

@@ -1,0 +1,100 @@
+"""Along which NADs classes differ: planted differences, a naive twin, and the command on a folder."""
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+from nads_core.__main__ import main
+
+
+def basis(size=8, channels=1, seed=0):
+    dimension = channels * size**2
+    random = torch.randn(dimension, dimension, generator=torch.Generator().manual_seed(seed))
+    directions = torch.linalg.qr(random).Q.T.reshape(-1, channels, size, size).contiguous()
+    return nc.NADs(directions, torch.logspace(0, -3, dimension), {})
+
+
+def planted(nads, index, gap, num_images=600, seed=0):
+    """Return noise in which the first of three classes has ``gap`` more of a NAD in every channel."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(num_images) % 3
+    images = torch.randn(num_images, 3, 8, 8, generator=generator)
+    images += gap * (labels == 0).float()[:, None, None, None] * nads.directions[index]
+    return nc.ImageSet(images, labels, ("a", "b", "c"), "planted")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_planted_difference_is_found_where_it_is(channels):
+    nads = basis(channels=channels)
+    found = nc.class_differences(planted(nads, 5, 3.0), nads)
+    assert found.leading(1) == [5] and int(found.explained.argmax()) == 5
+    per_channel = 3 // channels
+    assert float(found.between[5]) == pytest.approx(3 * per_channel, rel=0.2)  # of means 3, 0 and 0
+    assert float(found.within.mean()) == pytest.approx(per_channel, rel=0.05)
+    low, high = found.lift_interval
+    assert low < found.lift < high < 1.2 * low
+    assert found.lift_within == pytest.approx(1, abs=0.1)
+    others = torch.arange(len(nads)) != 5
+    assert 0.8 < float((found.explained < found.chance)[others].float().mean()) <= 1
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    nads = basis()
+    truth = float(nads.eigenvalues[5] / nads.eigenvalues.mean())  # the classes differ along this NAD alone
+    found = [nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval for seed in range(60)]
+    assert 51 <= sum(low < truth < high for low, high in found) <= 60  # 57 expected
+
+
+def test_without_a_difference_nothing_is_said_to_differ():
+    nads = basis()
+    between = torch.stack([nc.class_differences(planted(nads, 0, 0.0, seed=s), nads).between for s in range(4)])
+    error = float(between.std()) / between.numel() ** 0.5
+    assert abs(float(between.mean())) < 4 * error
+
+
+def test_it_is_the_analysis_of_variance():
+    nads, index = basis(), 3
+    images = planted(nads, 5, 1.0)
+    x = (images.images.double().flatten(2) @ nads.directions[index].flatten().double()).numpy()  # (N, 3)
+    labels = images.labels.numpy()
+    total = ((x - x.mean(0)) ** 2).sum()
+    groups = [x[labels == k] for k in range(3)]
+    among = sum(len(group) * (group.mean(0) - x.mean(0)) ** 2 for group in groups).sum()
+    inside = (total - among) / (len(x) - 3)
+    found = nc.class_differences(images, nads)
+    assert float(found.explained[index]) == pytest.approx(among / total, rel=1e-3)
+    assert float(found.within[index]) == pytest.approx(inside, rel=1e-3)
+    assert float(found.between[index]) == pytest.approx((among / 2 - inside) / 200, rel=0.02, abs=1e-4)
+
+
+def test_what_cannot_be_compared_is_refused():
+    nads, images = basis(), planted(basis(), 0, 1.0)
+    with pytest.raises(ValueError, match="do not fit images"):
+        nc.class_differences(images, basis(size=4))
+    with pytest.raises(ValueError, match="only a part of a basis"):
+        nc.class_differences(images, nc.NADs(nads.directions[:9], nads.eigenvalues[:9], {}))
+    alone = nc.ImageSet(images.images, torch.zeros(600, dtype=torch.long), ("a", "b"), "planted")
+    with pytest.raises(ValueError, match="'b': 0"):
+        nc.class_differences(alone, nads)
+
+
+def test_the_command_on_a_folder(tmp_path, capsys):
+    Image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    pytest.importorskip("matplotlib", reason="needs matplotlib")
+    rng = np.random.default_rng(0)
+    for name, brightness in (("dark", 90), ("bright", 150)):
+        for number in range(24):
+            folder = tmp_path / "photos" / name
+            folder.mkdir(parents=True, exist_ok=True)
+            pixels = rng.normal(brightness, 30, size=(40, 40, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / f"{number}.png")
+    picture = tmp_path / "found.png"
+    assert main(["classes", str(tmp_path / "photos"), "lenet", "resnet18", "--out", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert "48 images in photos, 2 classes, 32 x 32 pixels" in said and "NAD 0" in said.split("lenet")[1].split("\n")[0]
+    with Image.open(picture) as drawn:
+        assert drawn.size[0] > 1000
+    (tmp_path / "empty").mkdir()
+    assert main(["classes", str(tmp_path / "empty")]) == 2 and "no folder of images" in capsys.readouterr().err
+    assert main(["classes", str(tmp_path / "photos"), "alexnet"]) == 2
