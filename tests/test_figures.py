@@ -9,6 +9,7 @@ import nads_core as nc
 from nads_core import figures
 from nads_core.directions import Certificates
 from nads_core.evidence.notes import Response
+from nads_core.figures import twins
 from nads_core.theory.checks import Check
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -31,6 +32,8 @@ RESPONSE = Response(
     np.array([5.0, 0.5, 0.01]),
 )  # fmt: skip
 PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
 def differences():
     found = [torch.linspace(0.5, 0, len(nads())) for _ in range(4)]
     return nc.ClassDifferences(*found, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
@@ -194,6 +197,34 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
             over = [other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds]  # two vertical scales
             assert any(other.get_xlabel() for other in over)
             assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)
+
+
+def luminance(colour):
+    """Relative luminance of the guidelines for accessible content (WCAG 2)."""
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeypatch):
+    monkeypatch.setenv("NADS_BOOK", "1")
+    figure = CALLS[name]()
+    before = [text.get_color() for text in figure.findobj(matplotlib.text.Text)]
+    dark, ground = twins.darkened(figure), luminance("#121212")
+    assert [text.get_color() for text in figure.findobj(matplotlib.text.Text)] == before  # it is a copy
+    assert dark.get_facecolor()[3] == 0
+    for text in dark.findobj(matplotlib.text.Text):
+        if text.get_text():
+            assert (luminance(text.get_color()) + 0.05) / (ground + 0.05) > 4.5, text
+    for line in dark.findobj(matplotlib.lines.Line2D):
+        assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, line.get_color()
+    found = figure._repr_mimebundle_()
+    assert {twins.MIME.format("dark")} <= found.keys() <= {twins.MIME.format(name) for name in twins.TWINS}
+    narrow = twins.stacked(figure)
+    assert (narrow is None) == (len(found) == 1)
+    if narrow is not None:
+        assert narrow.get_size_inches()[0] == twins.NARROW
+        assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
 
 
 def test_signed_images_are_centred_at_zero():

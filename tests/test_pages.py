@@ -20,7 +20,7 @@ ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 SCREENSHOTS = BOOK.parent / "screenshots"
 PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/api", "book/references", "search", "genindex"]
-HEAVIER = {"notebooks/09_explorer": 6e6}  # bytes; any other page may have 3 MB
+HEAVIEST = 3e6  # bytes of a page with all that it has loaded when its reader has come to the end
 READY = """() => [...document.querySelectorAll('nad-explorer')].every(
     (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
 
@@ -146,11 +146,15 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
     for name in ("book/intro", *CHAPTERS):
         page = (html / f"{name}.html").read_text("utf8")
         article = page[page.index("<article") : page.index("</article>")]
+        dark = re.findall(r'<a class="[^"]*only-dark".*?</a>', article, re.DOTALL)
+        for twin in dark:
+            article = article.replace(twin, "")
         images = re.findall(r"<img [^>]*>", article)
         assert images or "<nad-explorer" in article
         for image in images:
             assert re.search(r'alt="(?!\.\./)[^"]{20,}"', image), f"{name}: {image[:200]}"
         assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
+        assert len(dark) == len(images), f"{name}: figures without a twin for dark pages"
 
 
 def test_search_knows_the_chapters_and_needs_no_server(html):
@@ -189,6 +193,13 @@ class Visit:
     def _complain(self, message):
         self.troubles.append(f"{message.text} {message.location}")
 
+    def read(self):
+        """Come to all figures, one after another, and wait until they are there."""
+        for figure in self.page.locator("nad-explorer, .bd-article img:visible").all():
+            figure.scroll_into_view_if_needed()
+        self.page.wait_for_function(READY)
+        self.page.wait_for_load_state("networkidle")
+
     def weight(self):
         """Return the bytes of the page and of all that it has loaded."""
         return self.page.evaluate(
@@ -209,10 +220,10 @@ class Visit:
 def test_page_is_private_light_and_accessible(browser, address, name):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
     with Visit(browser, f"{address}/{name}.html", viewport={"width": 1200, "height": 900}) as visit:
-        visit.page.wait_for_load_state("networkidle")
+        visit.read()
         weight = visit.weight()
         print(f"{name}: {weight / 1e6:.2f} MB")
-        assert 3e5 < weight < HEAVIER.get(name, 3e6)
+        assert 3e5 < weight < HEAVIEST
         # Contrast is the slow rule; the long page of the library has the colours of the others.
         rules = {"color-contrast": {"enabled": name != "book/api"}}
         found = axe.run(visit.page, options={"resultTypes": ["violations"], "preload": False, "rules": rules}).response[
@@ -275,6 +286,27 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
             page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
+
+
+def test_figures_follow_the_theme_and_the_screen(browser, address):
+    """In the dark a figure has no white ground; on a telephone its panels stack, or it scrolls in its own box."""
+    shown = """(article) => [...article.querySelectorAll("a.enlarge")].filter((link) => link.checkVisibility())
+      .map((link) => [link, link.querySelector("img")])
+      .map(([link, image]) => [image.currentSrc, image.clientWidth, link.clientWidth, link.className])"""
+    for scheme, mobile in (("light", False), ("dark", False), ("light", True), ("dark", True)):
+        screen = {"viewport": {"width": 375 if mobile else 1280, "height": 800}, "is_mobile": mobile}
+        with Visit(
+            browser, f"{address}/notebooks/06_nads_and_generalization.html", color_scheme=scheme, **screen
+        ) as visit:
+            visit.read()
+            figures = visit.page.locator(".bd-article").evaluate(shown)
+            assert len(figures) >= 3
+            for source, width, room, kind in figures:
+                assert ("dark" in source) == (scheme == "dark"), source
+                narrow = "narrow" in source
+                assert (narrow == ("wide" not in kind)) if mobile else not narrow
+                assert width <= room or mobile and not narrow and width > 500
+            assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_pages_open_as_files(browser, html):
