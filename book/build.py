@@ -337,7 +337,8 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
-        nbformat.write(pages.with_details(pages.with_byline(executed)), stage / f"{name}.ipynb")
+        page = pages.without_twins(pages.with_details(pages.with_byline(executed)))
+        nbformat.write(page, stage / f"{name}.ipynb")
     options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
     command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
     messages = folder / "sphinx.output"

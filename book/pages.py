@@ -140,6 +140,15 @@ def figure_twins(folder: Path) -> dict[str, dict[str, bytes]]:
     return found
 
 
+def without_twins(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Leave out what Sphinx does not know."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            for name in TWINS:
+                output.get("data", {}).pop(MIME.format(name), None)
+    return notebook
+
+
 def static_twins(folder: Path) -> dict[str, dict[str, bytes]]:
     """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` beside it."""
     drawn = {path: path.with_name(path.name.replace(".dark", "")) for path in folder.glob("*.dark.png")}
