@@ -46,12 +46,12 @@ def darkened(figure: Figure) -> Figure:
 
     twin = _copy(figure)
     for artist in twin.findobj():
+        if isinstance(artist, lines.Line2D):
+            _exchange(artist, "markerfacecolor", "markeredgecolor")  # first: unless set, they follow the line's
         if isinstance(artist, (text.Text, lines.Line2D)):
             _exchange(artist, "color")
         if isinstance(artist, text.Text) and artist.get_bbox_patch() is not None:
             _exchange(artist.get_bbox_patch(), "facecolor", "edgecolor")
-        if isinstance(artist, lines.Line2D):
-            _exchange(artist, "markerfacecolor", "markeredgecolor")
         if isinstance(artist, patches.Patch):
             _exchange(artist, "facecolor", "edgecolor")
         if isinstance(artist, cm.ScalarMappable) and artist.get_array() is not None:
