@@ -181,8 +181,8 @@ def place_twins(pages: Path, twins: dict[str, dict[str, bytes]]) -> None:
             kinds = f"enlarge{'' if fits else ' wide'}{kind}"
             return f'<a class="{kinds}" href="{source}"><picture>{small if fits else ""}{inner}</picture></a>'
 
-        light = picture("", "narrow", " only-light" if dark else "")
-        return light + (picture(".dark", "narrow-dark", " only-dark") if dark else "")
+        light = picture("", "narrow", " for-light" if dark else "")
+        return light + (picture(".dark", "narrow-dark", " for-dark") if dark else "")
 
     for path in pages.rglob("*.html"):
         text = path.read_text("utf8")

@@ -227,6 +227,14 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
 
 
+def test_a_map_of_one_colour_is_told_in_words():
+    alike = {(0, k): 99.9 + 0.01 * k for k in range(0, 12)}
+    varied = alike | {(4, 4): 52.0}
+    left, right = figures.plot_frequency_maps({"ours": {"a": alike, "b": varied}}).axes[:2]
+    assert [text.get_text() for text in left.texts] == ["99.9 to 100\neverywhere"] and not right.texts
+    assert left.images[0].get_array().mask.all() and not right.images[0].get_array().mask.all()
+
+
 def test_signed_images_are_centred_at_zero():
     figure = CALLS["plot_directions"]()
     low, high = figure.axes[0].images[0].get_clim()

@@ -146,7 +146,7 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
     for name in ("book/intro", *CHAPTERS):
         page = (html / f"{name}.html").read_text("utf8")
         article = page[page.index("<article") : page.index("</article>")]
-        dark = re.findall(r'<a class="[^"]*only-dark".*?</a>', article, re.DOTALL)
+        dark = re.findall(r'<a class="[^"]*for-dark".*?</a>', article, re.DOTALL)
         for twin in dark:
             article = article.replace(twin, "")
         images = re.findall(r"<img [^>]*>", article)

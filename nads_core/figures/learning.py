@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -115,6 +115,17 @@ def _step(maps: Sequence[FrequencyMap], size: int) -> int:
     return math.gcd(size // 2, *(abs(f) for values in maps for k in values for f in k))
 
 
+def _in_words(values: FrequencyMap | None, norm: Callable[[Any], Any]) -> str:
+    """Return what a map of many waves says that has one colour, to the eye; otherwise nothing."""
+    if not values:
+        return "not run"
+    low, high = min(values.values()), max(values.values())
+    if len(values) < 9 or not math.isfinite(high) or float(norm(high) - norm(low)) > 0.03:
+        return ""
+    ends = [f"{end:.3g}" for end in (low, high)]
+    return f"{ends[0]}\neverywhere" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}\neverywhere"
+
+
 @styled
 def plot_frequency_maps(
     rows: Mapping[str, Mapping[str, FrequencyMap | None]],
@@ -166,10 +177,12 @@ def plot_frequency_maps(
             grid = _filled(values or {}, size, step)
             extent = (-edge - half, edge - half, edge - half, -edge - half)
             image = np.ma.masked_array(grid, np.isnan(grid))
-            axis.imshow(image, cmap=colours, norm=norms[name], interpolation="nearest", extent=extent)
+            told = _in_words(values, norms[name])
+            shown = np.ma.masked_all_like(image) if told else image  # one colour says less than its number
+            axis.imshow(shown, cmap=colours, norm=norms[name], interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(False)
-            if not values:
-                axis.text(0.5, 0.5, "not run", ha="center", va="center", transform=axis.transAxes, color="0.35")
+            if told:
+                axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color="0.2")
             ticks = [-edge, -edge // 2, 0, edge // 2]
             axis.set(xticks=ticks, yticks=ticks)
         line[0].set_ylabel(name)
