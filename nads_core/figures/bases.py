@@ -125,7 +125,7 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
         cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between neighbouring places.
         slopes: label -> a slope to compare with, drawn over all of each line; the first is marked at 0, its place.
     """
-    figure, axes = subplots(2, len(cuts), 3.9, sharex="col")
+    figure, axes = subplots(2, len(cuts), 4.2)
     (point, at_point), *averages = slopes.items()
     for (upper, lower), (title, (places, outputs)) in zip(axes.T, cuts.items(), strict=True):
         places, outputs = np.asarray(places), np.asarray(outputs)
@@ -135,8 +135,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
             lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
         lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
         upper.set_title(title)
-        lower.set_xlabel("t")
         for axis in (upper, lower):
+            axis.set_xlabel("t")
+            axis.ticklabel_format(axis="y", scilimits=(0, 0))
             axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("output f(x + tv)")
     axes[1, 0].set_ylabel("slope along v")
@@ -153,9 +154,13 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
         panels: title -> label -> second moment (2, 2).
         points: title -> vectors (N, 2) to draw behind the ellipses, in the panels that have some.
     """
-    figure, (axes,) = subplots(1, len(panels), 2.9)
+    figure, (axes,) = subplots(1, len(panels), 3.1)
     labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
     angles = np.linspace(0, 2 * np.pi, 181)
+    largest = max(
+        np.linalg.eigvalsh(np.asarray(moment))[-1] for moments in panels.values() for moment in moments.values()
+    )
+    reach = 1.2 * np.array([-1, 1]) * np.sqrt(largest)
     for axis, (title, moments) in zip(axes, panels.items(), strict=True):
         if title in points:
             axis.plot(*np.asarray(points[title]).T, ".", color="0.75", markersize=2, zorder=0)
@@ -167,7 +172,7 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
             axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
             for half in roots.T:
                 axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
-        axis.set(title=title, xlabel="first coordinate", aspect="equal", adjustable="datalim")
+        axis.set(title=title, xlabel="first coordinate", aspect="equal", xlim=reach, ylim=reach)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("second coordinate")
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}

@@ -178,7 +178,7 @@ def plot_frequency_maps(
             extent = (-edge - half, edge - half, edge - half, -edge - half)
             image = np.ma.masked_array(grid, np.isnan(grid))
             told = _in_words(values, norms[name])
-            shown = np.ma.masked_all_like(image) if told else image  # one colour says less than its number
+            shown = np.ma.masked_array(grid, mask=True) if told else image  # one colour says less than its number
             axis.imshow(shown, cmap=colours, norm=norms[name], interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(False)
             if told:

@@ -293,13 +293,13 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     middle, (first, second) = len(values) // 2, labels
     change = losses - losses[middle, middle]
     figure, ((left, right),) = subplots(1, 2, 3.1)
-    limit = 1.5 * np.ptp(change.diagonal())  # beyond it walls of noise
+    limit = 2 * np.abs(change.diagonal()).max()
     levels = np.linspace(-limit, limit, 25)
     filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
     left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
     left.plot(0, 0, "+", color="black", markersize=9)
-    left.set(xlabel=second, ylabel=first, aspect="equal")
-    figure.colorbar(filled, ax=left, shrink=0.8, label="loss − loss at the origin", format="%.1f")
+    left.set(xlabel=second, ylabel=first, aspect="equal", title="change of the loss")
+    figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
     diagonal = 2**0.5 * values
     cuts = {
         f"{second} alone": (values, change[middle]),
@@ -309,9 +309,10 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     }
     for (label, (place, cut)), colour, style in zip(cuts.items(), COLOURS, ("-", "--", "-", "-"), strict=False):
         right.plot(place, cut, style, color=colour, label=label)
-    right.set(xlabel="distance from the origin", ylabel="loss − loss at the origin", ylim=(-limit / 2, limit))
-    right.legend(loc="upper center")
+    right.set(xlabel="distance from the origin", ylabel="change of the loss", title="cuts through the origin")
+    right.set_ylim(-0.6 * limit, limit)
     right.grid(alpha=0.3)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
 
