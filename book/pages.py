@@ -163,11 +163,15 @@ def place_twins(pages: Path, twins: dict[str, dict[str, bytes]]) -> None:
     A picture without a dark twin is shown as it is; each leads to its file, where it can be enlarged.
     """
     names: dict[str, set[str]] = {}
-    for path in pages.glob("_images/*.png"):
+    for path in sorted(pages.glob("_images/*.png")):
         others = twins.get(hashlib.sha256(path.read_bytes()).hexdigest(), {})
         names[path.stem] = set(others)
         for name, content in others.items():
             path.with_suffix(f".{name}.png").write_bytes(content)
+    sizes = {}  # in HTML, so that a page does not move while its pictures arrive
+    for path in pages.glob("_images/*.png"):
+        with Image.open(path) as picture:
+            sizes[path.stem] = 'width="{}" height="{}"'.format(*picture.size)
 
     def shown(image: re.Match) -> str:
         tag, address, stem = image[0].replace("<img ", '<img loading="lazy" '), image[1], image[2]
@@ -175,11 +179,12 @@ def place_twins(pages: Path, twins: dict[str, dict[str, bytes]]) -> None:
 
         def picture(name: str, narrow: str, kind: str) -> str:
             source = f"{address}{stem}{name}.png"
-            small = f'<source media="(max-width: 576px)" srcset="{address}{stem}.{narrow}.png">'
-            inner = tag.replace(f"{address}{stem}.png", source)
             fits = narrow in names.get(stem, ())
+            small = f'<source media="(max-width: 576px)" srcset="{address}{stem}.{narrow}.png" '
+            small = f"{small}{sizes[f'{stem}.{narrow}']}>" if fits else ""
+            inner = tag.replace(f"{address}{stem}.png", source).replace("<img ", f"<img {sizes[stem + name]} ")
             kinds = f"enlarge{'' if fits else ' wide'}{kind}"
-            return f'<a class="{kinds}" href="{source}"><picture>{small if fits else ""}{inner}</picture></a>'
+            return f'<a class="{kinds}" href="{source}"><picture>{small}{inner}</picture></a>'
 
         light = picture("", "narrow", " for-light" if dark else "")
         return light + (picture(".dark", "narrow-dark", " for-dark") if dark else "")
