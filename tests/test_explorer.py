@@ -1097,9 +1097,9 @@ def test_keyboard_alone_reaches_every_control_and_each_has_a_name(reader):
 
 
 def test_narrow_screen_and_touch(browser, site):
-    context = browser.new_context(viewport={"width": 375, "height": 700}, has_touch=True, is_mobile=True)
+    context = browser.new_context(viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
     reader = Reader(context.new_page(), site).open("all.html")
-    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320
     curve = reader.part("curves").locator("svg").first
     curve.scroll_into_view_if_needed()
     box = curve.bounding_box()

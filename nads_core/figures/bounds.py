@@ -29,7 +29,7 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
     axis.axvline(1, color="black", linewidth=1, linestyle=":")
     axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
     axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
-    axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=7)
+    axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)
     axis.invert_yaxis()
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
     axis.grid(alpha=0.3, axis="x")

@@ -35,7 +35,7 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
             shown = None if kind == "model" else label
             axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
         axis.set(xscale="log", yscale="log", xlabel="pixels D", ylabel=quantity)
-        axis.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
         axis.grid(alpha=0.3)
     return figure
 
