@@ -107,7 +107,7 @@ ASKING = (  # the tests that read what the lists name
     "test_checks.py::test_every_statement_has_a_check_and_every_check_a_statement",
     "test_checks.py::test_errata_page_pastes_what_the_chapters_publish",
     "test_checks.py::test_verdicts[one]",
-    "test_figures.py::test_every_figure_is_drawn_in_a_chapter",
+    "test_figures.py::test_every_figure_is_drawn_in_a_chapter_or_a_recipe",
     "test_figures.py::test_a_figure_draws_labels_its_axes_and_leaves_settings_alone[plot_line]",
 )
 AT_WORK = """
