@@ -177,7 +177,7 @@ def compute_nads(
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
         **_reached(state, goal, found), **silent, **tests,
     }  # fmt: skip
-    directions = _with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
+    directions = with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
     return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
 
 
@@ -337,7 +337,7 @@ def _reached(state: Accumulation, goal: Goal | None, found: Eigenpairs) -> dict[
     }
 
 
-def _with_signs(directions: Tensor) -> Tensor:
+def with_signs(directions: Tensor) -> Tensor:
     """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
     for rows in directions.split(64):  # (64, D): so that no second copy of all is made
         magnitudes = rows.abs()

@@ -19,19 +19,9 @@ from nads_core.directions.evaluation import Evaluation
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.input_gradients import Estimator
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.layers import Beside
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
-
-
-class _Beside(nn.Module):
-    """Puts what a layer makes of its input beside the input."""
-
-    def __init__(self, layer: nn.Module):
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, self.layer(x)], 1)
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ class SmallNetwork:
         channels, size = 1, SIZE
         for _ in range(self.depth):
             convolution = nn.Sequential(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
-            layers.append(_Beside(convolution) if self.dense else convolution)
+            layers.append(Beside(convolution) if self.dense else convolution)
             channels = channels + 16 if self.dense else 16
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.machinery.arguments import require_integers
+from nads_core.networks.layers import activation, convolution, downsample, halved, norm
 
-POOLINGS = ("max", "average", "strided", "none")
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 
@@ -81,25 +81,6 @@ class Architecture:
         return replace(self, name=label, options={**self.options, **options}, symmetries=symmetries)
 
 
-def _downsample(pooling: str) -> nn.Module:
-    """Halve the resolution after a convolution: by pooling, by keeping every other pixel, or not at all."""
-    if pooling not in POOLINGS:
-        raise ValueError(f"unknown pooling {pooling!r}: choose from {POOLINGS}")
-    modules = {"max": nn.MaxPool2d(2), "average": nn.AvgPool2d(2), "strided": _EveryOther(), "none": nn.Identity()}
-    return modules[pooling]
-
-
-def _halved(size: int, pooling: str) -> int:
-    return size if pooling == "none" else -(-size // 2) if pooling == "strided" else size // 2
-
-
-class _EveryOther(nn.Module):
-    """Keep every other row and column, which turns the convolution before it into one of stride 2."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[..., ::2, ::2]
-
-
 class LogisticRegression(nn.Module):
     """One linear layer on the pixels."""
 
@@ -118,8 +99,8 @@ class LeNet(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, 6, 5)
         self.conv2 = nn.Conv2d(6, 16, 5)
-        self.pool = _downsample(pooling)
-        size = _halved(_halved(image_size - 4, pooling) - 4, pooling)
+        self.pool = downsample(pooling)
+        size = halved(halved(image_size - 4, pooling) - 4, pooling)
         if size < 1:
             raise ValueError(
                 f"image_size {image_size} is too small for LeNet with pooling {pooling!r}: use at least 16"
@@ -148,8 +129,8 @@ class VGG11Net(nn.Module):
         channels, size = in_channels, image_size
         for width in self.widths:
             if width == "pool":
-                layers.append(_downsample(pooling))
-                size = _halved(size, pooling)
+                layers.append(downsample(pooling))
+                size = halved(size, pooling)
             else:
                 layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
                 channels = width
@@ -171,60 +152,84 @@ class VGG11Net(nn.Module):
 
 
 class _ResidualBlock(nn.Module):
-    def __init__(self, channels: int, width: int, stride: int, pooling: str):
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        stride: int,
+        pooling: str,
+        padding: str = "zeros",
+        norms: str = "batch",
+        activations: str = "relu",
+        skip: bool = True,
+    ):
         super().__init__()
         conv_stride = stride if pooling == "strided" else 1
-        self.pool = _downsample(pooling) if stride > 1 and pooling in ("max", "average") else nn.Identity()
-        self.conv1 = nn.Conv2d(channels, width, 3, stride=conv_stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.shortcut: nn.Module = nn.Identity()
-        if stride > 1 or channels != width:
+        self.pool = downsample(pooling) if stride > 1 and pooling not in ("strided", "none") else nn.Identity()
+        self.conv1 = convolution(channels, width, 3, padding, stride=conv_stride, bias=False)
+        self.bn1 = norm(norms, width)
+        self.conv2 = convolution(width, width, 3, padding, bias=False)
+        self.bn2 = norm(norms, width)
+        self.activation = activation(activations)
+        self.shortcut: nn.Module | None = nn.Identity() if skip else None
+        if skip and (stride > 1 or channels != width):
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels, width, 1, stride=conv_stride, bias=False), nn.BatchNorm2d(width)
+                nn.Conv2d(channels, width, 1, stride=conv_stride, bias=False), norm(norms, width)
             )
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.pool(x)
-        h = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(h)) + self.shortcut(x))
+        h = self.bn2(self.conv2(self.activation(self.bn1(self.conv1(x)))))
+        return self.activation(h if self.shortcut is None else h + self.shortcut(x))
 
 
 class ResNet18Net(nn.Module):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
-    ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel.
+    ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel; so does
+    ``head="flat"``.
     """
 
-    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "strided"):
+    def __init__(
+        self,
+        in_channels: int,
+        image_size: int,
+        num_classes: int,
+        pooling: str = "strided",
+        width: int = 64,
+        head: str = "global",
+        **options: Any,
+    ):
         super().__init__()
-        _downsample(pooling)
-        if pooling in ("max", "average") and image_size < 8:
+        downsample(pooling)
+        if pooling not in ("strided", "none") and image_size < 8:
             raise ValueError(
                 f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8"
             )
-        self.conv1 = nn.Conv2d(in_channels, 64, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(64)
-        blocks, channels = [], 64
-        for width, stride in ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1)):
-            blocks.append(_ResidualBlock(channels, width, stride, pooling))
-            channels = width
+        self.conv1 = convolution(in_channels, width, 3, options.get("padding", "zeros"), bias=False)
+        self.bn1 = norm(options.get("norms", "batch"), width)
+        self.activation = activation(options.get("activations", "relu"))
+        blocks, channels, size = [], width, image_size
+        for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
+            blocks.append(_ResidualBlock(channels, times * width, stride, pooling, **options))
+            channels = times * width
+            size = halved(size, pooling) if stride > 1 else size
         self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Flatten() if pooling == "none" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.linear = nn.Linear(512 * (image_size**2 if pooling == "none" else 1), num_classes)
+        flat = head == "flat" or pooling == "none"
+        self.head = nn.Flatten() if flat else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.linear = nn.Linear(channels * (size**2 if flat else 1), num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.head(self.blocks(F.relu(self.bn1(self.conv1(x))))))
+        return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))
 
 
 class _DenseLayer(nn.Module):
-    def __init__(self, channels: int, growth: int):
+    def __init__(self, channels: int, growth: int, padding: str):
         super().__init__()
         self.bn1 = nn.BatchNorm2d(channels)
         self.conv1 = nn.Conv2d(channels, 4 * growth, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(4 * growth)
-        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+        self.conv2 = convolution(4 * growth, growth, 3, padding, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.conv1(F.relu(self.bn1(x)))
@@ -232,19 +237,31 @@ class _DenseLayer(nn.Module):
 
 
 class DenseNet121Net(nn.Module):
-    """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels."""
+    """DenseNet-121 with growth 32, a 3x3 stem of twice as many channels, and pooled transitions that halve the channels.
 
-    def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "average"):
+    Other depths and another growth make a smaller one of the same kind.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        image_size: int,
+        num_classes: int,
+        pooling: str = "average",
+        growth: int = 32,
+        depths: tuple[int, ...] = (6, 12, 24, 16),
+        padding: str = "zeros",
+    ):
         super().__init__()
-        growth, channels, size = 32, 64, image_size
-        layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
-        for index, depth in enumerate((6, 12, 24, 16)):
+        channels, size = 2 * growth, image_size
+        layers: list[nn.Module] = [convolution(in_channels, channels, 3, padding, bias=False)]
+        for index, depth in enumerate(depths):
             if index > 0:  # a transition
                 layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels // 2, 1, bias=False)]
-                layers.append(_downsample(pooling))
-                channels, size = channels // 2, _halved(size, pooling)
+                layers.append(downsample(pooling))
+                channels, size = channels // 2, halved(size, pooling)
             for _ in range(depth):
-                layers.append(_DenseLayer(channels, growth))
+                layers.append(_DenseLayer(channels, growth, padding))
                 channels += growth
         layers += [nn.BatchNorm2d(channels), nn.ReLU()]
         if size < 1:

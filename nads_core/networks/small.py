@@ -1,0 +1,238 @@
+"""Small networks that the atlas varies one thing of: a CNN of three stages, and networks that cut the image in patches."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nads_core.networks.layers import Beside, Residual, activation, convolution, downsample, halved, norm, require_option
+
+STAGES = 3
+PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
+SKIPS = ("none", "residual", "dense")
+INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
+
+
+class SmallCNN(nn.Module):
+    """Three stages of convolution, ReLU and max pooling, and one linear layer; each argument changes one thing.
+
+    Args:
+        in_channels, image_size, num_classes: see `Architecture.build`.
+        pooling: of `layers.POOLINGS`.
+        place: whether the three poolings stand one after "each" stage, or all after the "first" or the "last".
+        head: "flat", or "global" for the mean over all places of each channel.
+        kernel: side of the filters.
+        depth: convolutions a stage.
+        width: channels.
+        padding, norms, activations: of `layers`.
+        skip: "residual" adds the input of a convolution to its output, "dense" puts it beside.
+        initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0; "orthogonal", with
+            gain sqrt(2), biases 0; "times 4": the default's weights and biases, four times as large.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        image_size: int,
+        num_classes: int,
+        *,
+        pooling: str = "max",
+        place: str = "each",
+        head: str = "flat",
+        kernel: int = 3,
+        depth: int = 1,
+        width: int = 16,
+        padding: str = "zeros",
+        norms: str = "none",
+        activations: str = "relu",
+        skip: str = "none",
+        initialisation: str = "default",
+    ):
+        super().__init__()
+        require_option("place", place, tuple(PLACES))
+        require_option("head", head, ("flat", "global"))
+        require_option("skip", skip, SKIPS)
+        layers: list[nn.Module] = []
+        channels, size = in_channels, image_size
+        for poolings in PLACES[place]:
+            for _ in range(depth):
+                layer: nn.Module = nn.Sequential(
+                    convolution(channels, width, kernel, padding), norm(norms, width), activation(activations)
+                )
+                if skip == "residual" and channels == width:
+                    layer = Residual(layer)
+                channels = channels + width if skip == "dense" else width
+                layers.append(Beside(layer) if skip == "dense" else layer)
+                size = size - kernel + 1 if padding == "none" else size
+            for _ in range(poolings):
+                layers.append(downsample(pooling))
+                size = halved(size, pooling)
+        if size < 1:
+            raise ValueError(f"image_size {image_size} is too small for this network: nothing is left after pooling")
+        self.features = nn.Sequential(*layers)
+        self.head = nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.linear = nn.Linear(channels * (size**2 if head == "flat" else 1), num_classes)
+        _initialise(self, initialisation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(self.head(self.features(x)))
+
+
+def _initialise(network: nn.Module, initialisation: str) -> None:
+    """Draw the weights of convolutions and linear layers again, or scale them."""
+    require_option("initialisation", initialisation, INITIALISATIONS)
+    if initialisation == "default":
+        return
+    for module in network.modules():
+        if not isinstance(module, nn.Conv2d | nn.Linear):
+            continue
+        if initialisation == "times 4":
+            with torch.no_grad():
+                module.weight.mul_(4)
+                module.bias.mul_(4)  # type: ignore[union-attr]  # these layers have one
+            continue
+        if initialisation == "he":
+            nn.init.kaiming_normal_(module.weight)
+        else:
+            nn.init.orthogonal_(module.weight, math.sqrt(2))
+        nn.init.zeros_(module.bias)  # type: ignore[arg-type]
+
+
+class MLP(nn.Module):
+    """Two hidden layers of 256 on the pixels."""
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(in_channels * image_size**2, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(),
+            nn.Linear(256, num_classes),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+class _Attention(nn.Module):
+    """Self-attention of four heads, (N, T, width) -> (N, T, width)."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.mixed = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = self.mixed(x).unflatten(-1, (3, 4, -1)).movedim(-3, 0).transpose(-2, -3)  # (N, 4, T, w)
+        weights = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
+        return self.out((weights @ value).transpose(-2, -3).flatten(-2))
+
+
+class _OverTokens(nn.Module):
+    """A hidden layer that mixes the tokens, the same for every channel: (N, T, width) -> (N, T, width)."""
+
+    def __init__(self, num_tokens: int):
+        super().__init__()
+        self.layers = _hidden(num_tokens)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x.transpose(1, 2)).transpose(1, 2)
+
+
+def _hidden(width: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+
+class Tokens(nn.Module):
+    """A network on patches: a vision transformer, or an MLP-Mixer; four blocks of width 64, and a mean over tokens.
+
+    Args:
+        in_channels, image_size, num_classes: see `Architecture.build`.
+        patch: side of the patches, which do not overlap.
+        mixing: "attention", or "tokens" for the Mixer's hidden layers over tokens.
+        position: what is added to the tokens: "learned", which begins as independent normal numbers of deviation .02;
+            "sine", fixed waves of the row and of the column; or "none".
+    """
+
+    width = 64
+
+    def __init__(
+        self,
+        in_channels: int,
+        image_size: int,
+        num_classes: int,
+        *,
+        patch: int = 4,
+        mixing: str = "attention",
+        position: str = "learned",
+    ):
+        super().__init__()
+        require_option("mixing", mixing, ("attention", "tokens"))
+        require_option("position", position, ("learned", "sine", "none"))
+        if image_size % patch:
+            raise ValueError(f"image_size {image_size} must be a multiple of the patches' side {patch}")
+        side = image_size // patch
+        self.embedding = nn.Conv2d(in_channels, self.width, patch, stride=patch)
+        learned = nn.Parameter(torch.empty(side**2, self.width).normal_(std=0.02)) if position == "learned" else None
+        self.register_parameter("learned", learned)
+        self.register_buffer("fixed", _waves(side, self.width) if position == "sine" else None)
+        blocks = []
+        for _ in range(4):
+            mixer = _Attention(self.width) if mixing == "attention" else _OverTokens(side**2)
+            for layer in (mixer, _hidden(self.width)):
+                blocks.append(Residual(nn.Sequential(nn.LayerNorm(self.width), layer)))
+        self.blocks = nn.Sequential(*blocks)
+        self.norm = nn.LayerNorm(self.width)
+        self.linear = nn.Linear(self.width, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.embedding(x).flatten(2).transpose(1, 2)  # (N, T, width)
+        position = self.fixed if self.learned is None else self.learned
+        if position is not None:
+            tokens = tokens + position
+        return self.linear(self.norm(self.blocks(tokens)).mean(1))
+
+
+def _waves(side: int, width: int) -> Tensor:
+    """Return sines and cosines of the row and of the column of each place, (side^2, width)."""
+    rates = 100 ** -(torch.arange(width // 4) * 4 / width)
+    angles = torch.arange(side)[:, None] * rates  # (side, width / 4)
+    waves = torch.cat([angles.sin(), angles.cos()], 1)  # (side, width / 2)
+    rows, columns = waves[:, None].expand(-1, side, -1), waves[None].expand(side, -1, -1)
+    return torch.cat([rows, columns], 2).flatten(0, 1)
+
+
+class _ChannelNorm(nn.Module):
+    """Layer norm over the channels of each place."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x.movedim(1, -1)).movedim(-1, 1)
+
+
+class ConvNeXt(nn.Module):
+    """A small ConvNeXt: patches of 2, then three blocks, patches of 2 and three more; 7x7 filters, one a channel.
+
+    Blocks have no factor at their end (ConvNeXt's begins at 1e-6, and would silence them).
+    """
+
+    def __init__(self, in_channels: int, image_size: int, num_classes: int):
+        super().__init__()
+        layers: list[nn.Module] = []
+        channels = in_channels
+        for width in (32, 64):
+            layers += [nn.Conv2d(channels, width, 2, stride=2), _ChannelNorm(width)]
+            for _ in range(3):
+                filters = nn.Conv2d(width, width, 7, padding=3, groups=width)
+                hidden = [nn.Conv2d(width, 4 * width, 1), nn.GELU(), nn.Conv2d(4 * width, width, 1)]
+                layers.append(Residual(nn.Sequential(filters, _ChannelNorm(width), *hidden)))
+            channels = width
+        self.features = nn.Sequential(*layers)
+        self.linear = nn.Linear(channels, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(F.layer_norm(self.features(x).mean((2, 3)), (64,)))
