@@ -18,7 +18,7 @@ _HIGH = 8  # cycles an image, from which on a frequency counts as high
 MEASURES = {
     "effective": "effective number of directions, (tr C)^2 / tr C^2",
     "high": f"share of the energy at more than {_HIGH} cycles an image",
-    "comb": "energy of a wave at the multiples of 32 / stride, constant left out, over that of other waves",
+    "comb": "energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out",
     "border": f"energy of a pixel in the outer {_FRAME} rows and columns over that of all",
     "nyquist": "energy of the finest checkerboard over that of the constant",
     "unlike levels": "share of what tells C from a multiple of the identity that patterns repeated in each patch "
@@ -119,9 +119,9 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
         period = size // stride
         at_stride = (ky % period == 0) & (kx % period == 0)
         at_stride[0, 0] = False
-        others = ~at_stride
-        others[0, 0] = False
-        found["comb"] = ratio(energies[:, at_stride].mean(1), energies[:, others].mean(1))
+        varying = np.ones_like(at_stride)
+        varying[0, 0] = False
+        found["comb"] = ratio(energies[:, at_stride].mean(1), energies[:, varying].mean(1))
         patterns = repeated_patterns(stride, size).flatten(1).to(parts.dtype)  # (s^2, D)
         inside = torch.einsum("kd,mde,ke->m", patterns, parts, patterns).double().numpy()  # tr P C
         found["unlike levels"] = jackknife(
