@@ -31,6 +31,7 @@ from nads_core.directions import (
 from nads_core.evidence import (
     Experiment,
     Results,
+    atlas,
     choose_preset,
     experiment,
     frequency_maps,
@@ -75,6 +76,6 @@ __all__ = [
     "train_networks",
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset", "readable",
-    "bench", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2", "pooling",
+    "atlas", "bench", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2", "pooling",
     "prediction", "published", "readout", "regression", "waves",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from nads_core.directions import NADs, compute_nads, forecast, load_nads
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.input_gradients import Dipole, Estimator, MixedDerivative, PointGradient, SmoothedGradient
 from nads_core.evidence import pending
+from nads_core.evidence.atlas import ATLAS, compute_entry
 from nads_core.evidence.experiments import FIGURES, experiment
 from nads_core.evidence.presets import SIZES
 from nads_core.evidence.results import Results, merge_results, results_path, writing
@@ -88,6 +89,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     classes.add_argument("--out", type=Path, default=Path("classes.png"), help="picture to write: classes.png")
     classes.add_argument("--num-images", type=int, default=5_000, help="drawn evenly over the classes: 5000 by default")
+    nearest = commands.add_parser("nearest", help="say which architectures that ship NADs resemble")
+    nearest.add_argument("nads", help="an npz file, or a name such as atlas/cnn")
+    nearest.add_argument("--count", type=int, default=10, help="how many to show: 10 by default")
+    atlas = commands.add_parser("atlas", help="compute entries of the atlas: what one change in an architecture does")
+    atlas.add_argument("entries", nargs="*", metavar="ENTRY", help=f"all by default: {', '.join(ATLAS)}")
+    atlas.add_argument("--folder", type=Path, default=Path("atlas"), help="for what is computed, 32 MB an entry: atlas")
+    atlas.add_argument("--num-networks", type=int, help="for each entry; those of the shipped one by default")
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
     run.add_argument("job", nargs="?", help="such as fig1-lenet: a figure and an architecture")
     run.add_argument("--pending", action="store_true", help="instead: all that the book still waits for, in order")
@@ -341,13 +349,31 @@ def _classes(options: argparse.Namespace) -> int:
     return 0
 
 
+def _nearest(options: argparse.Namespace) -> int:
+    nads = NADs.load(options.nads) if options.nads.endswith(".npz") else load_nads(options.nads)
+    for one in nads.nearest()[: options.count]:
+        print(one)
+    return 0
+
+
+def _atlas(options: argparse.Namespace) -> int:
+    if unknown := sorted(set(options.entries) - ATLAS.keys()):
+        raise ValueError(f"the atlas has no {', '.join(unknown)}: choose from {', '.join(ATLAS)}")
+    for name in options.entries or ATLAS:
+        found = compute_entry(ATLAS[name], options.folder, options.num_networks)
+        print(f"{found.nads} -> {options.folder / name}.npz")
+        for measure, measured in found.measures.items():
+            print(f"{'':>4}{measure:<16} {measured}")
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; return its exit status."""
     options = _parser().parse_args(arguments)
     try:
         commands = {
             "compute": _compute, "forecast": _forecast, "classes": _classes, "run": _run, "merge": _merge,
-            "bench": _bench, "doctor": _doctor,
+            "bench": _bench, "doctor": _doctor, "atlas": _atlas, "nearest": _nearest,
         }  # fmt: skip
         return commands[options.command](options)
     except (TypeError, ValueError, OSError, MemoryError) as error:

@@ -53,7 +53,8 @@ def test_copies_are_counted_and_both_halves_give_a_value_to_every_task():
     assert maps.copied_cells(cells) == (0, 224)
     copied = {k: cells[k if k[1] >= 0 else maps.mirrored(k)] for k in GRID}
     assert maps.copied_cells(copied) == (224, 224)
-    right, left = maps.of_tasks(cells), maps.of_tasks(cells, right=False)
+    right, left = maps.of_tasks(cells, right=True), maps.of_tasks(cells, right=False)
+    assert maps.of_tasks(cells) == {k: (right[k] + left[k]) / 2 for k in TASKS}
     assert set(right) == set(left) == set(TASKS)
     assert right[4, -4] == cells[-4, 4] and right[4, 4] == cells[4, 4]
     assert left[4, -4] == cells[4, -4] and left[4, 4] == cells[-4, -4]

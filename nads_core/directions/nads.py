@@ -18,8 +18,12 @@ from torch import Tensor
 
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
+from nads_core.directions.likeness import Likeness, likeness
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import fingerprint
+
+
+_FOLDER = resources.files("nads_core") / "precomputed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +158,29 @@ class NADs:
         coordinates = direction.flatten(-len(shape)) @ self.basis.double()
         return coordinates.square() @ self.eigenvalues.double()
 
+    def nearest(self, k: int | None = None) -> list[Likeness]:
+        """Say which architectures that ship, of the paper and of the atlas, these NADs resemble, the closest first.
+
+        Args:
+            k: how many leading directions are compared; by default for each as many as both know best. Architectures
+                of which no leading subspace is certain by 0.9 are left out then.
+
+        Raises:
+            ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without certificates.
+
+        Example:
+            >>> load_nads("lenet").nearest()[0].name
+            'lenet'
+        """
+        if tuple(self.directions.shape[1:]) != (1, 32, 32):
+            raise ValueError(
+                f"the architectures that ship were computed for inputs (1, 32, 32), these for "
+                f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
+            )
+        _ = self._known
+        found = [likeness(name, self, load_nads(name), k) for name in shipped_names() if name != "logreg"]
+        return sorted((one for one in found if one is not None), key=lambda one: -one.overlap)
+
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
         """Return which of these NADs is closest to each of other directions, and how close.
 
@@ -246,11 +273,20 @@ def _fingerprint(stored: dict[str, np.ndarray]) -> str:
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
+def shipped_names() -> list[str]:
+    """Name all NADs that ship: the paper's architectures, and those of the atlas as "atlas/cnn"."""
+    names = {match[1] for entry in _FOLDER.iterdir() if (match := re.fullmatch(r"(\w+)\.v\d+\.npz", entry.name))}
+    atlas = _FOLDER / "atlas"
+    entries = atlas.iterdir() if atlas.is_dir() else ()
+    return sorted(names) + sorted(f"atlas/{entry.name[:-4]}" for entry in entries if entry.name.endswith(".npz"))
+
+
 def load_nads(name: str, version: int | None = None) -> NADs:
-    """Return the precomputed NADs of an architecture of the paper, for one channel and 32 x 32 pixels.
+    """Return the precomputed NADs of an architecture of the paper or of the atlas, for one channel and 32 x 32 pixels.
 
     Args:
-        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121".
+        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or "atlas/cnn" and so on, the first 64 NADs of an
+            entry of `nads_core.atlas`.
         version: of the file; the newest by default. Older ones stay as long as results refer to them.
 
     Returns:
@@ -259,7 +295,13 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     Raises:
         ValueError: if none ship under that name and version.
     """
-    folder = resources.files("nads_core") / "precomputed"
+    if str(name).startswith("atlas/"):
+        if version is not None or name not in shipped_names():
+            known = ", ".join(one for one in shipped_names() if "/" in one)
+            raise ValueError(f"no NADs {name!r}{'' if version is None else f' of version {version}'}: choose from {known}")
+        with resources.as_file(_FOLDER / f"{name}.npz") as path:
+            return NADs.load(path)
+    folder = _FOLDER
     found: dict[str, list[int]] = {}
     for entry in folder.iterdir():
         if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):

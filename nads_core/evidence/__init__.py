@@ -2,11 +2,12 @@
 
 What a job is (`experiments`, at the sizes of `presets`), how it runs (`runner`, by several processes `together`), where
 its results are kept (`results`), which are missing (`pending`), and what they say: `statistics`, what random weights
-predict (`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. How one network is
+predict (`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. What single changes of an
+architecture do is the `atlas`'s. How one network is
 trained is `training`'s, how results are drawn `figures`'s.
 """
 
-from nads_core.evidence import frequency_maps, pending, prediction, published, waves
+from nads_core.evidence import atlas, frequency_maps, pending, prediction, published, waves
 from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.evidence.presets import choose_preset
 from nads_core.evidence.results import Results, load_results, merge_results, results_path
@@ -16,6 +17,7 @@ from nads_core.evidence.waves import grid_frequencies
 __all__ = [
     "Experiment",
     "Results",
+    "atlas",
     "choose_preset",
     "experiment",
     "frequency_maps",

@@ -79,8 +79,10 @@ def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
     return sum(cells[k] == cells[mirrored(k)] for k in others), len(others)
 
 
-def of_tasks(cells: Mapping[Frequency, float], right: bool = True) -> dict[Frequency, float]:
-    """Return the published value of each task, read from the right or from the left half of the grid."""
+def of_tasks(cells: Mapping[Frequency, float], right: bool | None = None) -> dict[Frequency, float]:
+    """Return the published value of each task: the mean of its two cells, k and -k, or that of one half of the grid."""
+    if right is None:
+        return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}
     sign = 1 if right else -1
     return {k: cells[k if sign * k[1] >= 0 else negative(k)] for k in grid_frequencies()}
 

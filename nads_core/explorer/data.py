@@ -15,9 +15,9 @@ from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
 from nads_core.directions.certificates import CERTAIN
 from nads_core.evidence import published
+from nads_core.evidence.frequency_maps import of_tasks
 from nads_core.evidence.prediction import Family
 from nads_core.evidence.results import Results, load_results
-from nads_core.evidence.waves import grid_frequencies, negative
 from nads_core.explorer.pictures import load_pictures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
@@ -136,9 +136,8 @@ def _rows(results: Results | None) -> list[list[Any]] | None:
 
 def _published_rows(name: str) -> list[list[Any]]:
     """Return the same rows of what the paper's authors published: means of both cells of a wave."""
-    cells = published.fourier_accuracies(name)
-    waves = grid_frequencies()
-    return [_row(list(k), (cells[k] + cells[negative(k)]) / 2, _PUBLISHED_TEST) for k in waves]
+    accuracies = of_tasks(published.fourier_accuracies(name))
+    return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies.items()]
 
 
 def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nads_core.evidence import published
-from nads_core.evidence.waves import negative, predicted_energies
+from nads_core.evidence.frequency_maps import of_tasks
+from nads_core.evidence.waves import predicted_energies
 from nads_core.explorer.data import LABELS
 from nads_core.explorer.program import link, packed_script
 
@@ -28,10 +29,10 @@ def guess_data(name: str) -> dict[str, Any]:
         Energies are those of `predicted_energies`, relative to the largest; accuracies are the authors', means of both
         cells of a wave.
     """
-    energies, cells = predicted_energies(name), published.fourier_accuracies(name)
+    energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
     largest = max(energies.values())
     tasks = [
-        [*k, float(f"{energy / largest:.3g}"), round((cells[k] + cells[negative(k)]) / 2, 4)]
+        [*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)]
         for k, energy in energies.items()
     ]
     return {"label": LABELS[name], "tasks": tasks}

@@ -1,6 +1,15 @@
-"""The atlas: what one change in an architecture does to its second moment of gradients."""
+"""The atlas: what one change in an architecture does to its second moment of gradients.
 
-from nads_core.evidence.atlas.measures import MEASURES, Measured, alignment, describe, products
+Which architectures there are is `networks.atlas`'s; here they are computed, measured, and held against predictions.
+"""
+
+from nads_core.evidence.atlas.measures import MEASURES, Measured, describe
+from nads_core.evidence.atlas.predictions import Prediction, Score, predictions, score
 from nads_core.evidence.atlas.runs import Computed, compute_entry
+from nads_core.evidence.atlas.stored import Atlas, assemble, load_atlas, write
+from nads_core.networks.atlas import ATLAS, Entry
 
-__all__ = ["MEASURES", "Computed", "Measured", "alignment", "compute_entry", "describe", "products"]
+__all__ = [
+    "ATLAS", "MEASURES", "Atlas", "Computed", "Entry", "Measured", "Prediction", "Score", "assemble", "compute_entry",
+    "describe", "load_atlas", "predictions", "score", "write",
+]  # fmt: skip

@@ -97,7 +97,7 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
     size = round(dimension**0.5)
     traces = parts.diagonal(dim1=1, dim2=2).sum(1).double().numpy()  # (m,)
     gram = products(parts, parts)
-    energies = _wave_energies(parts, size)  # (m, H, H)
+    energies = wave_energies(parts, size)  # (m, H, H)
     axis = np.fft.fftfreq(size, 1 / size)
     ky, kx = np.meshgrid(axis, axis, indexing="ij")
     pixels = parts.diagonal(dim1=1, dim2=2).double().numpy().reshape(count, size, size)
@@ -141,7 +141,7 @@ def _unexplained(
     return 1 - explained / deviation
 
 
-def _wave_energies(parts: Tensor, size: int) -> np.ndarray:
+def wave_energies(parts: Tensor, size: int) -> np.ndarray:
     """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy orders them."""
     waves = torch.fft.fft2(torch.eye(size**2, dtype=parts.dtype).view(-1, size, size), norm="ortho").flatten(1)  # (D, K)
     found = []
