@@ -8,7 +8,9 @@ stand still are in `figures`.
 from nads_core.explorer.guess import NETWORKS, Guess, guess_data
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.views import PARTS, Page, Source, View, show, write_pages_data
+from nads_core.explorer.wall import Wall, pack_atlas
 
 __all__ = [
-    "NETWORKS", "PARTS", "Guess", "Page", "Source", "View", "guess_data", "load_pictures", "show", "write_pages_data",
+    "NETWORKS", "PARTS", "Guess", "Page", "Source", "View", "Wall", "guess_data", "load_pictures", "pack_atlas", "show",
+    "write_pages_data",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
+from nads_core.explorer import wall
 from nads_core.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
 from nads_core.explorer.pictures import load_pictures
 from nads_core.explorer.program import FILE, link, packed_script, script
@@ -239,8 +240,9 @@ class Page:
 
 
 def write_pages_data(folder: Path) -> None:
-    """Write what the pages of a book load: the program, and a script of arrays for each architecture and for photos."""
+    """Write what the pages of a book load: the program, and scripts of arrays: one each for an architecture, for photos and for the atlas."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
+    (folder / f"{wall.NAME}.js").write_text(as_script(wall.NAME, wall.pack_atlas()), "utf8")
     for name in (*LABELS, "photos"):
         (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

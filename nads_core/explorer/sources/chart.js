@@ -29,6 +29,9 @@ export class Chart {
     new ResizeObserver(() => this.series && this.redraw()).observe(this.element);
   }
 
+  /** What stands at a place of the axis. */
+  name = (i) => `${i}`;
+
   x = (i) => this.margin.left + (i / (this.last || 1)) * (this.width - this.margin.left - this.margin.right);
 
   y = (value) => {
@@ -59,7 +62,7 @@ export class Chart {
     const marks = new Set([0, 1, 2, 3, 4].filter((i) => i * step <= this.last).map((i) => Math.round(i * step)));
     const anchor = (i) => (i === 0 ? "start" : i > 0.9 * this.last ? "end" : "middle");
     const axis = [...marks].map((i) =>
-      h("svg:text", { x: this.x(i), y: bottom + 16, "text-anchor": anchor(i) }, `${i}`));
+      h("svg:text", { x: this.x(i), y: bottom + 16, "text-anchor": anchor(i) }, this.name(i)));
     const path = (line) => line.map(([i, v]) => `${this.x(i).toFixed(1)},${this.y(v).toFixed(1)}`).join(" ");
     const shapes = this.series.flatMap(({ colour, line = [], points = [] }) => [
       line.length > 1 && h("svg:polyline", { class: colour, points: path(line) }),
