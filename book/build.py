@@ -32,6 +32,7 @@ import torch
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_core import explorer, load_results
+from nads_core.evidence.presets import ON_CPUS
 from nads_core.machinery import provenance
 from nads_core.machinery.memory import available_memory
 
@@ -77,7 +78,7 @@ def stored_results(folder: Path) -> set[str]:
     Raises:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
-    paths = [path for path in sorted(folder.glob("[!.]*")) if path.stem.partition(".")[2] in ("", "laptop")]
+    paths = [path for path in sorted(folder.glob("[!.]*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
     with variables(NADS_RESULTS=str(folder)):
         for path in paths:
             try:

@@ -64,7 +64,7 @@ def test_any_beginning_of_a_sweep_covers_the_plane(count):
 
 
 @pytest.mark.parametrize("name", [f"{figure}-{model}" for figure in FIGURES for model in ("logreg", "lenet")])
-@pytest.mark.parametrize("preset", SIZES)
+@pytest.mark.parametrize("preset", [name for name, size in SIZES.items() if size.width is None])
 def test_every_job_has_units_that_differ(name, preset):
     job = experiment(name, preset)
     keys = [json.dumps(unit, sort_keys=True) for unit in job.units]
@@ -74,6 +74,20 @@ def test_every_job_has_units_that_differ(name, preset):
         preset != "paper" or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1})
     )
     assert json.loads(json.dumps(job.settings())) == job.settings()
+
+
+def test_the_narrow_preset_has_resnets_of_a_quarter_of_the_width():
+    for figure, count in (("notes", 16), ("maps", 8)):
+        job = experiment(f"{figure}-resnet18", "narrow")
+        assert len(job.units) == count and job.settings("photos")["width"] == 16
+        wide, narrow = (
+            sum(p.numel() for p in one.build(3, 32, 10).parameters()) for one in (nc.RESNET18, job.architecture)
+        )
+        assert 12 < wide / narrow < 17
+        assert "width" not in experiment(f"{figure}-resnet18", "laptop").settings("photos")
+    for name in ("notes-lenet", "fig1-resnet18"):
+        with pytest.raises(ValueError, match="for ResNet-18 on photos"):
+            experiment(name, "narrow")
 
 
 def test_the_paper_preset_has_the_papers_sizes():

@@ -126,6 +126,8 @@ class Experiment:
             settings["photos"] = photos
         else:
             settings |= {"margin": 1.0, "noise_std": self.noise_std}
+        if "width" in self.architecture.options:
+            settings["width"] = self.architecture.options["width"]
         if self.figure == "notes":
             settings["common_deviation"] = COMMON
         if self.figure == "maps":
@@ -147,7 +149,7 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
         preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes; "laptop" is
             a fifth of the paper's training, at which LeNets learn waves in the order of the paper's size, to a lower
             level (``benchmarks/laptop.py``): for deep networks without a GPU. Its waves come in an order of which any
-            beginning is a stratified sample.
+            beginning is a stratified sample. "narrow" has ResNet-18 alone, of a quarter of its width, on photos.
         nads_version: of the NADs that Figs. 6 to 8 are about; the newest by default.
 
     Raises:
@@ -161,6 +163,10 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     if preset not in SIZES:
         raise ValueError(f"unknown preset {preset!r}: choose from {tuple(SIZES)}")
     architecture, size = ARCHITECTURES[model], SIZES[preset]
+    if size.width is not None:
+        if model != "resnet18" or figure not in _ON_PHOTOS:
+            raise ValueError(f"preset {preset!r} is for ResNet-18 on photos, not for {name}: choose another one")
+        architecture = architecture.variant(name=model, symmetries=architecture.symmetries, width=size.width)
     if figure.startswith("fig3") and model != "logreg":
         architecture = architecture.variant(pooling="none", name=model)
     if nads_version is not None and figure not in _ABOUT_NADS:
@@ -184,7 +190,11 @@ def _targets(figure: str, architecture: str, size: Size, nads_version: int | Non
     if figure == "maps":
         return map_units(architecture)[: size.num_maps]
     if figure == "notes":
-        return _noted(size.note_indices, size.mixture_indices, _NOTES[: size.num_note_kinds])
+        return _noted(
+            size.note_indices,
+            size.mixture_indices,
+            _NOTES if size.note_kinds is None else tuple(_NOTES[kind] for kind in size.note_kinds),
+        )
     if figure == "fig7":
         indices = [size.poison_indices[i] for i in spread(np.log1p(size.poison_indices)[:, None])]
         return [{"index": index} for index in (None, *indices)]  # the first without poison

@@ -18,6 +18,7 @@ import torch
 
 from nads_core.data.images import DatasetNotFoundError
 from nads_core.evidence.experiments import Experiment, experiment
+from nads_core.evidence.presets import ON_CPUS
 from nads_core.evidence.results import Results, results_path, unit_key
 from nads_core.evidence.runner import run_experiment
 from nads_core.training import num_cores
@@ -74,12 +75,14 @@ QUEUE = (
     Pending("fig1-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 6),
     Pending("fig2-vgg11", "laptop", 16),
-    Pending("maps-resnet18", "laptop", 16),
+    Pending("notes-resnet18", "narrow"),
+    Pending("maps-resnet18", "narrow"),
     Pending("fig3-lenet", "paper"),
     Pending("random-lenet", "paper"),
     Pending("fig7-lenet", "paper"),
     Pending("fig1-vgg11", "laptop"),
     Pending("fig1-resnet18", "laptop", 48),
+    Pending("maps-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 24),
 )
 
@@ -101,9 +104,9 @@ def estimates(
         if left <= 0:
             continue
         counted[part.name, part.preset] = before + left
-        kind = (job.architecture, job.on_photos, job.recipe.batch_size, part.preset == "laptop")
+        kind = (job.architecture, job.on_photos, job.recipe.batch_size, part.preset in ON_CPUS)
         if kind not in measured:
-            precisions = (False, True) if part.preset == "laptop" else (False,)
+            precisions = (False, True) if part.preset in ON_CPUS else (False,)
             measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
         yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * math.ceil(left / together)
 

@@ -25,7 +25,7 @@ def _load_photos(dataset: str, train: bool, count: int, root: str | None) -> Ima
 
 
 def _dataset(job: Experiment) -> str:
-    return "cifar10" if job.preset in ("laptop", "paper") else "auto"
+    return "auto" if job.preset in ("smoke", "demo") else "cifar10"
 
 
 def photos_of(job: Experiment, train: bool, root: str | None) -> ImageSet:

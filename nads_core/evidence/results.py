@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nads_core.evidence.experiments import Experiment, experiment
+from nads_core.evidence.presets import ON_CPUS
 from nads_core.machinery.files import checkout_folder, locked, replacing
 from nads_core.machinery.provenance import canonical, differences, fingerprint
 
@@ -148,7 +149,7 @@ def merge_results(parts: Iterable[Results]) -> Results:
         if different := differences(*identities):
             raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
     precisions = {entry["mixed_precision"] for part in parts for entry in part.provenance if "mixed_precision" in entry}
-    if first.preset == "laptop" and len(precisions) > 1:
+    if first.preset in ON_CPUS and len(precisions) > 1:
         raise ValueError("some of these results were trained in bfloat16 and some not: keep them apart")
     rows = [row for part in reversed(parts) for row in part.rows]
     ordered = _in_order(rows, experiment(first.job, first.preset, first.settings.get("nads", {}).get("version")))

@@ -23,6 +23,7 @@ import torch
 from nads_core.data.separable import SeparableDatasets
 from nads_core.evidence.experiments import LOSSES, Experiment, Unit, direction_of, experiment
 from nads_core.evidence.photos import PhotoDatasets, measures, photos_of
+from nads_core.evidence.presets import ON_CPUS
 from nads_core.evidence.results import Results, merge_results, unit_key, writing
 from nads_core.machinery.arguments import require_integers, usable_device
 from nads_core.machinery.provenance import canonical, environment, fingerprint
@@ -49,14 +50,14 @@ def run_experiment(
 
     Args:
         name: such as ``fig1-lenet``; see `experiment`.
-        preset: "smoke", "demo", "laptop" or "paper".
+        preset: "smoke", "demo", "laptop", "narrow" or "paper".
         out: results file, replaced after every network; a run that finds one there goes on with it.
         count: networks of the job to train, from its beginning; all by default.
         time_limit: seconds after which to stop; what is finished by then is kept, and the result is not ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
         workers: networks trained at once on a CPU; by default one a core.
         device: by default a GPU if there is one.
-        mixed_precision: run the layers in bfloat16; by default on a GPU, and at preset "laptop" on a CPU where a trial
+        mixed_precision: run the layers in bfloat16; by default on a GPU, and at presets "laptop" and "narrow" on a CPU where a trial
             of a few steps says that it is faster; a run that goes on there keeps what the first one chose.
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
         nads_version: of the NADs that Figs. 6 to 8 are about; by default those that ``out`` is about, else the newest.
@@ -67,7 +68,7 @@ def run_experiment(
 
     Raises:
         ValueError: for an unknown job, a shard that does not exist, or a file of another job or other settings.
-        DatasetNotFoundError: at presets "laptop" and "paper" where Figs. 7 and 8 find no photos.
+        DatasetNotFoundError: where Figs. 7 and 8 find no photos, but for the presets "smoke" and "demo".
         KeyboardInterrupt: on Ctrl-C; ``out`` has what was finished, and the next run goes on.
     """
     out, root = Path(out) if out else None, None if root is None else str(root)
@@ -82,7 +83,7 @@ def run_experiment(
         done = {unit_key(row) for row in results.rows}
         left = [unit for unit in job.units[:count][part - 1 :: parts] if unit_key(unit) not in done]
         device, start = usable_device(device), time.monotonic()
-        if left and job.preset == "laptop":
+        if left and job.preset in ON_CPUS:
             mixed_precision = _one_precision(job, results, device, mixed_precision)
         run = _Run(job, results, left, out, root, device, workers, mixed_precision, start)
         run.train(time_limit, progress)
@@ -112,7 +113,7 @@ def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:
 
 
 def _one_precision(job: Experiment, results: Results, device: torch.device, mixed_precision: bool | None) -> bool:
-    """Return the precision that a job of preset "laptop" began with; where it begins here, that asked for, or tried.
+    """Return the precision that a job for CPUs began with; where it begins here, that asked for, or tried.
 
     Raises:
         ValueError: if another one is asked for than the job began with.

@@ -31,10 +31,7 @@ def guess_data(name: str) -> dict[str, Any]:
     """
     energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
     largest = max(energies.values())
-    tasks = [
-        [*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)]
-        for k, energy in energies.items()
-    ]
+    tasks = [[*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)] for k, energy in energies.items()]
     return {"label": LABELS[name], "tasks": tasks}
 
 

@@ -8,7 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.layers import Beside, Residual, activation, convolution, downsample, halved, norm, require_option
+from nads_core.networks.layers import (
+    Beside,
+    Residual,
+    activation,
+    convolution,
+    downsample,
+    halved,
+    norm,
+    require_option,
+)
 
 STAGES = 3
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage

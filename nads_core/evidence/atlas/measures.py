@@ -109,7 +109,8 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
 
     found = {
         "effective": jackknife(
-            lambda chosen: across(np.outer(traces[chosen], traces[chosen])) / across(gram[np.ix_(chosen, chosen)]), count
+            lambda chosen: across(np.outer(traces[chosen], traces[chosen])) / across(gram[np.ix_(chosen, chosen)]),
+            count,
         ),
         "high": ratio(energies[:, np.hypot(ky, kx) > _HIGH].sum(1), energies.sum((1, 2))),
         "border": ratio(pixels[:, frame].mean(1), pixels.mean((1, 2))),
@@ -143,7 +144,9 @@ def _unexplained(
 
 def wave_energies(parts: Tensor, size: int) -> np.ndarray:
     """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy orders them."""
-    waves = torch.fft.fft2(torch.eye(size**2, dtype=parts.dtype).view(-1, size, size), norm="ortho").flatten(1)  # (D, K)
+    waves = torch.fft.fft2(torch.eye(size**2, dtype=parts.dtype).view(-1, size, size), norm="ortho").flatten(
+        1
+    )  # (D, K)
     found = []
     for part in parts:
         moved = part.to(waves.dtype) @ waves
