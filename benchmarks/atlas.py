@@ -1,7 +1,7 @@
 """The atlas: what ships of it, and whether what random weights prefer is what training learns.
 
 .venv/bin/python -m nads_core atlas --folder _build/atlas          # computes the entries: an hour of two cores
-.venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, and writes nads_core/precomputed/atlas*
+.venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for nads_core/precomputed/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
 """

@@ -32,7 +32,8 @@ class Likeness:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.name:<24} {self.overlap:.2f} ({low:.2f} to {high:.2f}) of the first {self.num_directions} directions"
+        share = f"{self.overlap:.2f} ({low:.2f} to {high:.2f})"
+        return f"{self.name:<24} {share} of the first {self.num_directions} directions"
 
 
 def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> Likeness | None:
@@ -40,7 +41,8 @@ def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> Likenes
 
     Args:
         name: of the other one.
-        own, other: with certificates.
+        own: with certificates.
+        other: with certificates.
         k: how many directions; by default as many as both know best, by the less certain of the two.
     """
     sizes = min(len(own), len(other), own.basis.shape[0] - 1)

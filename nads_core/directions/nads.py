@@ -22,7 +22,6 @@ from nads_core.directions.likeness import Likeness, likeness
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import fingerprint
 
-
 _FOLDER = resources.files("nads_core") / "precomputed"
 
 

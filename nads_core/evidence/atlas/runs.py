@@ -17,7 +17,6 @@ from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import symmetry_tests
 from nads_core.directions.compute import with_signs
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.evidence.atlas.measures import Measured, describe
