@@ -73,8 +73,8 @@ class Certificates:
         """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
         inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
         bands = tuple(Band(indices, certainty) for indices, certainty in inside if len(indices) > 1)
-        measures = (getattr(self, name)[:count] for name in _MEASURES)
-        return Certificates(self.types[:count], *measures, bands)
+        measures = {name: getattr(self, name)[:count] for name in _MEASURES}
+        return Certificates(self.types[:count], bands=bands, **measures)
 
     def completed(self, count: int) -> Certificates:
         """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""

@@ -297,9 +297,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if str(name).startswith("atlas/"):
         if version is not None or name not in shipped_names():
             known = ", ".join(one for one in shipped_names() if "/" in one)
-            raise ValueError(
-                f"no NADs {name!r}{'' if version is None else f' of version {version}'}: choose from {known}"
-            )
+            wanted = name if version is None else f"{name} of version {version}"
+            raise ValueError(f"no NADs of {wanted} ship: choose from {known}")
         with resources.as_file(_FOLDER / f"{name}.npz") as path:
             return NADs.load(path)
     folder = _FOLDER

@@ -240,7 +240,7 @@ class Page:
 
 
 def write_pages_data(folder: Path) -> None:
-    """Write what the pages of a book load: the program, and scripts of arrays: one each for an architecture, for photos and for the atlas."""
+    """Write what the pages of a book load: the program, and arrays of each architecture, of photos and of the atlas."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
     (folder / f"{wall.NAME}.js").write_text(as_script(wall.NAME, wall.pack_atlas()), "utf8")

@@ -28,7 +28,7 @@ SORTED_BY = {  # what the reader can sort by: title, and how it is explained
 
 
 def pack_atlas() -> Packet:
-    """Pack what the wall shows: measures for JSON, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
+    """Pack what the wall shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
     atlas = load_atlas()
     entries, pictures, waves = [], [], []
     for number, (name, entry) in enumerate(atlas.entries.items()):
@@ -40,7 +40,7 @@ def pack_atlas() -> Packet:
             "name": name, "change": entry.change, "factor": entry.factor, "base": entry.base,
             "networks": atlas.facts[name]["num_networks"],
             "measures": {
-                key: [float(f"{x:.3g}") for x in (measured.value, *measured.interval)] for key, measured in found.items()
+                key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in found.items()
             },
             "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
             "alike": [round(float(x), 3) for x in atlas.alignments[number]],

@@ -237,9 +237,9 @@ class _DenseLayer(nn.Module):
 
 
 class DenseNet121Net(nn.Module):
-    """DenseNet-121 with growth 32, a 3x3 stem of twice as many channels, and pooled transitions that halve the channels.
+    """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels.
 
-    Other depths and another growth make a smaller one of the same kind.
+    Other depths and another growth, with a stem of twice as many channels, make a smaller one of the same kind.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +84,7 @@ def convolution(
 ) -> nn.Conv2d:
     """Return a convolution with an odd kernel that keeps the size of the image, unless ``padding`` is "none"."""
     require_option("padding", padding, PADDINGS)
-    mode = "circular" if padding == "circular" else "zeros"
+    mode: Literal["zeros", "circular"] = "circular" if padding == "circular" else "zeros"
     around = 0 if padding == "none" else kernel // 2
     return nn.Conv2d(channels, width, kernel, stride=stride, padding=around, padding_mode=mode, bias=bias)
 

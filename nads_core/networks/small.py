@@ -1,4 +1,4 @@
-"""Small networks that the atlas varies one thing of: a CNN of three stages, and networks that cut the image in patches."""
+"""Small networks that the atlas varies one thing of: a CNN of three stages, and networks on patches."""
 
 from __future__ import annotations
 

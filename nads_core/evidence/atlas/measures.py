@@ -1,7 +1,7 @@
 """What the atlas measures of an architecture's second moment C, from independent parts of its networks.
 
-Each part estimates C without bias. So products of different parts estimate tr C^2 and the like without bias as well, and
-leaving out one part at a time (jackknife) gives intervals.
+Each part estimates C without bias. So products of different parts estimate tr C^2 and the like without bias as well,
+and leaving out one part at a time (jackknife) gives intervals.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measur
     """Return the cosine of two second moments.
 
     Args:
-        own, other: products of the parts of each, (m, m) and (m', m').
+        own: products of the parts of one, (m, m).
+        other: of the other, (m', m').
         between: products of the parts of both, (m, m').
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.evidence.atlas.measures import Measured, describe
+from nads_core.machinery.arguments import require_integers
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import NUMBERS_VERSION, environment
 from nads_core.machinery.seeds import seed_sequence
@@ -29,6 +31,7 @@ from nads_core.networks.ensembles import Ensemble
 SHAPE = (1, 32, 32)
 PARTS = 8
 NUM_DIRECTIONS = 64  # that ship
+_DIMENSION = math.prod(SHAPE)
 _ESTIMATOR = SmoothedGradient(16)
 
 
@@ -59,10 +62,13 @@ def compute_entry(entry: Entry, folder: Path, num_networks: int | None = None, p
         progress: show a bar for each part.
 
     Raises:
-        ValueError: if the file there has another number of networks.
+        ValueError: if the file there has another number of networks, or too few are asked for.
         KeyboardInterrupt: on Ctrl-C; a next call goes on.
     """
-    num_networks = num_networks or entry.num_networks
+    num_networks = entry.num_networks if num_networks is None else num_networks
+    require_integers(num_networks=num_networks)
+    if num_networks < 8 * PARTS:
+        raise ValueError(f"{PARTS} parts of 8 networks are needed to tell intervals, got num_networks = {num_networks}")
     path = folder / f"{entry.name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,13 +95,14 @@ def _computed(entry: Entry, folder: Path, num_networks: int, progress: bool) -> 
     symmetries = entry.architecture.symmetries_at(32)
     states = [_drawn(entry, part, num_networks // PARTS, _checkpoint(entry, folder, part), progress)
               for part in range(PARTS)]  # fmt: skip
-    total, first, parts = states[0].total().empty(), states[0].first_networks, []
+    total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
     for state in states:
         own = state.total()
+        assert isinstance(own, DenseMoments)
         seen, noise = own.moments()
         parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
         total.merge(own)
-    found = find_eigenpairs(total, first, total.dimension, SHAPE, symmetries=symmetries)
+    found = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
     tests = symmetry_tests(first.halves(), SHAPE)
     provenance = states[0].description | environment(torch.device("cpu")) | {
         "num_networks": num_networks, "parts": PARTS, "symmetries": list(symmetries),
@@ -117,6 +124,6 @@ def _drawn(entry: Entry, part: int, num_networks: int, checkpoint: Path, progres
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
         "numbers": NUMBERS_VERSION, "num_parameters": ensemble.num_parameters,
     }  # fmt: skip
-    state = Accumulation(description, DenseMoments(ensemble.image_shape[1] ** 2), checkpoint)
+    state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
     accumulate(ensemble, _ESTIMATOR, state, num_networks, progress=progress)
     return state

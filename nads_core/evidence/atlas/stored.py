@@ -94,7 +94,7 @@ def write(atlas: Atlas, folder: Path) -> None:
         rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
         file.write(f"{{\n {rows}\n}}\n")
     with replacing(folder / "atlas.npz", "wb") as file:
-        np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)  # type: ignore[arg-type]
+        np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)
 
 
 @lru_cache(maxsize=1)
