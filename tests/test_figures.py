@@ -40,6 +40,16 @@ def differences():
 
 
 CALLS = {
+    "plot_effects": lambda: figures.plot_effects(
+        {"pooling": {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, "": {"other": (0.5, 0.4, 0.6)}}, "effect"
+    ),
+    "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
+    "plot_entries": lambda: figures.plot_entries(
+        {"a": nads(), "b": nads()}, dict.fromkeys("ab", np.ones((8, 8))), 2
+    ),
+    "plot_learnt": lambda: figures.plot_learnt(
+        {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])}, "energy", (np.array([0.1, 1.0]), np.array([0.5, 0.9]))
+    ),
     "plot_tasks": lambda: figures.plot_tasks(
         {task: {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]} for task in ("easy", "hard")},
         {task: {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1.0))} for task in ("easy", "hard")},

@@ -58,7 +58,7 @@ def run_experiment(
         workers: networks trained at once on a CPU; by default one a core.
         device: by default a GPU if there is one.
         mixed_precision: run the layers in bfloat16; by default on a GPU, and at presets "laptop" and "narrow" on a CPU
-            where a trial of a few steps says that it is faster; a run that goes on there keeps what the first one chose.
+            where a trial of a few steps says that it is faster; a run that goes on keeps what the first one chose.
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
         nads_version: of the NADs that Figs. 6 to 8 are about; by default those that ``out`` is about, else the newest.
         progress: show a progress bar with the time that remains.

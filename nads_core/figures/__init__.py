@@ -5,6 +5,7 @@ means, intervals of counts, the curve of a law. What measures lives in the rooms
 `explorer`'s.
 """
 
+from nads_core.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learnt
 from nads_core.figures.bases import (
     plot_definitions,
     plot_dipoles,
@@ -107,4 +108,8 @@ __all__ = [
     "plot_scatter",
     "plot_scaling",
     "plot_colour_directions",
+    "plot_effects",
+    "plot_alignments",
+    "plot_entries",
+    "plot_learnt",
 ]
