@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     atlas.add_argument("entries", nargs="*", metavar="ENTRY", help=f"all by default: {', '.join(ATLAS)}")
     atlas.add_argument("--folder", type=Path, default=Path("atlas"), help="for what is computed, 32 MB an entry: atlas")
     atlas.add_argument("--num-networks", type=int, help="for each entry; those of the shipped one by default")
+    atlas.add_argument("--seed", type=int, default=0)
     run = commands.add_parser("run", help="train the networks of one of the paper's figures", epilog=_figures())
     run.add_argument("job", nargs="?", help="such as fig1-lenet: a figure and an architecture")
     run.add_argument("--pending", action="store_true", help="instead: all that the book still waits for, in order")
@@ -360,7 +361,7 @@ def _atlas(options: argparse.Namespace) -> int:
     if unknown := sorted(set(options.entries) - ATLAS.keys()):
         raise ValueError(f"the atlas has no {', '.join(unknown)}: choose from {', '.join(ATLAS)}")
     for name in options.entries or ATLAS:
-        found = compute_entry(ATLAS[name], options.folder, options.num_networks)
+        found = compute_entry(ATLAS[name], options.folder, options.num_networks, seed=options.seed)
         print(f"{found.nads} -> {options.folder / name}.npz")
         for measure, measured in found.measures.items():
             print(f"{'':>4}{measure:<16} {measured}")

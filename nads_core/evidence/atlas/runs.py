@@ -52,17 +52,20 @@ class Computed:
     measures: dict[str, Measured]
 
 
-def compute_entry(entry: Entry, folder: Path, num_networks: int | None = None, progress: bool = True) -> Computed:
+def compute_entry(
+    entry: Entry, folder: Path, num_networks: int | None = None, *, seed: int = 0, progress: bool = True
+) -> Computed:
     """Compute an entry, or go on with it, or read it if it is done.
 
     Args:
         entry: of `ATLAS`.
         folder: for what is computed: ``NAME.pt`` when it is done, checkpoints of its parts before.
         num_networks: in all parts together; `Entry.num_networks` by default.
+        seed: of the networks; those that ship have 0.
         progress: show a bar for each part.
 
     Raises:
-        ValueError: if the file there has another number of networks, or too few are asked for.
+        ValueError: if the file there has another number of networks or seed, or too few are asked for.
         KeyboardInterrupt: on Ctrl-C; a next call goes on.
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
@@ -72,15 +75,18 @@ def compute_entry(entry: Entry, folder: Path, num_networks: int | None = None, p
     path = folder / f"{entry.name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        content = _computed(entry, folder, num_networks, progress)
+        content = _computed(entry, folder, num_networks, seed, progress)
         with replacing(path, "wb") as file:
             torch.save(content, file)
         for part in range(PARTS):
             _checkpoint(entry, folder, part).unlink(missing_ok=True)
     content = torch.load(path, weights_only=True)
-    known = content["num_networks"]
-    if known != num_networks:
-        raise ValueError(f"{path} has {known} networks, not {num_networks}: name another folder, or delete it")
+    known, begun = content["num_networks"], content.get("seed", 0)
+    if (known, begun) != (num_networks, seed):
+        raise ValueError(
+            f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}: name another folder, or "
+            "delete it"
+        )
     nads = NADs.load(folder / f"{entry.name}.npz")
     return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
 
@@ -89,11 +95,12 @@ def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
     return folder / f"{entry.name}.{part}.ckpt"
 
 
-def _computed(entry: Entry, folder: Path, num_networks: int, progress: bool) -> dict[str, Any]:
+def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool) -> dict[str, Any]:
     """Draw the networks of all parts, write the NADs, and return what the file beside them holds."""
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
-    states = [_drawn(entry, part, num_networks // PARTS, _checkpoint(entry, folder, part), progress)
+    seeds = [seed_sequence(zlib.crc32(entry.name.encode()), part, *([seed] if seed else [])) for part in range(PARTS)]
+    states = [_drawn(entry, seeds[part], num_networks // PARTS, _checkpoint(entry, folder, part), progress)
               for part in range(PARTS)]  # fmt: skip
     total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
     for state in states:
@@ -113,12 +120,11 @@ def _computed(entry: Entry, folder: Path, num_networks: int, progress: bool) -> 
     directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)
-    return {"num_networks": num_networks, "eigenvalues": found.eigenvalues.float(), "parts": torch.stack(parts)}
+    return {"num_networks": num_networks, "seed": seed, "eigenvalues": found.eigenvalues.float(), "parts": torch.stack(parts)}
 
 
-def _drawn(entry: Entry, part: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:
-    """Draw the networks of one part; its seed is a function of the entry's name, so that entries are independent."""
-    seed = seed_sequence(zlib.crc32(entry.name.encode()), part)
+def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:
+    """Draw the networks of one part; its seed depends on the entry's name, so that entries are independent."""
     ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
     description = {
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
