@@ -43,6 +43,7 @@ class Entry:
         return 8_192 if self.architecture.module is SmallCNN else 2_048
 
 
+# No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides sample rows 0, 2, 4, ...
 def _cnn(name: str, factor: str, change: str, base: str = "cnn", *, flips: bool = True, **options: object) -> Entry:
     stride = 1 if options.get("pooling") == "none" else 8
     symmetries = _SQUARE if flips else _NO_FLIPS
@@ -87,7 +88,7 @@ _ENTRIES = (
     _cnn("cnn-width4", "width", "4 channels", width=4),
     _cnn("cnn-width64", "width", "64 channels", width=64),
     _cnn("cnn-circular", "padding", "circular padding", padding="circular"),
-    _cnn("cnn-valid", "padding", "no padding", padding="none"),
+    _cnn("cnn-valid", "padding", "no padding", flips=False, padding="none"),
     _cnn("cnn-residual", "skip", "residual", skip="residual"),
     _cnn("cnn-dense", "skip", "dense", skip="dense"),
     _cnn("cnn-batchnorm", "norm", "batch norm", norms="batch"),

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.asymmetry import symmetry_tests
+from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.compute import with_signs
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments
@@ -70,8 +70,8 @@ def compute_entry(
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
     require_integers(num_networks=num_networks)
-    if num_networks < 8 * PARTS:
-        raise ValueError(f"{PARTS} parts of 8 networks are needed to tell intervals, got num_networks = {num_networks}")
+    if num_networks < PARTS * FEWEST_NETWORKS:
+        raise ValueError(f"{PARTS} parts of {FEWEST_NETWORKS} networks are needed, got num_networks = {num_networks}")
     path = folder / f"{entry.name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,6 +91,11 @@ def compute_entry(
     return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
 
 
+def part_seed(entry: Entry, part: int, seed: int = 0) -> int:
+    """Return the seed of a part's networks; it depends on the entry's name, so that entries are independent."""
+    return seed_sequence(zlib.crc32(entry.name.encode()), part, *([seed] if seed else []))
+
+
 def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
     return folder / f"{entry.name}.{part}.ckpt"
 
@@ -99,9 +104,10 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     """Draw the networks of all parts, write the NADs, and return what the file beside them holds."""
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
-    seeds = [seed_sequence(zlib.crc32(entry.name.encode()), part, *([seed] if seed else [])) for part in range(PARTS)]
-    states = [_drawn(entry, seeds[part], num_networks // PARTS, _checkpoint(entry, folder, part), progress)
-              for part in range(PARTS)]  # fmt: skip
+    states = [
+        _drawn(entry, part_seed(entry, part, seed), num_networks // PARTS, _checkpoint(entry, folder, part), progress)
+        for part in range(PARTS)
+    ]
     total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
     for state in states:
         own = state.total()
@@ -120,11 +126,16 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)
-    return {"num_networks": num_networks, "seed": seed, "eigenvalues": found.eigenvalues.float(), "parts": torch.stack(parts)}
+    return {
+        "num_networks": num_networks,
+        "seed": seed,
+        "eigenvalues": found.eigenvalues.float(),
+        "parts": torch.stack(parts),
+    }
 
 
 def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:
-    """Draw the networks of one part; its seed depends on the entry's name, so that entries are independent."""
+    """Draw the networks of one part."""
     ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
     description = {
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
