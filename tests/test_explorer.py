@@ -1,6 +1,7 @@
 """The explorer: what is packed, the widget, and every control in a real browser, against what Python says."""
 
 import base64
+import itertools
 import json
 import random
 import re
@@ -14,7 +15,7 @@ from conftest import BOOK
 
 import nads_core as nc
 from nads_core.directions import Band, Certificates
-from nads_core.explorer import Guess, data, guess_data, program, views
+from nads_core.explorer import Guess, Wall, data, guess_data, program, views, wall
 
 SCREENSHOTS = BOOK.parent / "screenshots"
 NADS = {name: nc.load_nads(name) for name in ("lenet", "vgg11", "resnet18")}
@@ -300,6 +301,8 @@ def folder(tmp_path_factory):
     write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
     write_page(folder, "empty.html")
     write_page(folder, "guess.html", Guess(book=True))
+    write_page(folder, "atlas.html", Wall(book=True))
+    write_page(folder, "atlas-own.html", Wall(chosen="vit", sort="effect", book=False))
     return folder
 
 
@@ -1419,3 +1422,80 @@ def test_a_guess_by_touch(browser, site, width):
         assert told.startswith(f"{right} of your 5 waves were learnt")
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not reader.troubles
+
+
+# The atlas
+
+
+def cards(reader):
+    return reader.page.locator("nad-atlas .card").evaluate_all("(cards) => cards.map((card) => card.dataset.name)")
+
+
+def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
+    reader.page.goto(f"{reader.site}/atlas.html")
+    reader.page.locator("nad-atlas .card").first.wait_for()
+    atlas = nc.atlas.load_atlas()
+    for key, title in wall.SORTED_BY.items():
+        reader.page.get_by_label("Sort by").select_option(label=title)
+        shown = cards(reader)
+        assert len(shown) == len(atlas.entries)
+        of = atlas.effect if key == "effect" else lambda name, key=key: atlas.measures[name][key]
+        values = [of(name).value for name in shown if key != "effect" and key in atlas.measures[name] or
+                  key == "effect" and atlas.entries[name].base]  # fmt: skip
+        assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values)), key  # sorted as they are rounded
+    reader.page.get_by_role("button", name="none", exact=True).click()
+    assert {atlas.entries[name].factor for name in cards(reader)} == {""}
+    reader.page.get_by_role("button", name="padding", exact=True).click()
+    assert {atlas.entries[name].factor for name in cards(reader)} == {"", "padding"}
+    card = reader.page.locator("nad-atlas .card[data-name='densenet-circular']")
+    card.focus()
+    card.press("Enter")
+    assert card.get_attribute("aria-pressed") == "true"
+    assert card.evaluate("(element) => element.getRootNode().activeElement === element")  # the keyboard stays there
+    for name in ("densenet-circular", "densenet"):
+        assert_signed(reader.see(f"NAD 1 of {name}"), nc.load_nads(f"atlas/{name}").directions[1, 0], tables)
+    names = list(atlas.entries)
+    cosine = atlas.alignments[names.index("densenet-circular"), names.index("densenet")]
+    assert f"a cosine of {cosine:.2f}" in reader.page.locator("nad-atlas .note").inner_text()
+    switch = reader.page.get_by_role("switch")
+    switch.click()
+    assert switch.get_attribute("aria-checked") == "false" and "switched off" in switch.inner_text()
+    assert reader.page.locator("nad-atlas .row").first.inner_text().startswith("a small DenseNet (densenet)")
+    assert not reader.page.locator("nad-atlas .row").last.is_visible()
+    reader.page.get_by_label("Compare with").select_option("mlp")
+    assert reader.page.locator("nad-atlas .row").last.is_visible()
+    border = atlas.measures["densenet"]["border"]
+    assert f"{border.value:.2f} (" in reader.page.locator("nad-atlas table").inner_text()
+    assert not reader.troubles
+
+
+@pytest.mark.parametrize("width", [320, 1000])
+def test_the_atlas_by_touch(browser, site, width):
+    with browser.new_context(
+        viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 500
+    ) as context:
+        reader = Reader(context.new_page(), site)
+        reader.page.goto(f"{site}/atlas-own.html")  # brings its arrays along
+        card = reader.page.locator("nad-atlas .card[data-name='vit-patch8']")
+        card.tap()
+        assert reader.page.locator("nad-atlas .row").first.inner_text().startswith("patches of 8 (vit-patch8)")
+        assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className)"
+        assert reader.page.locator("nad-atlas .toolbar, nad-atlas section").evaluate_all(cut) == []
+        assert not reader.troubles
+
+
+def test_an_atlas_that_is_missing_says_so(reader):
+    reader.page.route("**/atlas.js", lambda route: route.abort())
+    reader.page.goto(f"{reader.site}/atlas.html")
+    said = reader.page.locator("nad-atlas [role=alert]").inner_text()
+    assert "could not be shown" in said and "atlas.js is missing" in said
+    reader.page.unroute("**/atlas.js")
+    reader.troubles.clear()
+
+
+def test_a_wall_refuses_what_it_has_not():
+    with pytest.raises(ValueError, match="sort must be one of"):
+        Wall(sort="beauty")
+    with pytest.raises(ValueError, match="the atlas has no 'lenet'"):
+        Wall(chosen="lenet")

@@ -37,7 +37,7 @@ def pack_atlas() -> Packet:
             found["effect"] = atlas.effect(name)
         eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
         entries.append({
-            "name": name, "change": entry.change, "factor": entry.factor, "base": entry.base,
+            "name": name, "family": entry.family, "change": entry.change, "factor": entry.factor, "base": entry.base,
             "networks": atlas.facts[name]["num_networks"],
             "measures": {
                 key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in found.items()

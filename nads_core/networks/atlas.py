@@ -12,6 +12,10 @@ from nads_core.networks.small import MLP, ConvNeXt, SmallCNN, Tokens
 
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 _NO_FLIPS = ("transpose", "channels")
+_FAMILIES = {
+    "cnn": "CNN", "resnet": "ResNet", "densenet": "DenseNet", "vit": "ViT", "mixer": "Mixer", "convnext": "ConvNeXt",
+    "mlp": "MLP",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,11 @@ class Entry:
     def name(self) -> str:
         """Such as "cnn-average"."""
         return self.architecture.name
+
+    @property
+    def family(self) -> str:
+        """What kind of network it is, such as "CNN"."""
+        return _FAMILIES[self.name.partition("-")[0]]
 
     @property
     def num_networks(self) -> int:

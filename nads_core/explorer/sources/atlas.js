@@ -12,7 +12,8 @@ import { followTheme } from "./theme.js";
 /* global STYLE */
 
 const TILE = 32, AREA = TILE * TILE;
-const written = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 10 ? x.toFixed(1) : signed(x));
+const written = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 10 ? x.toFixed(1)
+  : Math.abs(x) < 0.0995 ? signed(x, 3) : signed(x));
 
 /** What Python's `pack_atlas` packed. */
 async function unpack(packet) {
@@ -74,7 +75,7 @@ class Atlas {
     canvases.forEach((canvas, i) => paintNad(canvas, entry.nads[i]));
     const element = h("button", { class: "card", title: entry.name, "data-name": entry.name,
       click: () => this.choose(entry) },
-    h("span", { class: "tiles" }, ...canvases), h("span", { class: "name" }, entry.change), value);
+    h("span", { class: "tiles" }, ...canvases), h("span", { class: "kind" }, entry.base ? entry.family : ""), h("span", { class: "name" }, entry.change), value);
     return { element, value };
   }
 

@@ -13,7 +13,7 @@ export function short(x) {
   return `${digits} × 10⁻${[...exponent].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
 }
 
-export const signed = (x) => `${x <= -0.005 ? "−" : ""}${Math.abs(x).toFixed(2)}`;
+export const signed = (x, digits = 2) => `${x <= -0.5 / 10 ** digits ? "−" : ""}${Math.abs(x).toFixed(digits)}`;
 
 /** A text as Python and JavaScript write it, on one line whatever it holds. */
 export const quoted = JSON.stringify;
