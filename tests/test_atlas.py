@@ -377,3 +377,14 @@ def test_what_was_trained_was_foretold_first():
     said = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
     assert len({entry for entry, *_ in said}) == 12 and len(said) == 96
     assert all((row["entry"], *row["wave"]) in said and 0 <= row["accuracy"] <= 1 for row in content["rows"])
+
+
+def test_the_first_certificates_of_many():
+    known = nc.load_nads("lenet").certificates
+    first = known.first(10)
+    assert len(first) == 10 and first.names == known.names[:10]
+    assert torch.equal(first.certainty, known.certainty[:10])
+    assert all(len(band.indices) > 1 and max(band.indices) < 10 for band in first.bands)
+    whole = {band.indices: band.certainty for band in known.bands}
+    cut = [band for band in first.bands if band.indices not in whole]
+    assert all(any(set(band.indices) < set(indices) for indices in whole) for band in cut)
