@@ -1453,7 +1453,7 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     assert card.get_attribute("aria-pressed") == "true"
     assert card.evaluate("(element) => element.getRootNode().activeElement === element")  # the keyboard stays there
     for name in ("densenet-circular", "densenet"):
-        assert_signed(reader.see(f"NAD 1 of {name}"), nc.load_nads(f"atlas/{name}").directions[1, 0], tables)
+        assert_signed(reader.see(f"{name}, NAD 1", "nad-atlas"), nc.load_nads(f"atlas/{name}").directions[1, 0], tables)
     names = list(atlas.entries)
     cosine = atlas.alignments[names.index("densenet-circular"), names.index("densenet")]
     assert f"a cosine of {cosine:.2f}" in reader.page.locator("nad-atlas .note").inner_text()

@@ -113,7 +113,7 @@ class Atlas {
     const shown = on || !base ? chosen : base;
     for (const [row, entry] of [[this.rows[0], shown], [this.rows[1], other]]) {
       row.head.textContent = `${entry.change} (${entry.name})`;
-      row.pictures.forEach(({ canvas }, i) => paintNad(canvas, entry.nads[i], `NAD ${i} of ${entry.name}`));
+      row.pictures.forEach(({ canvas }, i) => paintNad(canvas, entry.nads[i], `${entry.name}, NAD ${i}`));
       paintWaves(row.waves.canvas, entry.waves, `Energies of waves of ${entry.name}, the constant in the middle`);
     }
     this.rows[1].element.hidden = other === shown;
