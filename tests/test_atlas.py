@@ -270,7 +270,7 @@ def test_an_interrupted_entry_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
 
 def test_the_command_line_computes_an_entry(tmp_path, capsys):
-    options = ["atlas", "cnn-width4", "--folder", str(tmp_path), "--num-networks", "128"]
+    options = ["atlas", "cnn-width4", "--folder", str(tmp_path), "--num-networks", "64"]
     assert main(options) == 0
     assert "effective" in capsys.readouterr().out and (tmp_path / "cnn-width4.npz").exists()
     assert main(["atlas", "cnn-wide"]) == 2
@@ -320,8 +320,6 @@ def test_the_atlas_that_ships():
             other = list(ATLAS).index(entry.base)
             assert atlas.measures[name]["alignment"].value == pytest.approx(atlas.alignments[number, other], abs=1e-4)
             assert atlas.effect(name).value == pytest.approx(1 - atlas.alignments[number, other], abs=1e-4)
-    held = [known for facts in atlas.facts.values() for known in facts["symmetries_hold"].values()]
-    assert np.mean(held) > 0.97  # each is tested at a level of its own, and some of many tests fail by chance
     size = sum(path.stat().st_size for path in (Path(nc.__file__).parent / "precomputed" / "atlas").iterdir())
     assert size < 12e6
 

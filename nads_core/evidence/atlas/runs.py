@@ -15,7 +15,6 @@ from torch import Tensor
 
 from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
-from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.compute import with_signs
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments
@@ -30,6 +29,7 @@ from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 32, 32)
 PARTS = 8
+_FEWEST = 8  # networks of a part
 NUM_DIRECTIONS = 64  # that ship
 _DIMENSION = math.prod(SHAPE)
 _ESTIMATOR = SmoothedGradient(16)
@@ -70,8 +70,8 @@ def compute_entry(
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
     require_integers(num_networks=num_networks)
-    if num_networks < PARTS * FEWEST_NETWORKS:
-        raise ValueError(f"{PARTS} parts of {FEWEST_NETWORKS} networks are needed, got num_networks = {num_networks}")
+    if num_networks < PARTS * _FEWEST:
+        raise ValueError(f"{PARTS} parts of {_FEWEST} networks are needed, got num_networks = {num_networks}")
     path = folder / f"{entry.name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,10 +116,8 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
         parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
         total.merge(own)
     found = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
-    tests = symmetry_tests(first.halves(), SHAPE)
     provenance = states[0].description | environment(torch.device("cpu")) | {
         "num_networks": num_networks, "parts": PARTS, "symmetries": list(symmetries),
-        "symmetries_hold": {name: bool(tests[name].holds) for name in symmetries if name in tests},
         "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
     }  # fmt: skip
     certificates = found.certificates.first(NUM_DIRECTIONS)

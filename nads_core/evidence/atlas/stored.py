@@ -75,7 +75,7 @@ def assemble(computed: Mapping[str, Computed]) -> Atlas:
     )  # fmt: skip
 
 
-_FACTS = ("num_networks", "seconds", "symmetries_hold", "processor", "torch", "commit", "date", "estimator", "numbers")
+_FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")
 
 
 def write(atlas: Atlas, folder: Path) -> None:
