@@ -44,7 +44,9 @@ CALLS = {
         {"pooling": {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, "": {"other": (0.5, 0.4, 0.6)}}, "effect"
     ),
     "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
-    "plot_entries": lambda: figures.plot_entries({"a": nads(), "b": nads()}, dict.fromkeys("ab", np.ones((8, 8))), 2),
+    "plot_entries": lambda: figures.plot_entries(
+        {"a": nads(), "b": nads()}, {"a": np.ones((8, 8)), "b": np.logspace(-2, 1, 64).reshape(8, 8)}, 2
+    ),
     "plot_learnt": lambda: figures.plot_learnt(
         {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])}, "energy", (np.array([0.1, 1.0]), np.array([0.5, 0.9]))
     ),

@@ -13,6 +13,8 @@ from nads_core.figures.style import COLOURS, bare, show_signed, styled, subplots
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_EVEN = 0.5  # decades: a map with less has one colour
+
 
 @styled
 def plot_effects(
@@ -76,8 +78,12 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
         for axis, direction in zip(row, nads.directions[:count, 0], strict=False):
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(waves[label]), 1e-6))
-        row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
-        bare(row[count])
+        if np.ptp(decades) < _EVEN:
+            row[count].text(0.5, 0.5, "all alike", ha="center", va="center", transform=row[count].transAxes)
+            row[count].axis("off")
+        else:
+            row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
+            bare(row[count])
         row[0].set_ylabel(label)
     return figure
 
