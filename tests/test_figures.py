@@ -222,12 +222,16 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
     before = [text.get_color() for text in figure.findobj(matplotlib.text.Text)]
     dark, ground = twins.darkened(figure), luminance("#121212")
     assert [text.get_color() for text in figure.findobj(matplotlib.text.Text)] == before  # it is a copy
-    assert dark.get_facecolor()[3] == 0
+    assert luminance(dark.get_facecolor()[:3]) < 0.01
     for text in dark.findobj(matplotlib.text.Text):
         if text.get_text():
             assert (luminance(text.get_color()) + 0.05) / (ground + 0.05) > 4.5, text
     for line in dark.findobj(matplotlib.lines.Line2D):
         assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, line.get_color()
+    if (narrow := twins.stacked(figure)) is not None:
+        narrow.canvas.draw()
+        wide = [axis.get_window_extent().width / narrow.bbox.width for axis in narrow.axes]
+        assert min(wide) > 0.4, wide  # nothing squeezes a panel
     found = figure._repr_mimebundle_()
     assert {twins.MIME.format("dark")} <= found.keys() <= {twins.MIME.format(name) for name in twins.TWINS}
     narrow = twins.stacked(figure)

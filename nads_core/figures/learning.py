@@ -179,8 +179,12 @@ def plot_frequency_maps(
             image = np.ma.masked_array(grid, np.isnan(grid))
             told = _in_words(values, norms[name])
             shown = np.ma.masked_array(grid, mask=True) if told else image  # one colour says less than its number
-            axis.imshow(shown, cmap=colours, norm=norms[name], interpolation="nearest", extent=extent)
-            axis.spines[:].set_visible(False)
+            ran = values and told  # what is told in words is no grey cell
+            axis.imshow(
+                shown, cmap=colours.with_extremes(bad=(0, 0, 0, 0)) if ran else colours, norm=norms[name],
+                interpolation="nearest", extent=extent,
+            )  # fmt: skip
+            axis.spines[:].set_visible(bool(ran))
             if told:
                 axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color="0.2")
             ticks = [-edge, -edge // 2, 0, edge // 2]

@@ -107,6 +107,7 @@ def plot_curves(
         axis.grid(alpha=0.3)
         if ylim:
             axis.set_ylim(*ylim)
+        axis.xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel(ylabel)
     axes[-1].legend()
     return figure

@@ -41,7 +41,7 @@ def twins(figure: Figure) -> dict[str, str]:
 
 
 def darkened(figure: Figure) -> Figure:
-    """Return a copy in light ink on no ground. What has a colour keeps it, and so do the values of images."""
+    """Return a copy in light ink on a dark page's ground. What has a colour keeps it, and so do the values of images."""
     from matplotlib import cm, collections, lines, patches, text
 
     twin = _copy(figure)
@@ -59,8 +59,9 @@ def darkened(figure: Figure) -> Figure:
             artist.set_cmap(artist.cmap.with_extremes(bad=bad if bad[3] else None))
         elif isinstance(artist, collections.Collection):
             _exchange(artist, "facecolor", "edgecolor")
-    for patch in (twin.patch, *(axis.patch for axis in twin.axes)):
-        patch.set_facecolor("none")
+    for axis in twin.axes:
+        axis.patch.set_facecolor("none")
+    twin.patch.set_facecolor(f"{GROUND:.3f}")  # the page's, for a reader who opens the picture alone
     return twin
 
 
@@ -82,9 +83,15 @@ def stacked(figure: Figure) -> Figure | None:
     height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * 0.85
     twin.set_size_inches(NARROW, height * len(twin.axes) + 0.4)
     column = twin.add_gridspec(len(twin.axes), 1)
+    label = ""
     for row, axis in enumerate(twin.axes):
         axis.set_subplotspec(column[row])
-        _label_alone(axis, twin.axes[0])
+        label = axis.get_ylabel() or label
+        _label_alone(axis, label)
+    for legend in list(twin.legends):  # as wide as the panels, or it would squeeze them
+        names = [text.get_text() for text in legend.get_texts()]
+        twin.legend(legend.legend_handles, names, loc="outside upper center", ncols=1)
+        legend.remove()
     return twin
 
 
@@ -93,11 +100,10 @@ def _maps(axis: Axes) -> bool:
     return any(collection.get_array() is not None for collection in axis.collections)
 
 
-def _label_alone(axis: Axes, first: Axes) -> None:
+def _label_alone(axis: Axes, label: str) -> None:
     """Write what a panel has left to its neighbour on the left."""
     axis.tick_params(labelleft=True, labelbottom=True)
-    if not axis.get_ylabel():
-        axis.set_ylabel(first.get_ylabel())
+    axis.set_ylabel(label)
 
 
 def _copy(figure: Figure) -> Figure:

@@ -6,7 +6,8 @@ export function certaintyText({ certificates }, i) {
   const { names, certainty, band, bands } = certificates;
   const [size, known] = bands[band[i]] ?? [];
   const alone = `certainty ${certainty[i].toFixed(2)}`;
-  return [names[i], size ? `${alone}; one of ${size} that cannot be told apart (together ${known.toFixed(2)})` : alone];
+  const name = names[i].includes(" ") ? [`symmetry type ${names[i].replace(/ (\d+)$/, ", rank $1")}`] : [];
+  return [...name, size ? `${alone}; one of ${size} that cannot be told apart (together ${known.toFixed(2)})` : alone];
 }
 
 /** The next index (or the one before, for -1) that is not of the same band: a band is stepped through as one. */

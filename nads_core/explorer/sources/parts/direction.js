@@ -12,7 +12,7 @@ function accuracyText(architecture, index) {
   if (!architecture.accuracies) return "accuracy not measured yet";
   const row = nearest(architecture.accuracies, index);
   const [at, , , , closeness] = row; // of the direction that was measured, where it is one of another version
-  const other = closeness === undefined ? "" : ` (along a direction of another version, cos² ${closeness.toFixed(2)})`;
+  const other = closeness === undefined ? "" : ` (measured along a direction of an earlier version, cos² ${closeness.toFixed(2)} with this one)`;
   return `accuracy${at === index ? "" : ` at NAD ${at}`}: ${interval(row)}${other}`;
 }
 
