@@ -41,7 +41,7 @@ def twins(figure: Figure) -> dict[str, str]:
 
 
 def darkened(figure: Figure) -> Figure:
-    """Return a copy in light ink on a dark page's ground. What has a colour keeps it, and so do the values of images."""
+    """Return a copy in light ink on a dark page's ground. What has a colour keeps it, and so do values of images."""
     from matplotlib import cm, collections, lines, patches, text
 
     twin = _copy(figure)

@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def num_networks(self) -> int:
-        """How many networks ship with it: more where one costs milliseconds."""
+        """How many networks were drawn for what ships, more where one costs milliseconds."""
         return 8_192 if self.architecture.module is SmallCNN else 2_048
 
 
