@@ -90,7 +90,8 @@ def stacked(figure: Figure) -> Figure | None:
         _label_alone(axis, label)
     for legend in list(twin.legends):  # as wide as the panels, or it would squeeze them
         names = [text.get_text() for text in legend.get_texts()]
-        twin.legend(legend.legend_handles, names, loc="outside upper center", ncols=1)
+        handles = [handle for handle in legend.legend_handles if handle is not None]
+        twin.legend(handles, names, loc="outside upper center", ncols=1)
         legend.remove()
     return twin
 
