@@ -989,7 +989,7 @@ def test_what_is_known_of_a_direction(reader, folder, without_anywidget):
     write_page(folder, "certified.html", nc.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")
     part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
-    assert "++ 0\ncertainty 1.00" in part.inner_text() and "told apart" not in part.inner_text()
+    assert "symmetry type ++, rank 0\ncertainty 1.00" in part.inner_text() and "told apart" not in part.inner_text()
     forward, back = (reader.page.get_by_role("button", name=f"{way} to the next direction") for way in ("On", "Back"))
     seen = []
     for _ in range(4):

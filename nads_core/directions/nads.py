@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,6 @@ from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.likeness import Likeness, likeness
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import fingerprint
-
-_FOLDER = resources.files("nads_core") / "precomputed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +271,15 @@ def _fingerprint(stored: dict[str, np.ndarray]) -> str:
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
+def _shipped() -> Traversable:
+    """Return the folder of what ships."""
+    return resources.files("nads_core") / "precomputed"
+
+
 def shipped_names() -> list[str]:
     """Name all NADs that ship: the paper's architectures, and those of the atlas as "atlas/cnn"."""
-    names = {match[1] for entry in _FOLDER.iterdir() if (match := re.fullmatch(r"(\w+)\.v\d+\.npz", entry.name))}
-    atlas = _FOLDER / "atlas"
+    names = {match[1] for entry in _shipped().iterdir() if (match := re.fullmatch(r"(\w+)\.v\d+\.npz", entry.name))}
+    atlas = _shipped() / "atlas"
     entries = atlas.iterdir() if atlas.is_dir() else ()
     return sorted(names) + sorted(f"atlas/{entry.name[:-4]}" for entry in entries if entry.name.endswith(".npz"))
 
@@ -299,9 +303,9 @@ def load_nads(name: str, version: int | None = None) -> NADs:
             known = ", ".join(one for one in shipped_names() if "/" in one)
             wanted = name if version is None else f"{name} of version {version}"
             raise ValueError(f"no NADs of {wanted} ship: choose from {known}")
-        with resources.as_file(_FOLDER / f"{name}.npz") as path:
+        with resources.as_file(_shipped() / f"{name}.npz") as path:
             return NADs.load(path)
-    folder = _FOLDER
+    folder = _shipped()
     found: dict[str, list[int]] = {}
     for entry in folder.iterdir():
         if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):

@@ -16,7 +16,7 @@ const written = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 10 ? 
   : Math.abs(x) < 0.0995 ? signed(x, 3) : signed(x));
 
 /** What Python's `pack_atlas` packed. */
-async function unpack(packet) {
+async function unpackAtlas(packet) {
   const bytes = await bytesOf(packet), { entries, shown } = packet;
   const waves = entries.length * shown * AREA;
   entries.forEach((entry, i) => {
@@ -139,7 +139,7 @@ class NadAtlas extends HTMLElement {
     this.attachShadow({ mode: "open" }).append(h("p", {}, "The atlas is loading …"));
     whenNear(this, async () => {
       try {
-        const packet = await unpack(await loadFromPage("atlas"));
+        const packet = await unpackAtlas(await loadFromPage("atlas"));
         this.atlas = new Atlas(this, { ...packet, ...JSON.parse(this.getAttribute("config")) });
       } catch (error) {
         this.shadowRoot.replaceChildren(h("p", { role: "alert" }, `The atlas could not be shown. ${error.message}`));
