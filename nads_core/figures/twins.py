@@ -88,10 +88,16 @@ def stacked(figure: Figure) -> Figure | None:
         axis.set_subplotspec(column[row])
         label = axis.get_ylabel() or label
         _label_alone(axis, label)
-    for legend in list(twin.legends):  # as wide as the panels, or it would squeeze them
+    twin.draw_without_rendering()
+    inside = [
+        legend
+        for axis in twin.axes
+        if (legend := axis.get_legend()) and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width
+    ]
+    for legend in [*twin.legends, *inside]:  # those that would squeeze the panels stand above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
         handles = [handle for handle in legend.legend_handles if handle is not None]
-        twin.legend(handles, names, loc="outside upper center", ncols=1)
+        twin.legend(handles, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
     return twin
 
