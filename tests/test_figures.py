@@ -232,6 +232,7 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
         narrow.canvas.draw()
         wide = [axis.get_window_extent().width / narrow.bbox.width for axis in narrow.axes]
         assert min(wide) > 0.4, wide  # nothing squeezes a panel
+        assert narrow.get_tightbbox().width < 1.06 * twins.NARROW  # and nothing stands out, which would shrink the rest
     found = figure._repr_mimebundle_()
     assert {twins.MIME.format("dark")} <= found.keys() <= {twins.MIME.format(name) for name in twins.TWINS}
     narrow = twins.stacked(figure)

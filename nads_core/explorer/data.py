@@ -19,16 +19,11 @@ from nads_core.evidence.frequency_maps import of_tasks
 from nads_core.evidence.prediction import Family
 from nads_core.evidence.results import Results, load_results
 from nads_core.explorer.pictures import load_pictures
+from nads_core.networks import architectures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
 
-LABELS = {
-    "lenet": "LeNet",
-    "vgg11": "VGG-11",
-    "resnet18": "ResNet-18",
-    "densenet121": "DenseNet-121",
-    "logreg": "LogReg",
-}
+LABELS = {name: architectures.LABELS[name] for name in sorted(architectures.LABELS, key="logreg".__eq__)}  # not first
 LEVELS = 127  # of int8, on either side of zero
 _PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
 Packet = tuple[dict[str, Any], bytes]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nads_core.directions import NADs
 from nads_core.figures.style import COLOURS, bare, show_signed, show_spectrum, styled, subplots
+from nads_core.networks.architectures import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -163,7 +164,7 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
     reach = 1.2 * np.array([-1, 1]) * np.sqrt(largest)
     for axis, (title, moments) in zip(axes, panels.items(), strict=True):
         if title in points:
-            axis.plot(*np.asarray(points[title]).T, ".", color="0.75", markersize=2, zorder=0)
+            axis.plot(*np.asarray(points[title]).T, ".", color="0.6", markersize=2, zorder=0)
         for label, moment in moments.items():
             values, vectors = np.linalg.eigh(np.asarray(moment))
             roots = vectors * np.sqrt(np.maximum(values, 0))  # columns: half axes
@@ -246,7 +247,7 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
             axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
         limits = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "aspect": "equal"}
-        axis.set(xlabel="promised cos²", ylabel="found cos²", title=architecture, **limits)
+        axis.set(xlabel="promised cos²", ylabel="found cos²", title=LABELS.get(architecture, architecture), **limits)
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
         axis.grid(alpha=0.3)
@@ -279,6 +280,6 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
         axis.set(xscale="log", xlabel=name, ylim=(0, None))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("share of energy elsewhere")
-    axes[1].legend(fontsize="small")
     axes[1].sharey(axes[0])
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -44,7 +44,7 @@ def plot_accuracy_by_nad(
     for (label, curve), (top, bottom) in zip(curves.items(), axes.T, strict=True):
         theirs = (published or {}).get(label)
         if theirs:
-            top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", color="0.65", markersize=2,
+            top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", color="0.55", markersize=2,
                      label="paper")  # fmt: skip
         _bars(top, curve["index"], curve["accuracy"], curve["interval"], fmt="o", markersize=3.5, color=COLOURS[0],
               label="ours")  # fmt: skip

@@ -218,7 +218,7 @@ def plot_accuracy_by_energy(
     kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
     for axis, (title, series) in zip(axes, panels.items(), strict=True):
         if learned is not None:
-            axis.axhline(100 * learned, color="0.4", linestyle=":", linewidth=1)
+            axis.axhline(100 * learned, color="0.4", linestyle=":", linewidth=1, label=f"learned: above {learned:.0%}")
         for label, (energies, accuracies) in series.items():
             place = kinds.index(label)
             axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], color=COLOURS[place], markersize=4 - place,
@@ -226,10 +226,10 @@ def plot_accuracy_by_energy(
         axis.set(title=title, xscale="log", xlabel="predicted energy", ylim=(45, 102))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy (%)")
-    if len(kinds) > 1:
-        handles: dict[str, Artist] = {}
-        for axis in axes:
-            handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    handles: dict[str, Artist] = {}
+    for axis in axes:
+        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if len(handles) > 1:
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
     return figure
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @styled
 def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
-    """Draw clean images, their poisoned versions, and what was changed, amplified for half of them to fit.
+    """Draw clean images, their poisoned versions, and what was changed, scaled for half of them to fit.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
@@ -160,7 +160,7 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
     deviations = next(iter(next(iter(panels.values())).values()))
     first.plot(deviations.indices + 1, deviations.deviation, "k.-", linewidth=1)
     for size in sizes:
-        first.axhline(size, color="0.6", linewidth=0.8, linestyle=":")
+        first.axhline(size, color="0.4", linewidth=0.8, linestyle=":")
         first.annotate(f"note of {size:g}", (1, size), fontsize="small", color="0.4", verticalalignment="bottom")
     first.set(yscale="log", ylabel="deviation", title="what images have")
     _index_axis(first, "NAD index")

@@ -43,7 +43,7 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
     """
     figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
-        axis.plot(np.asarray(signal), "-", color="0.65", linewidth=1, label="signal")
+        axis.plot(np.asarray(signal), "-", color="0.5", linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
         axis.plot(
             centres,
@@ -109,7 +109,8 @@ def plot_curves(
             axis.set_ylim(*ylim)
         axis.xaxis.get_major_locator().set_params(integer=True)
     axes[0].set_ylabel(ylabel)
-    axes[-1].legend()
+    if len(axes[-1].get_legend_handles_labels()[1]) > 1:
+        axes[-1].legend()
     return figure
 
 
@@ -298,7 +299,7 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     levels = np.linspace(-limit, limit, 25)
     filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
     left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
-    left.plot(0, 0, "+", color="black", markersize=9)
+    left.plot(0, 0, "o", markerfacecolor="white", markeredgecolor="black", markersize=6)  # seen on any colour
     left.set(xlabel=second, ylabel=first, aspect="equal", title="change of the loss")
     figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
     diagonal = 2**0.5 * values

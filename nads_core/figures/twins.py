@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import pickle
+import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -88,16 +89,18 @@ def stacked(figure: Figure) -> Figure | None:
         axis.set_subplotspec(column[row])
         label = axis.get_ylabel() or label
         _label_alone(axis, label)
+        _wrap(axis)
     twin.draw_without_rendering()
     inside = [
         legend
         for axis in twin.axes
         if (legend := axis.get_legend()) and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width
     ]
+    drawn = {name: handle for axis in twin.axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     for legend in [*twin.legends, *inside]:  # those that would squeeze the panels stand above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
-        handles = [handle for handle in legend.legend_handles if handle is not None]
-        twin.legend(handles, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
+        handles = [drawn.get(name, handle) for name, handle in zip(names, legend.legend_handles, strict=True)]
+        twin.legend([handle for handle in handles if handle], names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
     return twin
 
@@ -111,6 +114,17 @@ def _label_alone(axis: Axes, label: str) -> None:
     """Write what a panel has left to its neighbour on the left."""
     axis.tick_params(labelleft=True, labelbottom=True)
     axis.set_ylabel(label)
+
+
+def _wrap(axis: Axes) -> None:
+    """Break lettering that would make the picture wider than a telephone, and so everything in it smaller."""
+    from matplotlib.ticker import FixedFormatter
+
+    axis.set_xlabel(textwrap.fill(axis.get_xlabel(), 40))
+    axis.title.set_text(textwrap.fill(axis.get_title(), 50))  # and keep its size
+    named = [text.get_text() for text in axis.get_yticklabels()]
+    if isinstance(axis.yaxis.get_major_formatter(), FixedFormatter) and max(map(len, named), default=0) > 20:
+        axis.set_yticks(axis.get_yticks(), [textwrap.fill(name, 20) for name in named])
 
 
 def _copy(figure: Figure) -> Figure:

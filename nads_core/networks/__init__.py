@@ -4,12 +4,21 @@ Ends at the network's output and its derivatives; which vectors are made of them
 `training`'s.
 """
 
-from nads_core.networks.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
+from nads_core.networks.architectures import (
+    ARCHITECTURES,
+    DENSENET121,
+    LABELS,
+    LENET,
+    LOGREG,
+    RESNET18,
+    VGG11,
+    Architecture,
+)
 from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
 
 __all__ = [
-    "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
+    "ARCHITECTURES", "DENSENET121", "LABELS", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
     "Crew", "Ensemble", "Initialisation",
 ]  # fmt: skip
