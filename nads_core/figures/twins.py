@@ -99,8 +99,9 @@ def stacked(figure: Figure) -> Figure | None:
     drawn = {name: handle for axis in twin.axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     for legend in [*twin.legends, *inside]:  # those that would squeeze the panels stand above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
-        handles = [drawn.get(name, handle) for name, handle in zip(names, legend.legend_handles, strict=True)]
-        twin.legend([handle for handle in handles if handle], names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
+        found = [drawn.get(name, handle) for name, handle in zip(names, legend.legend_handles, strict=True)]
+        handles = [handle for handle in found if handle is not None]
+        twin.legend(handles, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
     return twin
 
