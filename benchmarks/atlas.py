@@ -4,6 +4,7 @@
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for nads_core/precomputed/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
+.venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, at other learning rates
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ SMALL = (
 )  # fmt: skip
 WAVES = ((0, 2), (4, 4), (0, 8), (6, 10), (8, 8), (12, 4), (16, 0), (14, 14))
 NOISE_STD, SEED = 3.0, 11
+FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
 
 
 def ship(folder: Path) -> None:
@@ -73,29 +76,33 @@ def predict(folder: Path) -> None:
     write({"prediction": facts | environment(torch.device("cpu")) | {"rows": rows}, "rows": []})
 
 
-def train(seeds: tuple[int, ...]) -> None:
-    """Train the networks that the prediction is about, an entry at a time."""
+def train(seeds: tuple[int, ...], names: tuple[str, ...] = SMALL, rate: float | None = None) -> None:
+    """Train the networks that the prediction is about, an entry at a time; other learning rates are a control."""
     content = json.loads(TRAINED.read_text("utf8"))
     size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in WAVES])
+    recipe = size.recipe if rate is None else replace(size.recipe, learning_rate=rate)
+    at_rate = {} if rate is None else {"learning_rate": rate}
+    rows = content.setdefault("rows" if rate is None else "control", [])
     for seed in seeds:
-        for name in SMALL:
-            if any((row["entry"], row["seed"]) == (name, seed) for row in content["rows"]):
+        for name in names:
+            which = {"entry": name, "seed": seed, **at_rate}
+            if any(which.items() <= row.items() for row in rows):
                 continue
             sets, tests = (
                 nc.SeparableDatasets(directions, count, 1.0, NOISE_STD, seed=seed_sequence(SEED + seed, part))
                 for part, count in ((5, size.num_train), (6, size.num_test))
             )
             result = nc.train_networks(
-                nc.atlas.ATLAS[name].architecture, sets, tests, recipe=size.recipe, seed=seed, stop_perfect=True,
+                nc.atlas.ATLAS[name].architecture, sets, tests, recipe=recipe, seed=seed, stop_perfect=True,
                 method="processes",
             )  # fmt: skip
-            content["rows"] += [
-                {"entry": name, "wave": list(wave), "seed": seed, "accuracy": round(float(accuracy), 5)}
+            rows += [
+                {**which, "wave": list(wave), "accuracy": round(float(accuracy), 5)}
                 for wave, accuracy in zip(WAVES, result.test_accuracy, strict=True)
             ]
             content["trained"] = environment(torch.device("cpu"))
             write(content)
-            print(name, seed, [row["accuracy"] for row in content["rows"][-len(WAVES) :]], file=sys.stderr)
+            print(which, [row["accuracy"] for row in rows[-len(WAVES) :]], file=sys.stderr)
 
 
 def write(content: dict[str, Any]) -> None:
@@ -113,9 +120,13 @@ def main() -> None:
     for name in ("ship", "predict"):
         commands.add_parser(name).add_argument("folder", type=Path)
     commands.add_parser("train").add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    commands.add_parser("control")
     options = parser.parse_args()
     if options.what == "train":
         train(tuple(options.seeds))
+    elif options.what == "control":
+        for rate in RATES:
+            train((0,), FAILED, rate)
     else:
         {"ship": ship, "predict": predict}[options.what](options.folder)
 
