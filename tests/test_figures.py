@@ -240,6 +240,8 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
     if narrow is not None:
         assert narrow.get_size_inches()[0] == twins.NARROW
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
+        heights = [axis.get_position().y0 for axis in narrow.axes]
+        assert heights == sorted(heights, reverse=True)  # the first one on top
 
 
 def test_a_map_of_one_colour_is_told_in_words():

@@ -76,20 +76,22 @@ def stacked(figure: Figure) -> Figure | None:
     if len(grids) != 1 or None in grids or any(axis.images or axis.collections and _maps(axis) for axis in panels):
         return None
     grid = grids.pop()
-    if grid is None or 1 not in (grid.nrows, grid.ncols) or grid.nrows * grid.ncols != len(figure.axes):
+    if grid is None or 1 not in (grid.nrows, grid.ncols) or grid.nrows * grid.ncols != len(_places(figure)):
         return None
     twin = _copy(figure)
     for axis in [axis for axis in twin.axes if not axis.axison]:
         axis.remove()
     height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * 0.85
-    twin.set_size_inches(NARROW, height * len(twin.axes) + 0.4)
-    column = twin.add_gridspec(len(twin.axes), 1)
+    places = _places(twin)
+    twin.set_size_inches(NARROW, height * len(places) + 0.4)
+    column = twin.add_gridspec(len(places), 1)
     label = ""
-    for row, axis in enumerate(twin.axes):
-        axis.set_subplotspec(column[row])
-        label = axis.get_ylabel() or label
-        _label_alone(axis, label)
-        _wrap(axis)
+    for row, axes in enumerate(places.values()):
+        for axis in axes:
+            axis.set_subplotspec(column[row])
+            _wrap(axis)
+        label = axes[0].get_ylabel() or label
+        _label_alone(axes[0], label)
     twin.draw_without_rendering()
     inside = [
         legend
@@ -104,6 +106,15 @@ def stacked(figure: Figure) -> Figure | None:
         twin.legend(handles, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
     return twin
+
+
+def _places(figure: Figure) -> dict[int, list[Axes]]:
+    """Return the axes at each place of a figure's grid: more than one where they share a horizontal axis."""
+    found: dict[int, list[Axes]] = {}
+    for axis in figure.axes:
+        if (place := axis.get_subplotspec()) is not None:
+            found.setdefault(place.num1, []).append(axis)
+    return found
 
 
 def _maps(axis: Axes) -> bool:
