@@ -240,7 +240,8 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
     if narrow is not None:
         assert narrow.get_size_inches()[0] == twins.NARROW
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
-        heights = [axis.get_position().y0 for axis in narrow.axes]
+        rows = sorted(narrow.axes, key=lambda axis: axis.get_subplotspec().num1)
+        heights = [axis.get_position().y0 for axis in rows]
         assert heights == sorted(heights, reverse=True)  # the first one on top
 
 
