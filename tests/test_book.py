@@ -36,6 +36,8 @@ def stem(path):
 
 def test_every_chapter_is_a_text_a_notebook_and_a_line_of_the_toc():
     assert [stem(path) for path in TEXTS] == [stem(path) for path in NOTEBOOKS] == sorted(map(stem, CHAPTERS))
+    first_page = (ROOT / "book" / "intro.md").read_text("utf8")
+    assert [name for name in map(stem, CHAPTERS) if f"notebooks/{name}`" not in first_page] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
