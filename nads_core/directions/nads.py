@@ -161,8 +161,8 @@ class NADs:
 
         Args:
             k: how many leading directions are compared; by default for each as many as both know best. Architectures
-                of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in one
-                list by default: four directions are shared more easily than forty, so a ranking needs a k of its own.
+                of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in
+                one list by default: four directions are shared more easily than forty, so a ranking needs one k.
 
         Raises:
             ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without certificates.
