@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for nads_core/precomputed/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
-.venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, at other learning rates
+.venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, otherwise and longer
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ SMALL = (
 WAVES = ((0, 2), (4, 4), (0, 8), (6, 10), (8, 8), (12, 4), (16, 0), (14, 14))
 NOISE_STD, SEED = 3.0, 11
 FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
+LONGER = 40  # epochs, ten times as many
 
 
 def ship(folder: Path) -> None:
@@ -76,16 +77,19 @@ def predict(folder: Path) -> None:
     write({"prediction": facts | environment(torch.device("cpu")) | {"rows": rows}, "rows": []})
 
 
-def train(seeds: tuple[int, ...], names: tuple[str, ...] = SMALL, rate: float | None = None) -> None:
-    """Train the networks that the prediction is about, an entry at a time; other learning rates are a control."""
+def train(
+    seeds: tuple[int, ...],
+    names: tuple[str, ...] = SMALL,
+    waves: tuple[tuple[int, int], ...] = WAVES,
+    **changes: float,
+) -> None:
+    """Train the networks that the prediction is about, an entry at a time; what changes the recipe is a control."""
     content = json.loads(TRAINED.read_text("utf8"))
-    size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in WAVES])
-    recipe = size.recipe if rate is None else replace(size.recipe, learning_rate=rate)
-    at_rate = {} if rate is None else {"learning_rate": rate}
-    rows = content.setdefault("rows" if rate is None else "control", [])
+    size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in waves])
+    rows = content.setdefault("control" if changes else "rows", [])
     for seed in seeds:
         for name in names:
-            which = {"entry": name, "seed": seed, **at_rate}
+            which = {"entry": name, "seed": seed, **changes}
             if any(which.items() <= row.items() for row in rows):
                 continue
             sets, tests = (
@@ -93,16 +97,16 @@ def train(seeds: tuple[int, ...], names: tuple[str, ...] = SMALL, rate: float | 
                 for part, count in ((5, size.num_train), (6, size.num_test))
             )
             result = nc.train_networks(
-                nc.atlas.ATLAS[name].architecture, sets, tests, recipe=recipe, seed=seed, stop_perfect=True,
-                method="processes",
+                nc.atlas.ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
+                stop_perfect=True, method="processes",
             )  # fmt: skip
             rows += [
                 {**which, "wave": list(wave), "accuracy": round(float(accuracy), 5)}
-                for wave, accuracy in zip(WAVES, result.test_accuracy, strict=True)
+                for wave, accuracy in zip(waves, result.test_accuracy, strict=True)
             ]
             content["trained"] = environment(torch.device("cpu"))
             write(content)
-            print(which, [row["accuracy"] for row in rows[-len(WAVES) :]], file=sys.stderr)
+            print(which, [row["accuracy"] for row in rows[-len(waves) :]], file=sys.stderr)
 
 
 def write(content: dict[str, Any]) -> None:
@@ -126,7 +130,8 @@ def main() -> None:
         train(tuple(options.seeds))
     elif options.what == "control":
         for rate in RATES:
-            train((0,), FAILED, rate)
+            train((0,), FAILED, learning_rate=rate)
+        train((0,), FAILED, WAVES[:1], epochs=LONGER)
     else:
         {"ship": ship, "predict": predict}[options.what](options.folder)
 
