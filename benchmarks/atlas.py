@@ -81,7 +81,7 @@ def train(
     seeds: tuple[int, ...],
     names: tuple[str, ...] = SMALL,
     waves: tuple[tuple[int, int], ...] = WAVES,
-    **changes: float,
+    **changes: Any,
 ) -> None:
     """Train the networks that the prediction is about, an entry at a time; what changes the recipe is a control."""
     content = json.loads(TRAINED.read_text("utf8"))
