@@ -237,10 +237,11 @@ def plot_matrices(
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
         axis.set(title=title, xlabel=xlabel)
         if title in signed:
-            figure.colorbar(image, ax=axis, shrink=0.7, label="z")
+            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="z")
         else:
             unsigned.append((axis, image))
-    figure.colorbar(unsigned[-1][1], ax=[axis for axis, _ in unsigned], shrink=0.7, label="value")
+    places = [axis for axis, _ in unsigned]
+    figure.colorbar(unsigned[-1][1], ax=places, location="bottom", shrink=0.9, aspect=40, label="value")
     axes[0].set_ylabel(ylabel)
     return figure
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 GROUND, INK = 0.07, 0.87  # lightness of a dark page and of what is written on it
 COLOURED = 0.12  # distance between the largest and the smallest of red, green and blue above which a colour is one
 NARROW = 4.0  # inches
+IMAGES = 4  # in a column
 MIME = "application/x-{}-png"  # of a twin, beside image/png; no program but the build of the book knows it
 TWINS = ("dark", "narrow", "narrow-dark")
 
@@ -67,13 +68,13 @@ def darkened(figure: Figure) -> Figure:
 
 
 def stacked(figure: Figure) -> Figure | None:
-    """Return a narrow copy whose panels stand below each other, or None if they are not plain ones in a row or column.
+    """Return a narrow copy whose panels stand below each other, or None if they are not in one row or column.
 
-    Panels that are not drawn are left out; images need their width, and keep it.
+    Panels that are not drawn are left out; more than `IMAGES` images would make a tower, and keep their width.
     """
-    panels = [axis for axis in figure.axes if axis.axison]
+    panels = [axis for axis in figure.axes if axis.axison and not _is_bar(axis)]
     grids = {axis.get_gridspec() for axis in panels}
-    if len(grids) != 1 or None in grids or any(axis.images or axis.collections and _maps(axis) for axis in panels):
+    if len(grids) != 1 or None in grids or sum(_maps(axis) for axis in panels) > IMAGES:
         return None
     grid = grids.pop()
     if grid is None or 1 not in (grid.nrows, grid.ncols) or grid.nrows * grid.ncols != len(_places(figure)):
@@ -81,7 +82,7 @@ def stacked(figure: Figure) -> Figure | None:
     twin = _copy(figure)
     for axis in [axis for axis in twin.axes if not axis.axison]:
         axis.remove()
-    height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * 0.85
+    height = max(figure.get_size_inches()[1] / grid.nrows, 0.75 * NARROW) * (0.93 if any(map(_maps, panels)) else 0.85)
     places = _places(twin)
     twin.set_size_inches(NARROW, height * len(places) + 0.4)
     column = twin.add_gridspec(len(places), 1)
@@ -119,7 +120,12 @@ def _places(figure: Figure) -> dict[int, list[Axes]]:
 
 def _maps(axis: Axes) -> bool:
     """Whether something in a panel is coloured by its values."""
-    return any(collection.get_array() is not None for collection in axis.collections)
+    return bool(axis.images) or any(collection.get_array() is not None for collection in axis.collections)
+
+
+def _is_bar(axis: Axes) -> bool:
+    """Whether an axis is the colour bar of others, which goes where they go."""
+    return axis.get_label() == "<colorbar>"
 
 
 def _label_alone(axis: Axes, label: str) -> None:
