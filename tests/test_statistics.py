@@ -116,3 +116,11 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
     assert alone["index"].high - alone["index"].low < 0.7 * (found["index"].high - found["index"].low)
     with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
         statistics.regression(response, {"index": 0 * index, "energy": energy}, carriers_)
+
+
+def test_the_interval_of_a_mean_covers_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    found = np.array([statistics.mean_interval(rng.normal(2, 3, 3)) for _ in range(2_000)])  # (runs, mean and half)
+    covered = (abs(found[:, 0] - 2) < found[:, 1]).mean()
+    assert abs(covered - 0.95) < 4 * (0.95 * 0.05 / 2_000) ** 0.5
+    assert statistics.mean_interval([1.5]) == (1.5, np.inf)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nads_core.evidence.results import Results
+from nads_core.evidence.statistics import mean_interval
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
 
@@ -45,8 +46,6 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
             hole can tell; "test_accuracy", on images prepared as those for training, without notes; or
             "unprepared_accuracy", on images as they are.
     """
-    from scipy.stats import t
-
     found: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
     for row in results.rows:
         if row["index"] is None or (measure in ("class", "place") and "followed" not in row):
@@ -59,14 +58,7 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
     collected = {}
     for condition, by_index in found.items():
         indices = sorted(by_index)
-        values = [np.array(by_index[index])[:, 0] for index in indices]
-        mean = np.array([of_seeds.mean() for of_seeds in values])
-        half = [
-            t.ppf(0.975, len(of_seeds) - 1) * of_seeds.std(ddof=1) / len(of_seeds) ** 0.5
-            if len(of_seeds) > 1
-            else np.inf
-            for of_seeds in values
-        ]
+        mean, half = np.transpose([mean_interval([value for value, _ in by_index[index]]) for index in indices])
         deviation = np.array([by_index[index][0][1] for index in indices])
         collected[condition] = Response(np.array(indices), mean, mean - half, mean + half, deviation)
     return collected

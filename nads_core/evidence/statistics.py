@@ -139,6 +139,16 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
     return float(resampled[0]), float(low), float(high)
 
 
+def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Return the mean of independent values and half of its 95 % interval (Student's), which is infinite for one."""
+    from scipy.stats import t
+
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2:
+        return float(values.mean()), float("inf")
+    return float(values.mean()), float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5)
+
+
 def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
     """Return where accuracies, made monotone in x, fall below a level; None if they do not."""
     order = np.argsort(-x)
