@@ -110,7 +110,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         note_indices=(0, 300, 1000),
         note_kinds=(1, 2, 6, 9, 11),
         note_seeds=(3, 4, 5),
-        num_maps=8,
+        num_maps=16,  # one of every kind
         seeds=(3,),
         width=16,
     ),
