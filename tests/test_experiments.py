@@ -77,7 +77,7 @@ def test_every_job_has_units_that_differ(name, preset):
 
 
 def test_the_narrow_preset_has_resnets_of_a_quarter_of_the_width():
-    for figure, count in (("notes", 48), ("maps", 24)):
+    for figure, count in (("notes", 48), ("maps", 48)):
         job = experiment(f"{figure}-resnet18", "narrow")
         assert len(job.units) == count and job.settings("photos")["width"] == 16
         wide, narrow = (

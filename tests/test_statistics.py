@@ -118,9 +118,18 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
         statistics.regression(response, {"index": 0 * index, "energy": energy}, carriers_)
 
 
-def test_the_interval_of_a_mean_covers_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    found = np.array([statistics.mean_interval(rng.normal(2, 3, 3)) for _ in range(2_000)])  # (runs, mean and half)
-    covered = (abs(found[:, 0] - 2) < found[:, 1]).mean()
-    assert abs(covered - 0.95) < 4 * (0.95 * 0.05 / 2_000) ** 0.5
-    assert statistics.mean_interval([1.5]) == (1.5, np.inf)
+def test_intervals_of_differences_cover_as_often_as_they_say():
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(2_000):
+        kinds = rng.normal([[2.0], [1.0], [7.0], [5.0]], 3.0, (4, 3))
+        half = statistics.pooled(kinds).half(3, 3)
+        covered.append(abs(kinds[0].mean() - kinds[1].mean() - 1.0) < half)
+    assert abs(np.mean(covered) - 0.95) < 4 * (0.95 * 0.05 / 2_000) ** 0.5
+
+
+def test_pooled_deviations_leave_out_what_kinds_differ_by():
+    luck = statistics.pooled([[1.0, 3.0], [11.0, 13.0], [5.0]])
+    assert luck.degrees == 2 and luck.deviation == pytest.approx(2**0.5)
+    assert luck.half(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
+    assert luck.half(2, 2) == pytest.approx(2**0.5 * luck.half(2))
+    assert statistics.pooled([[1.0], [2.0]]).half(1) == np.inf

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nads_core.evidence.results import Results
-from nads_core.evidence.statistics import mean_interval
+from nads_core.evidence.statistics import pooled
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
 
@@ -58,7 +58,9 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
     collected = {}
     for condition, by_index in found.items():
         indices = sorted(by_index)
-        mean, half = np.transpose([mean_interval([value for value, _ in by_index[index]]) for index in indices])
+        values = [[value for value, _ in by_index[index]] for index in indices]
+        mean = np.array([np.mean(of_seeds) for of_seeds in values])
+        half = [pooled([of_seeds]).half(len(of_seeds)) for of_seeds in values]
         deviation = np.array([by_index[index][0][1] for index in indices])
         collected[condition] = Response(np.array(indices), mean, mean - half, mean + half, deviation)
     return collected

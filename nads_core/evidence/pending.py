@@ -75,7 +75,7 @@ QUEUE = (
     Pending("fig1-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 6),
     Pending("fig2-vgg11", "laptop", 16),
-    Pending("maps-resnet18", "narrow", 8),
+    Pending("maps-resnet18", "narrow", 16),
     Pending("notes-resnet18", "narrow", 16),
     Pending("maps-resnet18", "narrow"),
     Pending("fig3-lenet", "paper"),

@@ -5,7 +5,7 @@ scipy's Spearman correlation and Mann-Whitney statistic take no weights, which s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,14 +139,39 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
     return float(resampled[0]), float(low), float(high)
 
 
-def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return the mean of independent values and half of its 95 % interval (Student's), which is infinite for one."""
-    from scipy.stats import t
+@dataclass(frozen=True)
+class Luck:
+    """How far equal trainings are apart.
 
-    values = np.asarray(values, dtype=float)
-    if len(values) < 2:
-        return float(values.mean()), float("inf")
-    return float(values.mean()), float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5)
+    Args:
+        deviation: standard deviation between trainings of one kind.
+        degrees: of freedom, of its estimate.
+    """
+
+    deviation: float
+    degrees: int
+
+    def half(self, *counts: int) -> float:
+        """Return half of the 95 % interval (Student's) of a mean of so many trainings, or of a sum of such means.
+
+        It is infinite where no kind was trained twice.
+        """
+        from scipy.stats import t
+
+        if not self.degrees:
+            return float("inf")
+        return float(t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5)
+
+
+def pooled(groups: Iterable[Sequence[float] | np.ndarray]) -> Luck:
+    """Return the luck of trainings, from what several kinds of them gave: an array a kind.
+
+    A kind that was trained three times can have, by chance, hardly any deviation; all kinds together cannot.
+    """
+    kinds = [np.asarray(values, dtype=float) for values in groups]
+    degrees = sum(len(values) - 1 for values in kinds)
+    squares = sum(float(np.square(values - values.mean()).sum()) for values in kinds)
+    return Luck((squares / degrees) ** 0.5 if degrees else float("nan"), degrees)
 
 
 def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
