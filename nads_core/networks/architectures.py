@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.machinery.arguments import require_integers
-from nads_core.networks.layers import activation, convolution, downsample, halved, norm
+from nads_core.networks.layers import activation, convolution, downsample, halved, initialise, norm
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
@@ -187,7 +187,8 @@ class ResNet18Net(nn.Module):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
     ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel; so does
-    ``head="flat"``.
+    ``head="flat"``. By default PyTorch draws the weights; ``initialisation="he"`` keeps
+    branches as loud as their shortcuts.
     """
 
     def __init__(
@@ -198,6 +199,7 @@ class ResNet18Net(nn.Module):
         pooling: str = "strided",
         width: int = 64,
         head: str = "global",
+        initialisation: str = "default",
         **options: Any,
     ):
         super().__init__()
@@ -218,6 +220,7 @@ class ResNet18Net(nn.Module):
         flat = head == "flat" or pooling == "none"
         self.head = nn.Flatten() if flat else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.linear = nn.Linear(channels * (size**2 if flat else 1), num_classes)
+        initialise(self, initialisation)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 POOLINGS = ("max", "average", "blurred", "strided", "none")
 PADDINGS = ("zeros", "circular", "none")
 NORMS = ("none", "batch", "layer", "group")
+INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
 
 
 class Sine(nn.Module):
@@ -109,3 +111,24 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.layer(x)
+
+
+def initialise(network: nn.Module, initialisation: str) -> None:
+    """Draw the weights of convolutions and linear layers again, or scale them."""
+    require_option("initialisation", initialisation, INITIALISATIONS)
+    if initialisation == "default":
+        return
+    for module in network.modules():
+        if not isinstance(module, nn.Conv2d | nn.Linear):
+            continue
+        if initialisation == "times 4":
+            with torch.no_grad():
+                for parameter in module.parameters():
+                    parameter.mul_(4)
+            continue
+        if initialisation == "he":
+            nn.init.kaiming_normal_(module.weight)
+        else:
+            nn.init.orthogonal_(module.weight, math.sqrt(2))
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

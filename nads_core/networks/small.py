@@ -15,6 +15,7 @@ from nads_core.networks.layers import (
     convolution,
     downsample,
     halved,
+    initialise,
     norm,
     require_option,
 )
@@ -22,7 +23,6 @@ from nads_core.networks.layers import (
 STAGES = 3
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
 SKIPS = ("none", "residual", "dense")
-INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
 
 
 class SmallCNN(nn.Module):
@@ -84,30 +84,10 @@ class SmallCNN(nn.Module):
         self.features = nn.Sequential(*layers)
         self.head = nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.linear = nn.Linear(channels * (size**2 if head == "flat" else 1), num_classes)
-        _initialise(self, initialisation)
+        initialise(self, initialisation)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(self.head(self.features(x)))
-
-
-def _initialise(network: nn.Module, initialisation: str) -> None:
-    """Draw the weights of convolutions and linear layers again, or scale them."""
-    require_option("initialisation", initialisation, INITIALISATIONS)
-    if initialisation == "default":
-        return
-    for module in network.modules():
-        if not isinstance(module, nn.Conv2d | nn.Linear):
-            continue
-        if initialisation == "times 4":
-            with torch.no_grad():
-                module.weight.mul_(4)
-                module.bias.mul_(4)  # type: ignore[union-attr]  # these layers have one
-            continue
-        if initialisation == "he":
-            nn.init.kaiming_normal_(module.weight)
-        else:
-            nn.init.orthogonal_(module.weight, math.sqrt(2))
-        nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
 
 class MLP(nn.Module):
