@@ -105,7 +105,7 @@ def train(
                 {**which, "wave": list(wave), "accuracy": round(float(accuracy), 5)}
                 for wave, accuracy in zip(waves, result.test_accuracy, strict=True)
             ]
-            content["trained"] = environment(torch.device("cpu"))
+            content["controlled" if changes else "trained"] = environment(torch.device("cpu"))
             write(content)
             print(which, [row["accuracy"] for row in rows[-len(waves) :]], file=sys.stderr)
 
