@@ -48,6 +48,8 @@ def test_every_entry_differs_from_its_base_in_one_thing():
     assert len({json.dumps([e.architecture.module.__name__, e.architecture.options]) for e in ATLAS.values()}) == len(
         ATLAS
     )
+    changes = [(entry.family, entry.factor, entry.change) for entry in ATLAS.values()]
+    assert len(set(changes)) == len(changes)  # figures name them by these
 
 
 @pytest.mark.parametrize("name", ATLAS)

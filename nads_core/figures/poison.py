@@ -315,16 +315,17 @@ def plot_scatter(
     """Draw accuracies against several numbers, one a panel, in groups.
 
     Args:
-        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1].
+        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1]. An empty group
+            keeps its colour free.
         ylabel: of the first panel.
         levels: label -> accuracy in [0, 1], dotted lines across all panels.
     """
     figure, (axes,) = subplots(1, len(panels), 3.2, sharey=True)
+    drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
     for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
         for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), COLOURS, "o^svDPX", strict=False):
-            axis.plot(
-                numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75, label=label
-            )
+            axis.plot(numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75,
+                      label=label if label in drawn else None)  # fmt: skip
         for (label, level), shade in zip((levels or {}).items(), ("0.2", "0.5", "0.7"), strict=False):
             axis.axhline(100 * level, color=shade, linestyle=":", linewidth=1.2, label=label)
         axis.set(xlabel=xlabel)

@@ -122,8 +122,10 @@ _ENTRIES = (
     _resnet("resnet-groupnorm", "norm", "group norm", norms="group"),
     _resnet("resnet-tanh", "activation", "tanh", activations="tanh"),
     _resnet("resnet-he", "initialisation", "He initialisation", initialisation="he"),
-    _resnet("resnet-he-average", "pooling", "average pooling", "resnet-he", initialisation="he", pooling="average"),
-    _resnet("resnet-he-noskip", "skip", "no skip connections", "resnet-he", initialisation="he", skip=False),
+    _resnet(
+        "resnet-he-average", "pooling", "average pooling (He)", "resnet-he", initialisation="he", pooling="average"
+    ),
+    _resnet("resnet-he-noskip", "skip", "no skip connections (He)", "resnet-he", initialisation="he", skip=False),
     _dense("densenet", "", "a small DenseNet", ""),
     _dense("densenet-circular", "padding", "circular padding", padding="circular"),
     _dense("densenet-max", "pooling", "max pooling", pooling="max"),
