@@ -42,7 +42,7 @@ def pytest_report_header() -> str:
 def pytest_runtest_makereport():
     """Where NADS_STRICT is set, as where everything is at hand, a test that is skipped but for a GPU has failed."""
     report = yield
-    for_a_gpu = any(reason in str(report.longrepr) for reason in ("needs a CUDA device", "there is a GPU"))
+    for_a_gpu = any(reason in str(report.longrepr) for reason in ("needs a CUDA device", "there is no GPU"))
     if os.environ.get("NADS_STRICT") and report.skipped and not for_a_gpu:
         report.outcome = "failed"
     return report

@@ -65,7 +65,7 @@ def test_shapes_are_integers():
         compute(image_shape=(True, 8, 8))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said where there is no GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:3", "gpu", "xpu"])
 @pytest.mark.parametrize(
     "use",

@@ -197,7 +197,7 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said where there is no GPU")
 @pytest.mark.parametrize(
     "arguments",
     [

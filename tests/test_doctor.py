@@ -53,6 +53,6 @@ def test_what_differs_is_named_with_what_not_to_trust(capsys, monkeypatch):
     assert "FAIL  three: RuntimeError: an illegal memory access" in said and "not everything agrees" in said
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said where there is no GPU")
 def test_without_a_gpu_it_says_so(capsys):
     assert main(["doctor", "--gpu"]) == 2 and "cuda" in capsys.readouterr().err

@@ -187,8 +187,8 @@ class ResNet18Net(nn.Module):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
     ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel; so does
-    ``head="flat"``. By default PyTorch draws the weights; ``initialisation="he"`` keeps
-    branches as loud as their shortcuts.
+    ``head="flat"``. By default PyTorch draws the weights, and branches are quieter than their shortcuts; with
+    ``initialisation="he"`` they are about as loud.
     """
 
     def __init__(
