@@ -46,6 +46,7 @@ _NOISE_STD = {  # sigma of D(v); its margin is 1
 }  # fmt: skip
 _ON_PHOTOS = ("fig7", "fig8", "maps", "notes")  # and not on D(v)
 _ABOUT_NADS = ("fig6", "fig7", "fig8", "notes")
+THIN = ("width", "growth")  # options of networks that make them thin
 NOTE_SIZES = (0.05, 0.2, 0.5)
 _NOTES = (  # how photos are prepared, and what is written, how large: None is the photos' own deviation there
     *((background, "added", size) for background in ("emptied", "scaled") for size in NOTE_SIZES),
@@ -126,8 +127,7 @@ class Experiment:
             settings["photos"] = photos
         else:
             settings |= {"margin": 1.0, "noise_std": self.noise_std}
-        if "width" in self.architecture.options:
-            settings["width"] = self.architecture.options["width"]
+        settings |= {name: self.architecture.options[name] for name in THIN if name in self.architecture.options}
         if self.figure == "notes":
             settings["common_deviation"] = COMMON
         if self.figure == "maps":
@@ -149,7 +149,8 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
         preset: "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's sizes; "laptop" is
             a fifth of the paper's training, at which LeNets learn waves in the order of the paper's size, to a lower
             level (``benchmarks/laptop.py``): for deep networks without a GPU. Its waves come in an order of which any
-            beginning is a stratified sample. "narrow" has ResNet-18 alone, of a quarter of its width, on photos.
+            beginning is a stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121 alone, of a
+            quarter of their width.
         nads_version: of the NADs that Figs. 6 to 8 are about; the newest by default.
 
     Raises:
@@ -163,10 +164,10 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
     if preset not in SIZES:
         raise ValueError(f"unknown preset {preset!r}: choose from {tuple(SIZES)}")
     architecture, size = ARCHITECTURES[model], SIZES[preset]
-    if size.width is not None:
-        if model != "resnet18" or figure not in _ON_PHOTOS:
-            raise ValueError(f"preset {preset!r} is for ResNet-18 on photos, not for {name}: choose another one")
-        architecture = architecture.variant(name=model, symmetries=architecture.symmetries, width=size.width)
+    if size.thinned is not None:
+        if model not in size.thinned:
+            raise ValueError(f"preset {preset!r} is for {', '.join(size.thinned)}, not for {model}: choose another one")
+        architecture = architecture.variant(name=model, symmetries=architecture.symmetries, **size.thinned[model])
     if figure.startswith("fig3") and model != "logreg":
         architecture = architecture.variant(pooling="none", name=model)
     if nads_version is not None and figure not in _ABOUT_NADS:

@@ -72,6 +72,8 @@ QUEUE = (
     Pending("maps-lenet", "laptop"),
     Pending("maps-logreg", "laptop", 12),
     Pending("notes-lenet", "laptop"),
+    Pending("fig1-resnet18", "narrow", 16),
+    Pending("fig1-densenet121", "narrow", 6),
     Pending("fig1-resnet18", "laptop", 16),
     Pending("fig1-densenet121", "laptop", 6),
     Pending("fig2-vgg11", "laptop", 16),

@@ -44,7 +44,7 @@ class Size:
         notes: a training on photos with notes, if not as ``photos``.
         num_maps: of photos, from the beginning of their list; None for all.
         note_kinds: of notes, by their places in the list; None for all.
-        width: channels of ResNet-18's first layer, the only network of this size; None for networks as they are.
+        thinned: the only networks of this size, with the options that make them thin; None for all, as they are.
         note_seeds: with each of which all notes and all maps are trained.
         num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
         stratified: whether any beginning of the waves of the published grid is a stratified sample.
@@ -64,8 +64,14 @@ class Size:
     note_kinds: tuple[int, ...] | None = None
     num_maps: int | None = None
     notes: TrainingSize | None = None
-    width: int | None = None
+    thinned: dict[str, dict[str, int]] | None = None
 
+
+_LAPTOP = TrainingSize(
+    # A fifth of the paper's passes over images is enough where steps are smaller and more.
+    10_000, 4_000, replace(SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2),
+    stop_perfect=True, paired_test=True,
+)  # fmt: skip
 
 SIZES = {  # of the jobs that run for long, which chapters only show
     "smoke": Size(
@@ -88,11 +94,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         notes=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
     ),
     "laptop": Size(
-        separable=TrainingSize(
-            # A fifth of the paper's passes over images is enough where steps are smaller and more.
-            10_000, 4_000, replace(SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2),
-            stop_perfect=True, paired_test=True,
-        ),
+        separable=_LAPTOP,
         photos=TrainingSize(10_000, 10_000, replace(CIFAR10_RECIPE, epochs=10)),
         num_directions=16,
         poison_indices=(0, 10, 30, 100, 300, 1000),
@@ -102,8 +104,8 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         note_seeds=(3, 4, 5),
         seeds=(3,),  # none of paper's, so that the two can be compared, nor that of the trials that chose this size
     ),
-    "narrow": Size(  # ResNet-18 of a quarter of the width, on photos, where it is minutes a network
-        separable=TrainingSize(10_000, 4_000, SEPARABLE_RECIPE),
+    "narrow": Size(  # the deepest networks at a quarter of their width, where they are minutes a network
+        separable=_LAPTOP,
         photos=TrainingSize(5_000, 5_000, replace(CIFAR10_RECIPE, epochs=10)),
         num_directions=16,
         poison_indices=(0, 300, 1000),
@@ -111,8 +113,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         note_kinds=(1, 2, 6, 9, 11),
         note_seeds=(3, 4, 5),
         num_maps=16,  # one of every kind
+        stratified=True,
         seeds=(3,),
-        width=16,
+        thinned={"resnet18": {"width": 16}, "densenet121": {"growth": 8}},
     ),
     "paper": Size(
         separable=TrainingSize(10_000, 10_000, SEPARABLE_RECIPE),
