@@ -45,7 +45,7 @@ def main() -> int:
         for number in range(1, options.kills + 1):
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             process = subprocess.Popen([*command, "--out", str(killed)], start_new_session=True, **quiet)
-            begun, patience = time.monotonic(), rng.uniform(0.1, 0.4) * alone
+            begun, patience = time.monotonic(), rng.uniform(0.5, 1.5) * alone / options.kills
             while time.monotonic() - begun < patience and process.poll() is None:
                 time.sleep(0.05)
             done = process.poll() is not None
