@@ -129,7 +129,8 @@ def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsy
     assert "left out: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
 
 
-def test_what_the_queue_trains_at_a_laptops_size_is_loaded_by_a_chapter():
+@pytest.mark.parametrize("preset", ["laptop", "narrow"])
+def test_what_the_queue_trains_in_small_is_loaded_by_a_chapter(preset):
     texts = "".join(path.read_text("utf8") for path in (ROOT / "book" / "chapters").glob("*.md"))
-    shown = set(re.findall(r'load_results\(f?"(\w+)-[^"]*", "laptop"\)', texts))
-    assert {part.name.partition("-")[0] for part in QUEUE if part.preset == "laptop"} <= shown
+    shown = set(re.findall(rf'load_results\(f?"(\w+)-[^"]*", "{preset}"\)', texts))
+    assert {part.name.partition("-")[0] for part in QUEUE if part.preset == preset} <= shown
