@@ -96,7 +96,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
     "laptop": Size(
         separable=_LAPTOP,
         photos=TrainingSize(10_000, 10_000, replace(CIFAR10_RECIPE, epochs=10)),
-        num_directions=16,
+        num_directions=18,  # of which 16 differ
         poison_indices=(0, 10, 30, 100, 300, 1000),
         stratified=True,
         note_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
