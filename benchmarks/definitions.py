@@ -2,6 +2,7 @@
 
 .venv/bin/python benchmarks/definitions.py moments    # both definitions, a dozen small networks: an hour of a core
 .venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: minutes
+.venv/bin/python benchmarks/definitions.py deep       # VGG-11 along its directions by both: 50 minutes of a core
 
 Results go to nads_core/precomputed/definitions.json, a network at a time: an interrupted call goes on.
 """
@@ -12,9 +13,13 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 import nads_core as nc
@@ -22,6 +27,7 @@ from nads_core.evidence.definitions import SIZE, SmallNetwork, moved_share, samp
 from nads_core.evidence.presets import SIZES
 from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import environment
+from nads_core.machinery.seeds import seed_sequence
 
 FILE = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed" / "definitions.json"
 NETWORKS = {
@@ -36,6 +42,7 @@ DEFINITIONS: dict[str, nc.Estimator] = {
 OURS, AUTHORS = "gradient 1", "dipole 100"
 TRAINED = "max pooling, 3"
 NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
+DEEP, DEEP_NETWORKS, DEEP_SEED, DEEP_INDICES = "vgg11", 128, 4, (5, 8, 12, 20)  # both from the same networks
 NOISE_STD = 1.0  # of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance
 
 
@@ -94,10 +101,61 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
     }  # fmt: skip
 
 
+def deep_directions() -> tuple[Tensor, dict[str, object]]:
+    """Return VGG-11's directions of a few indices by each definition, (2, n, 1, 32, 32), and what is foretold of them.
+
+    Foretold by the first-step law with the second moment of the shipped NADs.
+    """
+    shipped, found, facts = nc.load_nads(DEEP), [], {}
+    job = nc.experiment(f"fig6-{DEEP}", "laptop")
+    for label in (OURS, AUTHORS):
+        file = FILE.parent.parent.parent / "_build" / f"definitions-{DEEP}-{label.replace(' ', '-')}.ckpt"
+        file.parent.mkdir(exist_ok=True)
+        nads = nc.compute_nads(
+            DEEP, DEEP_NETWORKS, estimator=DEFINITIONS[label], debiasing="none", seed=DEEP_SEED, checkpoint=file
+        )
+        directions = nads.directions[list(DEEP_INDICES)]
+        law = nc.prediction.predicted_accuracy(
+            nc.prediction.signal_to_noise(shipped, directions, job.num_train, job.noise_std)
+        )
+        shared = {count: round(nads.overlap(shipped, count), 3) for count in (10, 20)}
+        facts[label] = {"foretold": [round(float(x), 4) for x in law], "overlap": shared}
+        found.append(directions.float())
+    return torch.stack(found), facts
+
+
+def trained_deep(known: dict[str, Any], keep: Callable[[], None]) -> None:
+    """Train VGG-11 at the size `laptop` along directions of equal index by both definitions, and keep each result."""
+    directions, facts = deep_directions()
+    job = nc.experiment(f"fig6-{DEEP}", "laptop")
+    places = [(label, index) for label in (OURS, AUTHORS) for index in DEEP_INDICES]
+    found = known.setdefault("deep", {
+        "architecture": DEEP, "num_networks": DEEP_NETWORKS, "seed": DEEP_SEED, "indices": list(DEEP_INDICES),
+        "num_train": job.num_train, "num_test": job.num_test, "noise_std": job.noise_std, "definitions": facts,
+        "rows": [], **environment(torch.device("cpu")),
+    })  # fmt: skip
+    keep()
+    left = [n for n, place in enumerate(places) if list(place) not in [row[:2] for row in found["rows"]]]
+    kept = directions.flatten(0, 1)[left]
+    draw = partial(nc.SeparableDatasets, kept, noise_std=job.noise_std)
+
+    def keep_row(number: int, result: nc.TrainingResult) -> None:
+        found["rows"].append([*places[left[number]], round(float(result.test_accuracy), 5)])
+        keep()
+
+    if left:
+        nc.train_networks(
+            job.architecture, draw(job.num_train, seed=seed_sequence(DEEP_SEED, 5)),
+            draw(job.num_test, seed=seed_sequence(DEEP_SEED, 6), paired=job.paired_test),
+            recipe=job.recipe, seed=DEEP_SEED, numbers=[n % len(DEEP_INDICES) for n in left],
+            mixed_precision=True, stop_perfect=job.stop_perfect, on_result=keep_row,
+        )  # fmt: skip
+
+
 def main() -> int:
     """Measure what is not there yet, and write after each network."""
     parser = argparse.ArgumentParser(description="Compare two definitions of NADs.")
-    parser.add_argument("what", choices=("moments", "trainings"))
+    parser.add_argument("what", choices=("moments", "trainings", "deep"))
     parser.add_argument("--num-networks", type=int, default=NUM_NETWORKS)
     options = parser.parse_args()
     known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"moments": {}, "trainings": {}}
@@ -114,6 +172,9 @@ def main() -> int:
                 keep()
             value, error = known["moments"][label]["moved"][f"{OURS} | {AUTHORS}"]
             print(f"{label}: {value:.3f} ± {error:.3f}", flush=True)
+    elif options.what == "deep":
+        trained_deep(known, keep)
+        print(*known["deep"]["rows"], sep="\n")
     elif TRAINED not in known["trainings"]:
         waves = disputed_waves(known["moments"][TRAINED]["shares"])
         known["trainings"][TRAINED] = trained(NETWORKS[TRAINED], waves)
