@@ -8,6 +8,8 @@ part of what the network without biases makes of pixel i alone, on black. A grad
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -53,21 +55,32 @@ class SmallNetwork:
         return nn.Sequential(*layers, *head)
 
 
-def sampled_halves(network: SmallNetwork, estimator: Estimator, num_networks: int, seed: int) -> Tensor:
-    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions."""
-    ensemble, first = Ensemble(network.build, (1, SIZE, SIZE), seed=seed), FirstNetworks()
-    evaluation = Evaluation(ensemble, estimator, "small network", ensemble.block_size)
+def sampled_halves(
+    build: Callable[[], nn.Module], shape: tuple[int, int, int], estimator: Estimator, num_networks: int, seed: int
+) -> Tensor:
+    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
+
+    Args:
+        build: returns a freshly initialised network with one output.
+        shape: of its images, (1, H, H).
+        estimator: with one readout.
+        num_networks: n.
+        seed: of weights and inputs.
+    """
+    ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
+    evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)
     for block in ensemble.blocks(num_networks):
         first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
     return first.halves()[:, 0]
 
 
 def wave_shares(halves: Tensor) -> Tensor:
-    """Return the share of the energy at each frequency, (H, W), from halves (n, 2, D), without the noise of inputs.
+    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without the noise of inputs.
 
     Averaged over the symmetries of the square, which the networks have.
     """
-    waves = torch.fft.fft2(halves.double().unflatten(-1, (SIZE, SIZE)))
+    side = math.isqrt(halves.shape[-1])
+    waves = torch.fft.fft2(halves.double().unflatten(-1, (side, side)))
     energy = (waves[:, 0] * waves[:, 1].conj()).real.mean(0)
     energy = energy + energy.T
     flipped = energy.roll(-1, 1).flip(1)  # (ky, kx) -> (ky, -kx)
