@@ -42,7 +42,7 @@ def test_energy_elsewhere():
 @pytest.mark.parametrize("network", [SmallNetwork(2), SmallNetwork(1, "average"), SmallNetwork(2, "none")], ids=str)
 def test_small_networks(network):
     assert network.build(3)(torch.zeros(2, 1, SIZE, SIZE)).shape == (2, 3)
-    halves = sampled_halves(network, nc.SmoothedGradient(2), 4, seed=0)
+    halves = sampled_halves(network.build, (1, SIZE, SIZE), nc.SmoothedGradient(2), 4, seed=0)
     assert halves.shape == (4, 2, SIZE**2) and halves.any()
 
 
@@ -55,3 +55,7 @@ def test_what_was_measured():
             assert float(torch.tensor(shares).sum()) == pytest.approx(1, abs=1e-3)
     for facts in measured["trainings"].values():
         assert len({tuple(wave) for wave in facts["waves"]}) == len(facts["accuracies"][0]) == 16
+    for facts in measured["deep"].values():
+        assert [tuple(wave) for wave in facts["waves"]] == list(nc.waves.predicted_energies("vgg11"))
+        for groups in facts["shares"].values():
+            assert torch.tensor(groups).shape == (8, len(facts["waves"]))

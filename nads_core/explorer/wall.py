@@ -11,6 +11,7 @@ import numpy as np
 
 from nads_core.directions import load_nads
 from nads_core.evidence.atlas import load_atlas
+from nads_core.evidence.atlas.measures import SHORT
 from nads_core.explorer.data import LEVELS, Packet, as_script
 from nads_core.explorer.program import link, packed_script
 
@@ -19,10 +20,7 @@ SHOWN = 6  # NADs of each
 _DECADES = 3.0  # of the waves' energies, around their mean
 _POINTS = [0, 1, 2, 3, 5, 7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023]  # of the spectrum
 SORTED_BY = {  # what the reader can sort by: title, and how it is explained
-    "effective": "directions that count (effective number)",
-    "high": "energy at fine waves",
-    "border": "sensitivity at the border",
-    "comb": "energy at multiples of the stride",
+    **{key: SHORT[key] for key in ("effective", "high", "border", "comb")},
     "effect": "how far the change moves the directions",
 }
 

@@ -223,7 +223,7 @@ def plot_accuracy_by_energy(
             place = kinds.index(label)
             axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], color=COLOURS[place], markersize=4 - place,
                       alpha=0.6, label=label)  # fmt: skip
-        axis.set(title=title, xscale="log", xlabel="predicted energy", ylim=(45, 102))
+        axis.set(title=title, xscale="log", xlabel="energy before training", ylim=(45, 102))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy (%)")
     handles: dict[str, Artist] = {}

@@ -21,6 +21,7 @@ GROUND, INK = 0.07, 0.87  # lightness of a dark page and of what is written on i
 COLOURED = 0.12  # distance between the largest and the smallest of red, green and blue above which a colour is one
 NARROW = 4.0  # inches
 IMAGES = 4  # in a column
+TICKS = 30  # names along a panel
 MIME = "application/x-{}-png"  # of a twin, beside image/png; no program but the build of the book knows it
 TWINS = ("dark", "narrow", "narrow-dark")
 
@@ -70,11 +71,13 @@ def darkened(figure: Figure) -> Figure:
 def stacked(figure: Figure) -> Figure | None:
     """Return a narrow copy whose panels stand below each other, or None if they are not in one row or column.
 
-    Panels that are not drawn are left out; more than `IMAGES` images would make a tower, and keep their width.
+    Panels that are not drawn are left out; more than `IMAGES` images would make a tower, and keep
+    their width, and more than `TICKS` names along a panel would stand on each other.
     """
     panels = [axis for axis in figure.axes if axis.axison and not _is_bar(axis)]
     grids = {axis.get_gridspec() for axis in panels}
-    if len(grids) != 1 or None in grids or sum(_maps(axis) for axis in panels) > IMAGES:
+    crowded = any(len(axis.get_xticks()) > TICKS for axis in panels)
+    if crowded or len(grids) != 1 or None in grids or sum(_maps(axis) for axis in panels) > IMAGES:
         return None
     grid = grids.pop()
     if grid is None or 1 not in (grid.nrows, grid.ncols) or grid.nrows * grid.ncols != len(_places(figure)):

@@ -26,6 +26,16 @@ MEASURES = {
     "alignment": "cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|",
 }
 
+SHORT = {  # the same in few words, for tables and sorting
+    "effective": "directions that count (effective number)",
+    "high": "energy at fine waves",
+    "comb": "energy at multiples of the stride",
+    "border": "sensitivity at the border",
+    "nyquist": "checkerboard over constant",
+    "unlike levels": "what two levels do not explain",
+    "alignment": "cosine with what it changes",
+}
+
 
 @dataclass(frozen=True)
 class Measured:

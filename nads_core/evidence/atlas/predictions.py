@@ -8,7 +8,7 @@ from importlib import resources
 
 import numpy as np
 
-from nads_core.evidence.atlas.measures import Measured
+from nads_core.evidence.atlas.measures import SHORT, Measured
 from nads_core.evidence.atlas.stored import Atlas
 
 _ABOUT = 0.05  # how far "about" reaches: a share of the other value, or a distance from zero
@@ -38,7 +38,7 @@ class Prediction:
         if self.measure is None:
             return "nothing"
         words = {"less": "less than", "greater": "more than", "about": "about"}[self.relation]
-        return f"{self.measure} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
+        return f"{SHORT[self.measure]} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
 
 
 def predictions() -> list[Prediction]:
