@@ -246,6 +246,12 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
         assert heights == sorted(heights, reverse=True)  # the first one on top
 
 
+@pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
+def test_many_names_keep_their_width(count, narrow):
+    figure = figures.plot_alignments(np.eye(count), [f"network {number}" for number in range(count)])
+    assert (twins.stacked(figure) is not None) == narrow
+
+
 def test_a_map_of_one_colour_is_told_in_words():
     alike = {(0, k): 99.9 + 0.01 * k for k in range(0, 12)}
     varied = alike | {(4, 4): 52.0}

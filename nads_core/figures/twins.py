@@ -71,8 +71,8 @@ def darkened(figure: Figure) -> Figure:
 def stacked(figure: Figure) -> Figure | None:
     """Return a narrow copy whose panels stand below each other, or None if they are not in one row or column.
 
-    Panels that are not drawn are left out; more than `IMAGES` images would make a tower, and keep
-    their width, and more than `TICKS` names along a panel would stand on each other.
+    Panels that are not drawn are left out. More than `IMAGES` images would make a tower, and more than `TICKS` names
+    along a panel would stand on each other: such figures keep their width.
     """
     panels = [axis for axis in figure.axes if axis.axison and not _is_bar(axis)]
     grids = {axis.get_gridspec() for axis in panels}
