@@ -68,7 +68,8 @@ def provenance(results: Results) -> str:
     dates = sorted({run["date"] for run in results.provenance})
     size = "" if results.preset == "paper" else f", **preset {results.preset}: smaller than the paper's**"
     return (
-        f"`{results.job}`: {len(directions)} directions, {len(seeds)} seed{'s' * (len(seeds) > 1)}, "
+        f"`{results.job}`: {len(directions)} direction{'s' * (len(directions) > 1)}, "
+        f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, "
         f"{len(results.rows)} of {results.num_units} networks, on {devices}, {dates[-1]}{size}"
     )
 
