@@ -1,9 +1,9 @@
 """A step of training beside what one core allows, in float32 and bfloat16: ``python benchmarks/training_step.py``.
 
 On a CPU `train_networks` trains one network a core, each on one thread, so that a core is the limit. A step is what
-`nads_core.training.seconds_per_step` measures: forward, backward and update for one batch of preset `laptop`, and the
-forward pass of as many images for the accuracy. Its operations are counted by PyTorch; the limit is the best of several
-square matrix products on one thread, in the same run. Writes one JSON file a case into ``benchmarks/results/``.
+`nads_core.training.seconds_per_step` measures: forward, backward and update for one batch of preset `laptop`. Its
+operations are counted by PyTorch; the limit is the best of several square matrix products on one thread, in the same
+run. Writes one JSON file a case into ``benchmarks/results/``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ def operations(network: nn.Module, batch_size: int) -> int:
     images, labels = torch.zeros(batch_size, *SHAPE), torch.zeros(batch_size, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
         F.cross_entropy(network.train()(images), labels).backward()
-        with torch.no_grad():
-            network.eval()(images)
     return counter.get_total_flops()
 
 

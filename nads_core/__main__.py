@@ -26,7 +26,7 @@ from nads_core.evidence.atlas import ATLAS, compute_entry
 from nads_core.evidence.experiments import FIGURES, experiment
 from nads_core.evidence.presets import SIZES
 from nads_core.evidence.results import Results, merge_results, results_path, writing
-from nads_core.evidence.runner import run_experiment
+from nads_core.evidence.runner import choose_precision, run_experiment
 from nads_core.evidence.together import gather, run_together
 from nads_core.kernels import KERNELS
 from nads_core.machinery import distributed
@@ -108,10 +108,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
     run.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop by then; a next run goes on")
     run.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="run the I-th of N parts")
-    run.add_argument("--root", type=Path, help="folder with the photos of fig7 and fig8; NADS_DATA by default")
+    run.add_argument("--root", type=Path, help="folder with photos, for the jobs that use them; NADS_DATA by default")
     run.add_argument("--workers", type=int, help="networks trained at once on a CPU; one a core by default")
     run.add_argument("--device", help="cpu, cuda, ...; a GPU if there is one")
-    run.add_argument("--mixed-precision", action="store_true", default=None, help="bfloat16 layers, on a CPU too")
+    run.add_argument(
+        "--mixed-precision", action=argparse.BooleanOptionalAction, help="layers in bfloat16, on a CPU too; or never"
+    )
     bench = commands.add_parser("bench", help="time every architecture and estimator against the limits of the device")
     bench.add_argument("--architectures", nargs="+", choices=tuple(ARCHITECTURES), default=tuple(ARCHITECTURES))
     bench.add_argument("--cases", nargs="+", choices=tuple(CASES), default=tuple(CASES))
@@ -159,19 +161,27 @@ def _pending(options: argparse.Namespace) -> int:
     if options.shard != (1, 1) or (options.dry_run and options.time_limit is not None):
         raise ValueError("--pending has no shards, and --dry-run no time limit: leave these out")
     device = usable_device(options.device)
+    _require_cpu_for_workers(options.workers, device)
     if options.dry_run:
         total = 0.0
-        for part, left, seconds in pending.estimates(device=device):
+        for part, left, seconds in pending.estimates(device=device, workers=options.workers):
             total += seconds
             share = f"{left:>4} of {part.wanted:>3} networks left"
             print(f"{part.name:<18} {part.preset:<7} {share}  {_duration(seconds):>8}  -> {part.path}", flush=True)
         print(f"about {_duration(total)} on this machine; networks that are through stop earlier")
         return 0
     lacking = False
-    for part, found in pending.run_pending(time_limit=options.time_limit, device=device, workers=options.workers):
+    for part, found in pending.run_pending(
+        time_limit=options.time_limit, device=device, workers=options.workers, root=options.root
+    ):
         lacking = lacking or not isinstance(found, Results)
         print(f"{found} -> {part.path}" if isinstance(found, Results) else f"left out: {found}", flush=True)
     return 1 if lacking else 0
+
+
+def _require_cpu_for_workers(workers: int | None, device: torch.device) -> None:
+    if workers is not None and device.type != "cpu":
+        raise ValueError(f"--workers {workers} says nothing about {device}: leave it out, or take --device cpu")
 
 
 def _duration(seconds: float) -> str:
@@ -186,29 +196,33 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         raise ValueError("--dry-run belongs to --pending")
     options.preset = options.preset or "demo"
-    experiment(options.job, options.preset)  # refuses an unknown one, before any file is touched
+    job = experiment(options.job, options.preset)  # refuses an unknown one, before any file is touched
+    if options.root is not None and not job.on_photos:
+        raise ValueError(f"{options.job} uses no photos: leave --root out")
     part, parts = options.shard
     out = options.out or results_path(options.job, options.preset)
     if options.out is None and parts > 1:
         out = out.with_suffix(f".{part}of{parts}.json")
     run = partial(
         run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
-        count=options.count, mixed_precision=options.mixed_precision, root=options.root,
+        count=options.count, root=options.root,
     )  # fmt: skip
+    choose = partial(choose_precision, options.job, options.preset, mixed_precision=options.mixed_precision)
     with distributed.process_group(options.device) as own:
         device = usable_device(own)
-        if options.workers is not None and device.type != "cpu":
-            raise ValueError(
-                f"--workers {options.workers} says nothing about {device}: leave it out, or take --device cpu"
-            )
+        _require_cpu_for_workers(options.workers, device)
         if distributed.size() == 1:
             with writing(out):
                 gather(out)
-            results: Results | None = run(out=out, shard=options.shard, device=device)
+            results: Results | None = run(
+                out=out, shard=options.shard, device=device, mixed_precision=options.mixed_precision
+            )
         else:
-            results = run_together(run, out, options.shard, device)
+            results = run_together(run, choose, out, options.shard, device)
     if results is not None:
-        state = "complete" if results.complete else "run it again to go on" if parts == 1 else f"part {part} of {parts}"
+        left = len(results.missing(results.experiment().units[: options.count][part - 1 :: parts]))
+        asked = "all that was asked for" if parts == 1 else f"part {part} of {parts}"
+        state = f"{left} left: run it again to go on" if left else "complete" if results.complete else asked
         print(f"{results} -> {out} ({state})")
     return 0
 
@@ -328,7 +342,12 @@ def _forecast(options: argparse.Namespace) -> int:
 def _classes(options: argparse.Namespace) -> int:
     from nads_core.figures import plot_class_differences
 
-    bases = {Path(name).stem: NADs.load(name) if name.endswith(".npz") else load_nads(name) for name in options.nads}
+    files = [Path(name).stem for name in options.nads]
+    labels = [stem if files.count(stem) == 1 else name for stem, name in zip(files, options.nads, strict=True)]
+    bases = {
+        label: NADs.load(name) if name.endswith(".npz") else load_nads(name)
+        for label, name in zip(labels, options.nads, strict=True)
+    }
     sizes = {tuple(nads.directions.shape[2:]) for nads in bases.values()}
     if len(sizes) > 1 or any(height != width for height, width in sizes):
         raise ValueError(f"NADs of square images of one size are needed, got {sorted(sizes)}: ask one by one")
@@ -377,7 +396,7 @@ def main(arguments: list[str] | None = None) -> int:
             "bench": _bench, "doctor": _doctor, "atlas": _atlas, "nearest": _nearest,
         }  # fmt: skip
         return commands[options.command](options)
-    except (TypeError, ValueError, OSError, MemoryError) as error:
+    except (TypeError, ValueError, OSError, MemoryError, torch.OutOfMemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

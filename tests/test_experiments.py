@@ -140,6 +140,18 @@ def test_results_survive_the_file(whole, tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.json"]
 
 
+def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
+    """Also not those that a worker was writing when it was killed; those of other jobs stay."""
+    left = [".r.json.0a.part", "..r.json.0a.part.77.part", ".other.json.0a.part"]
+    for name in left:
+        (tmp_path / name).touch()
+    options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
+    nc.run_experiment("fig1-logreg", "smoke", count=2, **options)
+    assert all((tmp_path / name).exists() for name in left)
+    nc.run_experiment("fig1-logreg", "smoke", **options)
+    assert [name for name in left if (tmp_path / name).exists()] == left[2:]
+
+
 def test_shards_join_to_the_whole(whole, tmp_path, capsys):
     for part in (1, 2, 3):
         command = ["run", "fig1-logreg", "--preset", "smoke", "--shard", f"{part}/3", "--device", "cpu"]
@@ -161,8 +173,11 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
         assert main([*command, "--time-limit", "8e4"]) == 0
     first = nc.Results.load(out)
     assert 0 < len(first.rows) < 6
-    assert "run it again to go on" in capsys.readouterr().out
+    assert f"({6 - len(first.rows)} left: run it again to go on)" in capsys.readouterr().out
+    assert main([*command, "--count", str(len(first.rows))]) == 0
+    assert "(all that was asked for)" in capsys.readouterr().out
     assert main(command) == 0
+    assert "(complete)" in capsys.readouterr().out
     again = nc.Results.load(out)
     assert again.complete and measured(again) == measured(whole)
     assert again.rows[: len(first.rows)] == first.rows

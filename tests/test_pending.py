@@ -58,6 +58,21 @@ def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
     assert main(["run", "--pending", "--device", "cpu"]) == 0 and not capsys.readouterr().out
 
 
+def test_the_queue_takes_photos_and_workers_as_a_single_job_does(folder, capsys, monkeypatch):
+    taken = {}
+    monkeypatch.setattr(pending, "run_experiment", lambda *_, **options: taken.update(options))
+    assert main(["run", "--pending", "--device", "cpu", "--root", "photos", "--workers", "1"]) == 1
+    assert taken["root"] == Path("photos") and taken["workers"] == 1
+    assert main(["run", "fig1-logreg", "--root", "photos"]) == 2 and "uses no photos" in capsys.readouterr().err
+
+
+def test_a_dry_run_minds_how_many_are_trained_at_once(monkeypatch):
+    monkeypatch.setattr(experiments, "seconds_per_step", lambda *_, **__: 1.0)
+    queue = (Pending("fig1-logreg", "smoke"),)
+    (_, left, alone), (_, _, by_three) = (next(pending.estimates(queue, workers=workers)) for workers in (1, 3))
+    assert left == 6 and alone == pytest.approx(3 * by_three)
+
+
 def test_a_time_limit_of_nothing_starts_nothing(folder):
     assert not list(pending.run_pending(time_limit=0, device="cpu")) and not list(folder.iterdir())
 
@@ -86,7 +101,7 @@ def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
 def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     """Also where it was killed in its first network, and a second trial would say otherwise."""
     faster = iter([True, False, False])
-    monkeypatch.setattr(runner, "_faster_in_bfloat16", lambda *_: next(faster))
+    monkeypatch.setattr(runner, "prefers_bfloat16", lambda *_: next(faster))
     used = []
 
     def train(*_, mixed_precision, **__):
@@ -110,13 +125,25 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
         nc.merge_results(parts)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_also_where_no_trial_decides(first, tmp_path):
+    """What was begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 by going on elsewhere."""
+    options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
+    nc.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
+    assert runner.choose_precision("fig1-logreg", "smoke", out=options["out"], device=torch.device("cpu")) == first
+    results = nc.run_experiment("fig1-logreg", "smoke", count=2, **options)
+    assert [run["mixed_precision"] for run in results.provenance] == [first] * 2 and results.precisions == {first}
+    with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
+        nc.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
+
+
 def test_a_trial_decides_for_the_faster_one(monkeypatch):
     job = experiment("fig1-logreg", "laptop")
     for rounded in (0.5, 2.0):
         seconds = {True: rounded, False: 1.0}
         trial = lambda *_, mixed_precision, seconds=seconds, **__: seconds[mixed_precision]  # noqa: E731
         monkeypatch.setattr(experiments, "seconds_per_step", trial)
-        assert runner._faster_in_bfloat16(job, torch.device("cpu")) == (rounded < 1)
+        assert runner.prefers_bfloat16(job, torch.device("cpu")) == (rounded < 1)
 
 
 def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsys, monkeypatch):

@@ -1,6 +1,10 @@
 import dataclasses
 import math
+import os
+import signal
 import sys
+import time
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -204,7 +208,7 @@ def test_a_trial_times_a_step_and_leaves_no_trace():
 
 
 @pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
-def test_a_time_limit_keeps_what_is_ready(method):
+def test_a_time_limit_ends_what_takes_longer(method):
     datasets, _ = datasets_and_directions()
     ready = []
     with pytest.raises(nc.TrainingTimeout):
@@ -213,6 +217,62 @@ def test_a_time_limit_keeps_what_is_ready(method):
             workers=2, on_result=lambda b, result: ready.append(b), progress=False,
         )  # fmt: skip
     assert not ready
+
+
+class Endless(Sequence):
+    """Small data; that of every network but the first takes for ever to make."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, b):
+        if b:
+            time.sleep(600)
+        return small_data(0)
+
+
+def test_a_time_limit_keeps_what_is_ready():
+    ready, limit = [], 3.0
+    while not ready and limit < 200:  # a slow machine takes longer to start its processes
+        with pytest.raises(nc.TrainingTimeout):
+            nc.train_networks(
+                small_network, Endless(), recipe=RECIPE, device="cpu", method="processes", timeout=limit,
+                workers=2, on_result=lambda b, result: ready.append(b), progress=False,
+            )  # fmt: skip
+        limit *= 2
+    assert ready == [0]
+
+
+@pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
+def test_a_training_that_diverges_is_named_at_its_first_epoch_and_the_others_are_kept(method):
+    images, labels = small_data(0)
+    datasets = [(images, labels), (images * float("nan"), labels), (images, labels)]
+    ready = []
+    with pytest.raises(ValueError, match="network 2 of 3: the training loss became NaN or infinite at step 0"):
+        nc.train_networks(
+            small_network, datasets, recipe=RECIPE, device="cpu", method=method, workers=1,
+            on_result=lambda b, result: ready.append(b), progress=False,
+        )  # fmt: skip
+    assert ready == [0, 2] if method == "vmap" else ready[0] == 0
+
+    looks = []
+    network = small_network()
+    network.register_forward_hook(lambda *_: looks.append(1))
+    with pytest.raises(ValueError, match="at step 0"):
+        nc.train_network(network, datasets[1], recipe=nc.Recipe(epochs=500), device="cpu", progress=False)
+    assert len(looks) < 100  # not all epochs
+
+
+def kill_itself(network):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_the_system_ends_is_an_error_that_says_what_to_do():
+    with pytest.raises(MemoryError, match="take fewer workers"):
+        nc.train_networks(
+            small_network, [small_data(0)] * 2, recipe=RECIPE, device="cpu", method="processes", workers=2,
+            measure=kill_itself, progress=False,
+        )  # fmt: skip
 
 
 def test_mixed_precision_stays_close_to_full_precision():
@@ -326,6 +386,10 @@ def test_bad_input_is_refused():
             small_network, [(images * float("nan"), labels)] * 2, recipe=nc.SEPARABLE_RECIPE, device="cpu",
             method="processes", progress=False,
         )  # fmt: skip
+    with pytest.raises(ValueError, match="on a GPU alone, got cpu"):
+        nc.train_networks(
+            small_network, [(images, labels)], method="graph", recipe=RECIPE, device="cpu", progress=False
+        )
     with pytest.raises(ValueError, match="epochs must be a positive integer, got 0"):
         nc.Recipe(epochs=0)
     with pytest.raises(ValueError, match="NaN or infinite at step"):

@@ -19,9 +19,9 @@ import torch
 from nads_core.data.images import DatasetNotFoundError
 from nads_core.evidence.experiments import Experiment, experiment
 from nads_core.evidence.presets import ON_CPUS
-from nads_core.evidence.results import Results, results_path, unit_key
-from nads_core.evidence.runner import run_experiment
-from nads_core.training import num_cores
+from nads_core.evidence.results import Results, results_path
+from nads_core.evidence.runner import prefers_bfloat16, run_experiment
+from nads_core.training import num_cores, steps_of_training
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,8 @@ class Pending:
     @property
     def left(self) -> int:
         """How many are missing."""
-        done = self.results()
-        there = set() if done is None else set(map(unit_key, done.rows))
-        return sum(unit_key(unit) not in there for unit in self.job.units[: self.wanted])
+        units, done = self.job.units[: self.wanted], self.results()
+        return len(units if done is None else done.missing(units))
 
 
 QUEUE = (
@@ -96,15 +95,16 @@ QUEUE = (
 
 
 def estimates(
-    queue: tuple[Pending, ...] = QUEUE, device: torch.device | str = "cpu"
+    queue: tuple[Pending, ...] = QUEUE, device: torch.device | str = "cpu", workers: int | None = None
 ) -> Iterator[tuple[Pending, int, float]]:
     """Yield each part that is not done, how many networks it lacks, and about how many seconds these take.
 
-    A step of each kind of training is measured on this machine when it is first needed, alone. Networks that stop early
-    take less.
+    A step of each kind of training is measured on this machine when it is first needed, alone, in the precision that
+    the job would take. Networks that stop early take less, and so do small ones that share each step of a GPU.
     """
     measured: dict[tuple[object, ...], float] = {}
-    together = num_cores() if torch.device(device).type == "cpu" else 1
+    device = torch.device(device)
+    together = (workers or num_cores()) if device.type == "cpu" else 1
     counted: dict[tuple[str, str], int] = {}
     for part in queue:
         job, before = part.job, counted.get((part.name, part.preset), 0)
@@ -112,11 +112,22 @@ def estimates(
         if left <= 0:
             continue
         counted[part.name, part.preset] = before + left
-        kind = (job.architecture, job.on_photos, job.recipe.batch_size, part.preset in ON_CPUS)
+        precisions = _precisions(part, device)
+        kind = (job.architecture, job.on_photos, job.recipe.batch_size, *precisions)
         if kind not in measured:
-            precisions = (False, True) if part.preset in ON_CPUS else (False,)
             measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
-        yield part, left, measured[kind] * job.recipe.num_steps(job.num_train) * math.ceil(left / together)
+        steps = steps_of_training(job.recipe, job.num_train, job.num_test)
+        yield part, left, measured[kind] * steps * math.ceil(left / together)
+
+
+def _precisions(part: Pending, device: torch.device) -> list[bool]:
+    """Return in which precision a job goes on; where it is not begun and a trial will decide, both."""
+    done = part.results()
+    if done is not None and done.precisions:
+        return sorted(done.precisions)
+    if device.type == "cpu" and part.preset in ON_CPUS:
+        return [False, True]
+    return [prefers_bfloat16(part.job, device)]
 
 
 def run_pending(

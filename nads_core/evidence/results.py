@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nads_core.evidence.experiments import Experiment, experiment
-from nads_core.evidence.presets import ON_CPUS
+from nads_core.evidence.experiments import Experiment, Unit, experiment
 from nads_core.machinery.files import checkout_folder, locked, replacing
 from nads_core.machinery.provenance import canonical, differences, fingerprint
 
@@ -58,6 +57,16 @@ class Results:
     def photos(self) -> str | None:
         """Where the images that the networks learnt come from, as `ImageSet.source`; None for D(v)."""
         return self.settings.get("photos")
+
+    @property
+    def precisions(self) -> set[bool]:
+        """Whether layers were in bfloat16: one answer, or none yet. A run that does not say was one in float32."""
+        return {bool(run.get("mixed_precision")) for run in self.provenance}
+
+    def missing(self, units: Iterable[Unit]) -> list[Unit]:
+        """Return those of some units of the job that have no row."""
+        done = {unit_key(row) for row in self.rows}
+        return [unit for unit in units if unit_key(unit) not in done]
 
     def experiment(self) -> Experiment:
         """Return the job that these results belong to, about the NADs that they name.
@@ -138,7 +147,8 @@ def merge_results(parts: Iterable[Results]) -> Results:
     """Join the results of shards of one job; a unit that several hold counts once.
 
     Raises:
-        ValueError: if the parts belong to different jobs, presets or settings, hold rows of no unit, or there is none.
+        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit, or
+            there is none.
     """
     parts = list(parts)
     if not parts:
@@ -148,9 +158,11 @@ def merge_results(parts: Iterable[Results]) -> Results:
         identities = ({"job": p.job, "preset": p.preset, "settings": p.settings} for p in (part, first))
         if different := differences(*identities):
             raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
-    precisions = {entry["mixed_precision"] for part in parts for entry in part.provenance if "mixed_precision" in entry}
-    if first.preset in ON_CPUS and len(precisions) > 1:
-        raise ValueError("some of these results were trained in bfloat16 and some not: keep them apart")
+    if len(set().union(*(part.precisions for part in parts))) > 1:
+        raise ValueError(
+            "some of these results were trained in bfloat16 and some in float32: keep them apart, or train one part "
+            "again with --mixed-precision or --no-mixed-precision"
+        )
     rows = [row for part in reversed(parts) for row in part.rows]
     ordered = _in_order(rows, experiment(first.job, first.preset, first.settings.get("nads", {}).get("version")))
     provenance = []

@@ -1,4 +1,7 @@
-"""How a job runs: it stops, goes on, splits over machines, and loses one network at most.
+"""How a job runs: it stops, goes on, splits over machines, and loses little.
+
+Of a training that is killed its last epoch is lost; where many small networks share each step of a GPU, all of their
+group is.
 
 What a unit's network learns is made in the process that trains it; its row is written as soon as it is there, and what
 of a training is done when it is killed lies in a file of its own, beside the results.
@@ -24,7 +27,7 @@ from nads_core.data.separable import SeparableDatasets
 from nads_core.evidence.experiments import LOSSES, Experiment, Unit, direction_of, experiment
 from nads_core.evidence.photos import PhotoDatasets, measures, photos_of
 from nads_core.evidence.presets import ON_CPUS
-from nads_core.evidence.results import Results, merge_results, unit_key, writing
+from nads_core.evidence.results import Results, merge_results, writing
 from nads_core.machinery.arguments import require_integers, usable_device
 from nads_core.machinery.provenance import canonical, environment, fingerprint
 from nads_core.machinery.seeds import seed_sequence
@@ -57,8 +60,9 @@ def run_experiment(
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and join them with `merge_results`.
         workers: networks trained at once on a CPU; by default one a core.
         device: by default a GPU if there is one.
-        mixed_precision: run the layers in bfloat16; by default on a GPU, and at presets "laptop" and "narrow" on a CPU
-            where a trial of a few steps says that it is faster; a run that goes on keeps what the first one chose.
+        mixed_precision: run the layers in bfloat16; by default on a GPU that has it, and at presets "laptop" and
+            "narrow" on a CPU where a trial of a few steps says that it is faster. A run that goes on keeps what the
+            first one chose.
         root: folder with the photos of Figs. 7 and 8; see `load_images`.
         nads_version: of the NADs that Figs. 6 to 8 are about; by default those that ``out`` is about, else the newest.
         progress: show a progress bar with the time that remains.
@@ -80,11 +84,10 @@ def run_experiment(
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
     with writing(out) if out else nullcontext():
         results = _begun(job, out, root)
-        done = {unit_key(row) for row in results.rows}
-        left = [unit for unit in job.units[:count][part - 1 :: parts] if unit_key(unit) not in done]
+        left = results.missing(job.units[:count][part - 1 :: parts])
         device, start = usable_device(device), time.monotonic()
-        if left and job.preset in ON_CPUS:
-            mixed_precision = _one_precision(job, results, device, mixed_precision)
+        if left:
+            mixed_precision = _one_precision(job, results.precisions, device, mixed_precision)
         run = _Run(job, results, left, out, root, device, workers, mixed_precision, start)
         run.train(time_limit, progress)
     return merge_results([results])
@@ -112,28 +115,40 @@ def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:
         raise ValueError(f"{out} cannot be continued: {error}") from error
 
 
-def _one_precision(job: Experiment, results: Results, device: torch.device, mixed_precision: bool | None) -> bool:
-    """Return the precision that a job for CPUs began with; where it begins here, that asked for, or tried.
+def choose_precision(
+    name: str, preset: str, *, out: Path, device: torch.device, mixed_precision: bool | None = None
+) -> bool:
+    """Return whether `run_experiment` of the same arguments trains in bfloat16: once for all processes of a run.
+
+    Raises:
+        ValueError: as `run_experiment`.
+    """
+    begun_with = Results.load(out).precisions if out.exists() else set()
+    return _one_precision(experiment(name, preset, _version_begun_with(name, out)), begun_with, device, mixed_precision)
+
+
+def _one_precision(job: Experiment, begun_with: set[bool], device: torch.device, mixed_precision: bool | None) -> bool:
+    """Return the precision that a job began with; where it begins here, that asked for, or the default.
 
     Raises:
         ValueError: if another one is asked for than the job began with.
     """
-    begun_with = [entry["mixed_precision"] for entry in results.provenance if "mixed_precision" in entry]
-    if begun_with and mixed_precision not in (None, begun_with[0]):
+    if begun_with and mixed_precision is not None and begun_with != {mixed_precision}:
+        before = " and ".join(str(one) for one in sorted(begun_with))
         raise ValueError(
-            f"{job.name} began with mixed_precision={begun_with[0]} and goes on with it: leave mixed_precision out, or "
+            f"{job.name} began with mixed_precision={before} and goes on with it: leave mixed_precision out, or "
             "name another file"
         )
     if mixed_precision is not None:
         return mixed_precision
-    return begun_with[0] if begun_with else _faster_in_bfloat16(job, device)
+    return min(begun_with) if begun_with else prefers_bfloat16(job, device)
 
 
-def _faster_in_bfloat16(job: Experiment, device: torch.device) -> bool:
-    """Whether a trial of a few steps on this machine says so; a GPU that has it is not asked."""
+def prefers_bfloat16(job: Experiment, device: torch.device) -> bool:
+    """Whether layers run in bfloat16 unless told: on a GPU that has it, and on a CPU where a trial says so."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu":
+    if device.type != "cpu" or job.preset not in ON_CPUS:
         return False
     return job.seconds_per_step(mixed_precision=True) < job.seconds_per_step(mixed_precision=False)
 
@@ -178,8 +193,9 @@ class _Run:
                 told = kept if self.out is not None else "nothing was kept: name a file"
                 raise KeyboardInterrupt(f"interrupted. {told}") from None
         if self.out is not None and self.results.complete:  # of trainings begun in other ways and not gone on with
-            for stale in self.out.parent.glob(f".*{glob.escape(self.out.name)}.*.part"):
-                stale.unlink(missing_ok=True)
+            for dots in (".", ".."):  # two: of a worker that was killed while it wrote
+                for stale in self.out.parent.glob(f"{dots}{glob.escape(self.out.name)}.*.part"):
+                    stale.unlink(missing_ok=True)
 
     def _enter(self) -> dict[str, Any]:
         """Return the entry of this run in the provenance, in place of those that trained nothing."""

@@ -14,12 +14,19 @@ from nads_core.machinery import distributed
 
 
 def run_together(
-    run: Callable[..., Results], out: Path, shard: tuple[int, int], device: torch.device
+    run: Callable[..., Results],
+    choose: Callable[..., bool],
+    out: Path,
+    shard: tuple[int, int],
+    device: torch.device,
 ) -> Results | None:
     """Let each process of the group run a part of the shard; process 0 joins the parts and returns them.
 
     Args:
-        run: `run_experiment` of a job, which is given ``out``, ``shard``, ``device`` and ``progress``.
+        run: `run_experiment` of a job, which is given ``out``, ``shard``, ``device``, ``mixed_precision`` and
+            ``progress``.
+        choose: `choose_precision` of that job, which is given ``out`` and ``device``: a trial may say one thing to one
+            process and another to the next, whose results could not be joined.
         out: the results file; each process has one of its own beside it meanwhile.
         shard: (i, n), the part of the job that all processes together run.
         device: of this process.
@@ -31,12 +38,18 @@ def run_together(
     (part, parts), rank, size = shard, distributed.rank(), distributed.size()
     meeting, files = distributed.meeting(), [out.with_suffix(f".process{number}.json") for number in range(size)]
     with nullcontext() if rank else writing(out):
+        rounded = False
         if not rank:
             gather(out)
+            rounded = choose(out=out, device=device)
         distributed.wait_for_all(meeting)
+        rounded = bool(distributed.agreed(rounded))
         if out.exists():
             Results.load(out).save(files[rank])  # what earlier runs have done
-        mine = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
+        mine = run(
+            out=files[rank], shard=(part + parts * rank, parts * size), device=device, mixed_precision=rounded,
+            progress=rank == 0,
+        )  # fmt: skip
         mine.save(files[rank])
         distributed.wait_for_all(meeting)
         if rank:

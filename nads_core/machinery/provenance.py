@@ -85,7 +85,10 @@ def cpu_name() -> str:
 
 
 def own_commit() -> str | None:
-    """Return the commit of the repository of this package; None where it lies in none, or in somebody else's."""
+    """Return the commit of the repository of this package, with a + where the package was changed since.
+
+    None where it lies in no repository, or in somebody else's.
+    """
     package = Path(__file__).resolve().parents[1]
     root = package.parent
     commands = (["rev-parse", "--show-toplevel"], ["ls-files", "--", str(package / "__init__.py")])
@@ -95,7 +98,10 @@ def own_commit() -> str | None:
     except OSError:
         return None
     ours = tracked and top and os.path.realpath(top) == str(root) and 'name = "nads-core"' in project
-    return _git(root, "rev-parse", "--short", "HEAD") if ours else None
+    if not ours:
+        return None
+    changed = _git(root, "--no-optional-locks", "status", "--porcelain", "--", str(package))
+    return f"{_git(root, 'rev-parse', '--short', 'HEAD')}{'+' if changed else ''}"
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -16,7 +16,7 @@ from nads_core.networks.initialisation import require_module
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.recipes import Recipe
-from nads_core.training.result import TrainingResult
+from nads_core.training.result import TrainingDiverged, TrainingResult
 from nads_core.training.single import fit
 
 Measure = Callable[[nn.Module], Any]
@@ -113,6 +113,10 @@ class Call:
     def measure(self, b: int) -> Measure | None:
         """Return what to do with network b after its training."""
         return None if self.measures is None else self.measures[b]
+
+    def diverged(self, b: int, error: TrainingDiverged) -> TrainingDiverged:
+        """Return the error of network b with a name on it."""
+        return TrainingDiverged(f"network {b + 1} of {self.count}: {error}" if self.count > 1 else str(error))
 
     def state(self, b: int) -> TrainingState | None:
         """Return the file of network b."""

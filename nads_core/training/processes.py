@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from functools import partial
 
 import torch
@@ -17,7 +17,7 @@ from nads_core.machinery.interrupts import DeferredInterrupt
 from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState
-from nads_core.training.result import TrainingResult, TrainingTimeout
+from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout
 from nads_core.training.single import progress_bar
 
 _IDLE_SECONDS = 120  # that workers wait for more; loky warns when one ends while tasks are being sent
@@ -63,10 +63,11 @@ def train_in_processes(call: Call, workers: int) -> None:
                     raise KeyboardInterrupt
                 if not ready and call.seconds_left <= 0:
                     break
-                for future in ready:
-                    result = future.result()
+                for future in sorted(ready, key=lambda one: one.exception() is not None):  # what is finished is kept
+                    b = running.pop(future)
+                    result = _result(call, b, future)
                     typical = float(result.seconds or 0)
-                    call.on_result(running.pop(future), result)
+                    call.on_result(b, result)
                     shown.update()
     finally:
         if running:
@@ -107,6 +108,19 @@ def _send(pool: Executor, call: Call, b: int) -> Future[TrainingResult]:
     test = None if call.test_datasets is None else _item(call.test_datasets, b)
     train, measure = _item(call.datasets, b), call.measure(b)
     return pool.submit(_train_item, call.settings, call.numbers[b], train, test, measure, call.state(b))
+
+
+def _result(call: Call, b: int, future: Future[TrainingResult]) -> TrainingResult:
+    """Return what a worker found, or say why it found nothing."""
+    try:
+        return future.result()
+    except TrainingDiverged as error:
+        raise call.diverged(b, error) from error
+    except BrokenExecutor as error:
+        raise MemoryError(
+            "a process that trains was ended from outside, probably for want of memory: take fewer workers; what "
+            "was finished is kept"
+        ) from error
 
 
 def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:

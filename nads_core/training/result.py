@@ -43,12 +43,21 @@ class TrainingTimeout(TimeoutError):
     """Training reached its time limit; what was finished before has been handed to ``on_result``."""
 
 
-def require_finite(losses: Tensor) -> None:
-    """Raise a ValueError that names the first step at which a loss, (..., steps), is not a number."""
-    broken = ~losses.isfinite().reshape(-1, losses.shape[-1]).all(0)  # (steps,)
+class TrainingDiverged(ValueError):
+    """A training loss became NaN or infinite."""
+
+
+def require_finite(losses: Tensor, first: int = 0) -> None:
+    """Raise a `TrainingDiverged` that names the first step at which a loss is not a number.
+
+    Args:
+        losses: (steps,), of step ``first`` and those after it.
+        first: number of that step.
+    """
+    broken = ~losses.isfinite()
     if broken.any():
-        step = int(broken.nonzero()[0])
-        raise ValueError(f"the training loss became NaN or infinite at step {step}: lower the learning rate")
+        step = first + int(broken.nonzero()[0])
+        raise TrainingDiverged(f"the training loss became NaN or infinite at step {step}: lower the learning rate")
 
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:

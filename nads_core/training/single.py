@@ -63,8 +63,8 @@ def train_network(
         Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
 
     Raises:
-        ValueError: for data of the wrong shape, ``stop_perfect`` without a test set, a device that is not there, or a
-            loss that became NaN.
+        ValueError: for data of the wrong shape, ``stop_perfect`` without a test set, a device that is not there or
+            cannot capture, or a loss that became NaN, at the end of that epoch.
         TrainingTimeout: after ``timeout`` seconds.
     """
     device = usable_device(device)
@@ -100,6 +100,8 @@ def fit(
     require_dataset(train, "train")
     if stop_perfect and test is None:
         raise ValueError("stop_perfect waits until no test image is wrong: give a test set")
+    if captured and device.type != "cuda":
+        raise ValueError(f"a step is captured as a CUDA graph on a GPU alone, got {device}: take another method")
     start = time.perf_counter()
     layout = torch.channels_last if mixed_precision else torch.contiguous_format
     network.to(device).train()
@@ -131,6 +133,8 @@ def fit(
             if timeout is not None and time.perf_counter() - start > timeout:
                 raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
             ended = (number + 1) % per_epoch == 0 and number + 1 < total
+            if ended:  # a training that is lost is neither gone on with nor kept
+                require_finite(torch.stack(losses[-per_epoch:]), number + 1 - per_epoch)
             if ended and stop_perfect and test and _is_perfect(network, losses, per_epoch, test, mixed_precision):
                 break
             if ended and state is not None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import nn
 
-from nads_core.machinery.seeds import seeded
+from nads_core.machinery.arguments import usable_device
+from nads_core.training.call import Settings
 from nads_core.training.recipes import Recipe
-from nads_core.training.single import train_network
 
-_STEPS = 3
+_TIMED = 0.3  # seconds of steps that are enough to time one of them
+_STEPS = 2, 64  # at least and at most so many
+_TRIES = 3  # of which the fastest counts, where all together take a moment
+_PATIENCE = 2.0  # seconds of such a moment
+_FORWARD = 1 / 3  # of a step: a backward pass takes about two forward passes
 
 
 def seconds_per_step(
@@ -25,9 +28,10 @@ def seconds_per_step(
     mixed_precision: bool = False,
     device: torch.device | str = "cpu",
 ) -> float:
-    """Measure a step of a training, and the forward pass of as many images after it.
+    """Measure a step of a training as `train_networks` does it for one network: what more steps take more.
 
-    On a CPU one thread does it, as when one network a core is trained.
+    What every training does once, such as setting up, is not in it. On a CPU one thread does it, as when one network a
+    core is trained.
 
     Args:
         build: makes the network, with two or more outputs.
@@ -36,20 +40,37 @@ def seconds_per_step(
         mixed_precision: run the layers in bfloat16.
         device: where.
     """
-    with seeded(0, torch.device(device)):
-        network = build()
-    images = torch.randn(_STEPS * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
-    labels = torch.arange(len(images)) % 2
-    short, threads = replace(recipe, epochs=1), torch.get_num_threads()
-    train = partial(
-        train_network, network, recipe=short, device=device, mixed_precision=mixed_precision, progress=False
+    device = usable_device(device)
+    settings = Settings(
+        build, image_shape, recipe, 0, device, torch.float32, mixed_precision, captured=device.type == "cuda"
     )
-    if torch.device(device).type == "cpu":
+    images = torch.randn(recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(len(images)) % 2
+
+    def seconds(steps: int) -> float:
+        """Return what a training of so many steps takes, each on the same batch."""
+        training = replace(settings, recipe=replace(recipe, epochs=steps))
+        start = time.perf_counter()
+        training.train(0, (images, labels), None, None)
+        return time.perf_counter() - start
+
+    threads = torch.get_num_threads()
+    if device.type == "cpu":
         torch.set_num_threads(1)
     try:
-        train((images[: recipe.batch_size], labels[: recipe.batch_size]))
         start = time.perf_counter()
-        train((images, labels))
-        return (time.perf_counter() - start) / _STEPS
+        seconds(1)  # warms up
+        one = [seconds(1)]
+        more = int(min(max(_TIMED / one[0], _STEPS[0]), _STEPS[1]))
+        many = [seconds(1 + more)]
+        while len(many) < _TRIES and time.perf_counter() - start < _PATIENCE:
+            one.append(seconds(1))
+            many.append(seconds(1 + more))
+        return (min(many) - min(one)) / more
     finally:
         torch.set_num_threads(threads)
+
+
+def steps_of_training(recipe: Recipe, num_train: int, num_test: int) -> float:
+    """Return how many steps a training takes as long as, with the accuracies on both sets after it."""
+    return recipe.num_steps(num_train) + _FORWARD * (num_train + num_test) / recipe.batch_size

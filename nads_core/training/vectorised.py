@@ -16,7 +16,7 @@ from nads_core.training.accuracies import accuracy
 from nads_core.training.call import Call
 from nads_core.training.datasets import Dataset
 from nads_core.training.recipes import batches, descend
-from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
+from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.single import progress_bar
 
 _GROUP = 64  # networks in one vectorised step: more would only postpone the first result
@@ -72,8 +72,11 @@ def _train_group(call: Call, group: Sequence[int]) -> None:
             if call.seconds_left < 0:
                 raise TrainingTimeout(f"the time limit came at step {index + 1} of {total} of {len(group)} networks")
     losses = torch.stack(losses, 1).cpu()  # (B, steps)
-    require_finite(losses)
-    for row, b in enumerate(group):
+    for row, b in sorted(enumerate(group), key=lambda one: not losses[one[0]].isfinite().all()):  # the finished first
+        try:
+            require_finite(losses[row])
+        except TrainingDiverged as error:
+            raise call.diverged(b, error) from error
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
         train_accuracy = torch.tensor(accuracy(network.eval(), settings.cast(call.datasets[b])))
         test = call.test_dataset(b)
@@ -93,7 +96,10 @@ def _batches_of(call: Call, group: Sequence[int]) -> tuple[int, Callable[[Tensor
             datasets.batch(group, samples, device, dtype),
             labels[samples].expand(len(group), -1),
         )
-    pairs = [call.settings.cast(datasets[b]) for b in group]
-    images = torch.stack([x for x, _ in pairs]).to(device)  # (B, N, C, H, W)
-    labels = torch.stack([y for _, y in pairs]).to(device)  # (B, N)
+    x, y = call.settings.cast(datasets[group[0]])
+    images = torch.empty(len(group), *x.shape, dtype=x.dtype, device=device)  # (B, N, C, H, W)
+    labels = torch.empty(len(group), *y.shape, dtype=y.dtype, device=device)  # (B, N)
+    for row, b in enumerate(group):  # one at a time: together they could be too much for the host
+        x, y = (x, y) if row == 0 else call.settings.cast(datasets[b])
+        images[row], labels[row] = x, y
     return images.shape[1], lambda samples: (images[:, samples], labels[:, samples])
