@@ -49,7 +49,7 @@ def main() -> None:
         build = partial(nc.ARCHITECTURES[name].build, SHAPE[0], SHAPE[1], CLASSES)
         flop = operations(build(), recipe.batch_size)
         for precision, mixed in PRECISIONS.items():
-            seconds = min(seconds_per_step(build, SHAPE, recipe, mixed_precision=mixed) for _ in range(2))
+            seconds = seconds_per_step(build, SHAPE, recipe, mixed_precision=mixed)
             share = flop / seconds / limits.rates[precision]
             result = {
                 "problem": f"{name}, batch of {recipe.batch_size}", "architecture": name, "precision": precision,

@@ -137,6 +137,12 @@ def test_also_where_no_trial_decides(first, tmp_path):
         nc.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
 
 
+def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
+    of = lambda **run: nc.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions  # noqa: E731
+    assert of(device="2 CPU threads", networks=1) == {False} and of(device="NVIDIA H200", networks=1) == set()
+    assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
+
+
 def test_a_trial_decides_for_the_faster_one(monkeypatch):
     job = experiment("fig1-logreg", "laptop")
     for rounded in (0.5, 2.0):

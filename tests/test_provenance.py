@@ -215,6 +215,7 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
         shutil.copy(ROOT / "pyproject.toml", root)
         git(root, "init")
         git(root, "add", ".")
+        assert commit_of(package) is None
         git(root, "commit", "-m", "first")
         assert (commit_of(package) is not None) == (root == ours)
     committed = commit_of(ours / "nads_core")

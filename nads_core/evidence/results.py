@@ -60,8 +60,12 @@ class Results:
 
     @property
     def precisions(self) -> set[bool]:
-        """Whether layers were in bfloat16: one answer, or none yet. A run that does not say was one in float32."""
-        return {bool(run.get("mixed_precision")) for run in self.provenance}
+        """Whether layers were in bfloat16: one answer, or none if that is not known.
+
+        A run that does not say so is of an earlier release; on a CPU its layers were in float32.
+        """
+        runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
+        return {run.get("mixed_precision", False) for run in runs}
 
     def missing(self, units: Iterable[Unit]) -> list[Unit]:
         """Return those of some units of the job that have no row."""

@@ -100,8 +100,9 @@ def own_commit() -> str | None:
     ours = tracked and top and os.path.realpath(top) == str(root) and 'name = "nads-core"' in project
     if not ours:
         return None
+    commit = _git(root, "rev-parse", "--short", "HEAD")
     changed = _git(root, "--no-optional-locks", "status", "--porcelain", "--", str(package))
-    return f"{_git(root, 'rev-parse', '--short', 'HEAD')}{'+' if changed else ''}"
+    return f"{commit}+" if commit and changed else commit
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -69,6 +69,14 @@ def train_in_processes(call: Call, workers: int) -> None:
                     typical = float(result.seconds or 0)
                     call.on_result(b, result)
                     shown.update()
+    except BrokenExecutor as error:
+        for future, b in running.items():
+            if future.done() and not future.exception():
+                call.on_result(b, future.result())
+        raise MemoryError(
+            "a process that trains was ended from outside, probably for want of memory: take fewer workers; what was "
+            "finished has been handed on"
+        ) from error
     finally:
         if running:
             pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # as loky's can
@@ -111,16 +119,11 @@ def _send(pool: Executor, call: Call, b: int) -> Future[TrainingResult]:
 
 
 def _result(call: Call, b: int, future: Future[TrainingResult]) -> TrainingResult:
-    """Return what a worker found, or say why it found nothing."""
+    """Return what a worker found, or raise its error, with the network's name on it if it diverged."""
     try:
         return future.result()
     except TrainingDiverged as error:
         raise call.diverged(b, error) from error
-    except BrokenExecutor as error:
-        raise MemoryError(
-            "a process that trains was ended from outside, probably for want of memory: take fewer workers; what "
-            "was finished is kept"
-        ) from error
 
 
 def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import median
 
 import torch
 from torch import nn
@@ -14,8 +15,9 @@ from nads_core.training.call import Settings
 from nads_core.training.recipes import Recipe
 
 _TIMED = 0.3  # seconds of steps that are enough to time one of them
-_STEPS = 2, 64  # at least and at most so many
-_TRIES = 3  # of which the fastest counts, where all together take a moment
+_SHORT = 0.2  # seconds: of a training that takes no longer, epochs are of several batches, as in earnest
+_BATCHES = 16  # of such an epoch
+_TRIES = 3  # where all together take a moment
 _PATIENCE = 2.0  # seconds of such a moment
 _FORWARD = 1 / 3  # of a step: a backward pass takes about two forward passes
 
@@ -44,14 +46,14 @@ def seconds_per_step(
     settings = Settings(
         build, image_shape, recipe, 0, device, torch.float32, mixed_precision, captured=device.type == "cuda"
     )
-    images = torch.randn(recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
+    images = torch.randn(_BATCHES * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(images)) % 2
 
-    def seconds(steps: int) -> float:
-        """Return what a training of so many steps takes, each on the same batch."""
-        training = replace(settings, recipe=replace(recipe, epochs=steps))
+    def seconds(epochs: int, batches: int) -> float:
+        """Return what a training of so many epochs of so many batches takes."""
+        training, size = replace(settings, recipe=replace(recipe, epochs=epochs)), batches * recipe.batch_size
         start = time.perf_counter()
-        training.train(0, (images, labels), None, None)
+        training.train(0, (images[:size], labels[:size]), None, None)
         return time.perf_counter() - start
 
     threads = torch.get_num_threads()
@@ -59,14 +61,16 @@ def seconds_per_step(
         torch.set_num_threads(1)
     try:
         start = time.perf_counter()
-        seconds(1)  # warms up
-        one = [seconds(1)]
-        more = int(min(max(_TIMED / one[0], _STEPS[0]), _STEPS[1]))
-        many = [seconds(1 + more)]
-        while len(many) < _TRIES and time.perf_counter() - start < _PATIENCE:
-            one.append(seconds(1))
-            many.append(seconds(1 + more))
-        return (min(many) - min(one)) / more
+        seconds(1, 1)  # warms up
+        batches = 1 if (once := seconds(1, 1)) > _SHORT else _BATCHES
+        once, epochs = once if batches == 1 else seconds(1, batches), 2
+        found = [seconds(1 + epochs, batches) - once]
+        while found[0] < _TIMED:  # until what an epoch adds is more than chance
+            epochs *= 2
+            found = [seconds(1 + epochs, batches) - once]
+        while len(found) < _TRIES and time.perf_counter() - start < _PATIENCE:
+            found.append(seconds(1 + epochs, batches) - seconds(1, batches))
+        return median(found) / (epochs * batches)
     finally:
         torch.set_num_threads(threads)
 
