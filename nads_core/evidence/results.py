@@ -60,7 +60,7 @@ class Results:
 
     @property
     def precisions(self) -> set[bool]:
-        """Whether layers were in bfloat16: one answer, or none if that is not known.
+        """Whether layers were in bfloat16, one answer, or none where that is not known.
 
         A run that does not say so is of an earlier release; on a CPU its layers were in float32.
         """
