@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from nads_core.evidence import Results
+from nads_book.experiments import Results
 
 
 def measured(path: Path) -> list[dict]:

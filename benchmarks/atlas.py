@@ -18,17 +18,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nads_book as nb
 import torch
+from nads_book.experiments.prediction import Responses, predicted_accuracy
+from nads_book.experiments.presets import SIZES
+from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.evidence.prediction import Responses, predicted_accuracy
-from nads_core.evidence.presets import SIZES
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
+from nads_core.runtime.seeds import seed_sequence
 
 PRECOMPUTED = Path(nc.__file__).parent / "precomputed"
-TRAINED = PRECOMPUTED / "atlas-trained.json"
+TRAINED = study_path("atlas-trained.json")
 SMALL = (
     "cnn", "cnn-average", "cnn-blurred", "cnn-strided", "cnn-nopool", "cnn-global", "cnn-poolfirst", "cnn-kernel1",
     "cnn-depth6", "cnn-valid", "mlp", "vit",
@@ -43,12 +45,12 @@ LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 def ship(folder: Path) -> None:
     """Measure all entries, and put the files of the atlas where the package has them."""
     computed = {}
-    for name, entry in nc.atlas.ATLAS.items():
+    for name, entry in nb.atlas.ATLAS.items():
         if not (folder / f"{name}.pt").exists():
             sys.exit(f"{folder} has no {name}: python -m nads_core atlas {name} --folder {folder}")
-        computed[name] = nc.atlas.compute_entry(entry, folder)
-    atlas = nc.atlas.assemble(computed)
-    nc.atlas.write(atlas, PRECOMPUTED)
+        computed[name] = nb.atlas.compute_entry(entry, folder)
+    atlas = nb.atlas.assemble(computed)
+    nb.atlas.write(atlas, PRECOMPUTED)
     (PRECOMPUTED / "atlas").mkdir(exist_ok=True)
     for name in computed:
         shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas" / f"{name}.npz")
@@ -63,7 +65,7 @@ def predict(folder: Path) -> None:
     size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in WAVES])
     rows = []
     for name in SMALL:
-        covariance = nc.atlas.compute_entry(nc.atlas.ATLAS[name], folder).parts.double().mean(0)
+        covariance = nb.atlas.compute_entry(nb.atlas.ATLAS[name], folder).parts.double().mean(0)
         responses = Responses.of(covariance, directions)
         ratios = responses.signal_to_noise(size.num_train, NOISE_STD)
         mean = float(covariance.trace()) / len(covariance)
@@ -98,7 +100,7 @@ def train(
                 for part, count in ((5, size.num_train), (6, size.num_test))
             )
             result = nc.train_networks(
-                nc.atlas.ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
+                nb.atlas.ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
                 stop_perfect=True, method="processes",
             )  # fmt: skip
             rows += [

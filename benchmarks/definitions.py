@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: minutes
 .venv/bin/python benchmarks/definitions.py deep       # energies of waves in VGG-11 by both: 20 minutes of a core
 
-Results go to nads_core/precomputed/definitions.json, a network at a time: an interrupted call goes on.
+Results go to book/results/studies/definitions.json, a network at a time: an interrupted call goes on.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import nads_book as nb
 import torch
+from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
+from nads_book.experiments.presets import SIZES
+from nads_book.experiments.stored import study_path
 from tqdm import tqdm
 
 import nads_core as nc
-from nads_core.evidence.definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
-from nads_core.evidence.presets import SIZES
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
 
-FILE = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed" / "definitions.json"
+FILE = study_path("definitions.json")
 NETWORKS = {
     **{f"{label} pooling, {n}": SmallNetwork(n, pooling)
        for label, pooling in (("max", "max"), ("average", "average"), ("no", "none")) for n in (1, 2, 3)},
@@ -101,7 +102,7 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
 
 def measured_deep(known: dict[str, Any], keep: Callable[[], None]) -> None:
     """Measure the energies of waves in a deep network by both definitions, by the same networks, a group at a time."""
-    waves = list(nc.waves.predicted_energies(DEEP.name))
+    waves = list(nb.waves.predicted_energies(DEEP.name))
     build, shape = partial(DEEP.build, 1, SIDE, 1), (1, SIDE, SIDE)
     found = known.setdefault("deep", {}).setdefault(DEEP.name, {"group": GROUP, "waves": waves, "shares": {}})
     for label in (OURS, AUTHORS):

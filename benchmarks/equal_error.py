@@ -17,13 +17,14 @@ import os
 import time
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import torch
 from scipy.stats import spearmanr
 
 import nads_core as nc
-from nads_core.machinery.provenance import environment
 from nads_core.networks import Ensemble
+from nads_core.runtime.provenance import environment
 
 RESULTS = Path(__file__).parent / "results"
 DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores
@@ -37,7 +38,7 @@ GROWTH = 2**0.5
 
 def references(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the long runs of the dipole and of ours, each (n, 1, 32, 32) in order."""
-    ours, published = nc.load_nads(name).directions, nc.published.directions(name)
+    ours, published = nc.load_nads(name).directions, nb.published.directions(name)
     return ours if published is None else published, ours
 
 

@@ -18,14 +18,14 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from nads_book.benchmarks.roofline import data_sheet
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.costs.roofline import data_sheet
 from nads_core.directions.moments import DenseMoments
 from nads_core.kernels import PRECISIONS, add_second_moments, draw_weights, require_kernels
-from nads_core.machinery.provenance import environment
 from nads_core.networks import Ensemble, Initialisation
+from nads_core.runtime.provenance import environment
 
 RESULTS = Path(__file__).parent / "results"
 

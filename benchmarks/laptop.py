@@ -17,14 +17,15 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import torch
+from nads_book.experiments import frequency_maps as maps
 
 import nads_core as nc
-from nads_core.evidence import frequency_maps as maps
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
+from nads_core.runtime.seeds import seed_sequence
 
 RESULTS = Path(__file__).parent / "results"
 SEED, NUM_TIMED = 2, 8  # the paper's size has seeds 0 and 1
@@ -50,7 +51,7 @@ def path_of(name: str) -> Path:
 def run(name: str) -> dict:
     """Train LeNets at one size; of the paper's only a few, for their time."""
     num_train, num_test, epochs, batch_size, rate, stops = CANDIDATES[name]
-    frequencies = nc.grid_frequencies()[: NUM_TIMED if name == "paper" else None]
+    frequencies = nb.grid_frequencies()[: NUM_TIMED if name == "paper" else None]
     recipe = replace(nc.SEPARABLE_RECIPE, epochs=epochs, batch_size=batch_size, learning_rate=rate)
     directions = torch.stack([nc.fourier_direction(k) for k in frequencies])
     train, test = (
@@ -71,16 +72,16 @@ def compare(name: str) -> str:
     """Return the line of a table."""
     found, timed = (json.loads(path_of(which).read_text("utf8")) for which in (name, "paper"))
     small = {tuple(row["frequency"]): row["test_accuracy"] for row in found["rows"]}
-    full = nc.load_results("fig1-lenet")
+    full = nb.load_results("fig1-lenet")
     seeds = [maps.by_frequency(full, seed=seed) for seed in (0, 1)]
 
     def off_chance(a, b):
         pairs = np.array([pair for pair in maps.common_pairs(a, b) if max(pair) > LEARNED])
-        return nc.prediction.rank_correlation(*pairs.T), len(pairs)
+        return nb.prediction.rank_correlation(*pairs.T), len(pairs)
 
     ranks = [f"{rho:.3f} ({n})" for rho, n in (off_chance(small, seed) for seed in seeds)]
     learned = np.array([np.mean([seed[k] for seed in seeds]) > LEARNED for k in small])
-    areas = nc.prediction.area_under_curve(np.array([*small.values()]), learned)
+    areas = nb.prediction.area_under_curve(np.array([*small.values()]), learned)
     seconds = [np.mean([row["seconds"] for row in part["rows"]]) for part in (found, timed)]
     gap = np.mean([small[k] - np.mean([seed[k] for seed in seeds]) for k, a in zip(small, learned, strict=True) if a])
     return " | ".join([f"| {name}", *ranks, f"{areas:.3f}", f"{seconds[0] / seconds[1]:.3f}", f"{100 * gap:+.1f} |"])
@@ -89,7 +90,7 @@ def compare(name: str) -> str:
 def run_deep() -> None:
     """Train what ``DEEP`` says, in the precision of the laptop's runs, and write each network as it is done."""
     name, frequencies = DEEP
-    job, path = nc.experiment(f"fig1-{name}", "paper"), RESULTS / f"deep-{name}-paper.json"
+    job, path = nb.experiment(f"fig1-{name}", "paper"), RESULTS / f"deep-{name}-paper.json"
     directions = torch.stack([nc.fourier_direction(k) for k in frequencies])
     train, test = (
         nc.SeparableDatasets(directions, count, noise_std=job.noise_std, seed=seed_sequence(SEED, stream))

@@ -6,7 +6,7 @@
 .venv/bin/python benchmarks/law.py control     # few samples, seen as often as many: is it the samples, or the steps?
 
 The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
-_build/reliability/ (``benchmarks/reliability.py`` makes them). Results go to nads_core/precomputed/law.json, and those
+_build/reliability/ (``benchmarks/reliability.py`` makes them). Results go to book/results/studies/law.json, and those
 of the trainings to law-trained.json beside it.
 """
 
@@ -20,8 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nads_book as nb
 import numpy as np
 import torch
+from nads_book.experiments.gain_correction import GainLaw, filter_gain
+from nads_book.experiments.prediction import Family, Responses, predicted_accuracy
+from nads_book.experiments.stored import study_path
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
@@ -29,14 +33,11 @@ from tqdm import tqdm
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.symmetry import symmetrize
-from nads_core.evidence.law import GainLaw, filter_gain
-from nads_core.evidence.prediction import Family, Responses, predicted_accuracy
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
+from nads_core.runtime.seeds import seed_sequence
 
-FOLDER = Path(__file__).resolve().parent.parent / "nads_core" / "precomputed"
-FILE, TRAINED = FOLDER / "law.json", FOLDER / "law-trained.json"
+FILE, TRAINED = study_path("law.json"), study_path("law-trained.json")
 SEEN = ("fig6-lenet", "fig1-lenet", "random-lenet")  # trainings of the paper's size whose accuracies were known
 FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
@@ -71,7 +72,7 @@ def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
     """Return law, gain and accuracy of all directions that were trained along already."""
     found = {}
     for name in SEEN:
-        family = Family.of(nc.load_results(name))
+        family = Family.of(nb.load_results(name))
         responses = Responses.of(covariance, family.directions)
         z = responses.signal_to_noise(family.num_train, family.noise_std)
         found[name] = {
@@ -149,7 +150,7 @@ def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name, family in families.items():
         others = [families[other] for other in FITTED if other != name]
-        first = nc.prediction.signal_to_noise(shipped, family["directions"], 10_000, family["noise_std"])
+        first = nb.prediction.signal_to_noise(shipped, family["directions"], 10_000, family["noise_std"])
         rows[name] = {
             "key": family["key"], "gain": family["gain"].round(4).tolist(), "accuracy": family["accuracy"].tolist(),
             "shipped": first.round(5).tolist(), "independent": family["z"].round(5).tolist(),

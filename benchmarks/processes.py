@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 import nads_core as nc
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.provenance import environment
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -5,7 +5,7 @@
 .venv/bin/python benchmarks/reliability.py deep-linear --runs 40  # whose C is known exactly: a new filter for each run
 
 The runs' checkpoints stay in _build/reliability/, so that an interrupted call goes on; the diagram is added to
-nads_core/precomputed/reliability.json.
+book/results/studies/reliability.json.
 """
 
 from __future__ import annotations
@@ -17,13 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-
-import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint, restored
-from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments
-from nads_core.evidence.reliability import (
+from nads_book.experiments.calibration import (
     Comparison,
     agreement,
     between,
@@ -31,12 +25,19 @@ from nads_core.evidence.reliability import (
     compare_with_exact,
     summary,
 )
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
+from nads_book.experiments.stored import study_path
+
+import nads_core as nc
+from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.first_networks import FirstNetworks
+from nads_core.directions.moments import DenseMoments
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
 from nads_core.theory.deep_linear import DeepLinear, gradient_covariance
 
 ROOT = Path(__file__).resolve().parent.parent
-FILE = ROOT / "nads_core" / "precomputed" / "reliability.json"
+FILE = study_path("reliability.json")
 AGREEMENT = FILE.with_name("agreement.json")
 PIXELS = 32 * 32
 FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nads_core.costs.roofline import DATA_SHEETS, Limits, Work
-from nads_core.costs.suite import CASES, load_costs
+from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work
+from nads_book.benchmarks.suite import CASES, load_costs
+
 from nads_core.networks.architectures import ARCHITECTURES
 
 PAGE = Path(__file__).with_name("README.md")

@@ -18,8 +18,8 @@ import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
 
 CASES = [("none", 0.1), ("subtract", 0.1), *(("shrink", floor) for floor in (0.01, 0.03, 0.1, 0.3, 1.0))]
 RANGES = {"first 10": slice(10), "first 50": slice(50), "last 200": slice(-200, None), "last 50": slice(-50, None)}

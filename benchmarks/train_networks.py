@@ -12,11 +12,12 @@ import json
 import time
 from pathlib import Path
 
+import nads_book as nb
 import torch
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.provenance import environment
 from nads_core.training import METHODS
 
 RESULTS = Path(__file__).parent / "results"
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device, architecture = torch.device(options.device), nc.ARCHITECTURES[options.architecture]
-    directions = torch.stack([nc.fourier_direction(k) for k in nc.grid_frequencies()[: options.num_networks]])
+    directions = torch.stack([nc.fourier_direction(k) for k in nb.grid_frequencies()[: options.num_networks]])
     train, test = (nc.SeparableDatasets(directions, 10_000, 1.0, 3.0, seed) for seed in (0, 1))
     RESULTS.mkdir(exist_ok=True)
     for method in options.methods:

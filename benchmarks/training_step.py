@@ -13,15 +13,16 @@ import json
 from functools import partial
 from pathlib import Path
 
+import nads_book as nb
 import torch
+from nads_book.benchmarks.roofline import measure_limits
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import nads_core as nc
-from nads_core.costs.roofline import measure_limits
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
 from nads_core.training import seconds_per_step
 
 SHAPE, CLASSES = (1, 32, 32), 2
@@ -45,7 +46,7 @@ def main() -> None:
     torch.set_num_threads(1)
     limits = measure_limits()
     for name in options.architectures:
-        recipe = nc.experiment(f"fig1-{name}", "laptop").recipe
+        recipe = nb.experiment(f"fig1-{name}", "laptop").recipe
         build = partial(nc.ARCHITECTURES[name].build, SHAPE[0], SHAPE[1], CLASSES)
         flop = operations(build(), recipe.batch_size)
         for precision, mixed in PRECISIONS.items():

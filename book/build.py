@@ -29,12 +29,12 @@ from pathlib import Path
 import nbformat
 import pages
 import torch
+from nads_book.experiments.presets import ON_CPUS
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_core import explorer, load_results
-from nads_core.evidence.presets import ON_CPUS
-from nads_core.machinery import provenance
-from nads_core.machinery.memory import available_memory
+from nads_core.runtime import provenance
+from nads_core.runtime.memory import available_memory
 
 ROOT = Path(__file__).resolve().parent.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
@@ -56,7 +56,7 @@ def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     found = [(photos / name).is_dir() for name in ("cifar-10-batches-py", "train")]
     digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES), *found]).encode())
-    folders = (root / "nads_core", results_folder(root), root / "benchmarks" / "results")
+    folders = (root / "nads_core", root / "book" / "nads_book", results_folder(root), root / "benchmarks" / "results")
     inputs = [path for folder in folders for path in sorted(folder.rglob("*"))]
     for path in [notebook, root / "requirements.txt", *inputs]:
         if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
@@ -78,7 +78,7 @@ def stored_results(folder: Path) -> set[str]:
     Raises:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
-    paths = [path for path in sorted(folder.glob("[!.]*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
+    paths = [path for path in sorted(folder.glob("[!.]*.*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
     with variables(NADS_RESULTS=str(folder)):
         for path in paths:
             try:

@@ -5,23 +5,24 @@ A file that is there stays: a prediction counts because it was committed before 
 
 import json
 import sys
-from pathlib import Path
 
+import nads_book as nb
 import torch
+from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import environment
 
-path = Path(nc.__file__).with_name("precomputed") / "predicted-fig1.json"
+path = study_path("predicted-fig1.json")
 if path.exists():
     sys.exit(f"{path} is committed and stays as it is")
 predictions = {}
-for name in nc.explorer.data.LABELS:  # those whose NADs ship
+for name in nb.explorer.data.LABELS:  # those whose NADs ship
     nads = nc.load_nads(name)
     about = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
-    predictions[name] = about | {"waves": nc.prediction.wave_energies(nads)}
-content = {"what": nc.prediction.wave_energies.__doc__.strip(), **environment(torch.device("cpu"))}
+    predictions[name] = about | {"waves": nb.prediction.wave_energies(nads)}
+content = {"what": nb.prediction.wave_energies.__doc__.strip(), **environment(torch.device("cpu"))}
 with replacing(path) as file:
     head = json.dumps(content, indent=1)[:-2]
     waves = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in predictions.items())

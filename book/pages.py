@@ -11,10 +11,10 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+from nads_book.figures.twins import MIME, TWINS, darkened
 from PIL import Image
 
 from nads_core import explorer
-from nads_core.figures.twins import MIME, TWINS, darkened
 
 MAPS = Path(__file__).parent / "_static" / "maps.png"
 
@@ -87,7 +87,7 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def draw_intro(path: Path) -> None:
     """Draw the introduction's figure from the directions that ship with the library."""
-    from nads_core import figures, load_nads
+    from nads_book import figures, load_nads
 
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
     figure = figures.plot_directions({label: load_nads(name) for label, name in names.items()})
@@ -107,7 +107,7 @@ def first_page() -> dict[str, explorer.Guess | explorer.Page]:
 
 def draw_maps(path: Path) -> None:
     """Draw the still of the guess for all four networks, which README shows, and write it with few colours."""
-    from nads_core import figures
+    from nads_book import figures
 
     before, after = {}, {}
     for network in map(explorer.guess_data, explorer.NETWORKS):

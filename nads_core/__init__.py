@@ -1,6 +1,6 @@
 """Neural anisotropy directions of any PyTorch architecture."""
 
-from nads_core import costs, explorer
+from nads_core import _moved
 from nads_core.data import (
     ClassDifferences,
     DatasetNotFoundError,
@@ -28,24 +28,8 @@ from nads_core.directions import (
     forecast,
     load_nads,
 )
-from nads_core.evidence import (
-    Experiment,
-    Results,
-    atlas,
-    choose_preset,
-    experiment,
-    frequency_maps,
-    grid_frequencies,
-    load_results,
-    merge_results,
-    prediction,
-    published,
-    run_experiment,
-    waves,
-)
-from nads_core.machinery import readable
 from nads_core.networks import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
-from nads_core.theory import checks, deep_linear, errata, lemma2, pooling, regression
+from nads_core.theory import deep_linear, lemma2, pooling, regression
 from nads_core.training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -62,7 +46,7 @@ from nads_core.training import (
     train_networks,
 )
 
-bench, readout = costs, regression  # their names up to 0.2
+__getattr__ = _moved.module_getattr(__name__)
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
@@ -74,8 +58,5 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainingResult", "TrainingState", "TrainingTimeout",
     "accuracy", "accuracy_interval", "changed_predictions", "difference_interval", "predicted_classes", "train_network",
     "train_networks",
-    "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
-    "choose_preset", "readable",
-    "atlas", "bench", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2", "pooling",
-    "prediction", "published", "readout", "regression", "waves",
+    "deep_linear", "lemma2", "pooling", "regression",
 ]  # fmt: skip

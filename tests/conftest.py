@@ -81,7 +81,7 @@ def distributions(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("release")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
         shutil.copy(_ROOT / name, folder)
-    for name in ("nads_core", "tests"):
+    for name in ("nads_core", "book/nads_book", "tests"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]  # the wheel from the sdist
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)

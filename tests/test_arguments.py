@@ -1,13 +1,14 @@
 """Counts are integers, and devices are there, or the error says what was given."""
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import prediction
 
 import nads_core as nc
-from nads_core.evidence import prediction
-from nads_core.machinery.arguments import usable_device
 from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime.arguments import usable_device
 
 WAVE = nc.fourier_direction((1, 0), 4)
 DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
@@ -94,4 +95,4 @@ def test_nothing_to_predict():
     with pytest.raises(ValueError, match="no accuracies"):
         prediction.order_test([], 100)
     with pytest.raises(ValueError, match="fig6-lenet has no results yet"):
-        prediction.Family.of(nc.Results("fig6-lenet", "paper", {}, 4, [], []))
+        prediction.Family.of(nb.Results("fig6-lenet", "paper", {}, 4, [], []))

@@ -3,19 +3,20 @@
 import copy
 import json
 import math
-from importlib import resources
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.__main__ import main
+from nads_book.atlas import Measured, measures, runs
+from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.small_networks import ConvNeXt, SmallCNN, Tokens
+from nads_book.experiments.stored import load_study
 from torch import nn
 
 import nads_core as nc
-from nads_core.__main__ import main
-from nads_core.evidence.atlas import Measured, measures, runs
-from nads_core.networks.atlas import ATLAS
-from nads_core.networks.small import ConvNeXt, SmallCNN, Tokens
 
 MAPS = {
     "flip_rows": lambda x: x.flip(-2),
@@ -234,11 +235,11 @@ def folder(tmp_path_factory):
 
 def test_an_entry_is_computed_once_and_read_again(folder):
     entry = ATLAS["cnn-width4"]
-    first = nc.atlas.compute_entry(entry, folder, 128, progress=False)
+    first = nb.atlas.compute_entry(entry, folder, 128, progress=False)
     assert first.nads.directions.shape == (64, 1, 32, 32) and first.parts.shape == (8, 1024, 1024)
     assert first.nads.provenance["num_networks"] == 128 and not list(folder.glob("*.ckpt"))
     before = (folder / "cnn-width4.pt").stat().st_mtime_ns
-    again = nc.atlas.compute_entry(entry, folder, 128, progress=False)
+    again = nb.atlas.compute_entry(entry, folder, 128, progress=False)
     assert (folder / "cnn-width4.pt").stat().st_mtime_ns == before and torch.equal(first.parts, again.parts)
     assert first.measures == again.measures
     direct = nc.compute_nads(entry.architecture, 16, seed=runs.part_seed(entry, 0), progress=False)
@@ -246,9 +247,9 @@ def test_an_entry_is_computed_once_and_read_again(folder):
     assert float((part * first.parts[0]).sum() / (part.norm() * first.parts[0].norm())) > 0.9
     for wrong in ({"num_networks": 256}, {"num_networks": 128, "seed": 1}):
         with pytest.raises(ValueError, match="name another folder"):
-            nc.atlas.compute_entry(entry, folder, progress=False, **wrong)
+            nb.atlas.compute_entry(entry, folder, progress=False, **wrong)
     with pytest.raises(ValueError, match="8 parts"):
-        nc.atlas.compute_entry(entry, folder / "none", 32)
+        nb.atlas.compute_entry(entry, folder / "none", 32)
 
 
 def test_an_interrupted_entry_goes_on_where_it_stopped(tmp_path, monkeypatch):
@@ -263,11 +264,11 @@ def test_an_interrupted_entry_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(runs, "_drawn", stopping)
     with pytest.raises(KeyboardInterrupt):
-        nc.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
+        nb.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
     assert len(list((tmp_path / "a").glob("*.ckpt"))) == 3 and not list((tmp_path / "a").glob("*.pt"))
     monkeypatch.setattr(runs, "_drawn", real)
-    resumed = nc.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
-    whole = nc.atlas.compute_entry(entry, tmp_path / "b", 512, progress=False)
+    resumed = nb.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
+    whole = nb.atlas.compute_entry(entry, tmp_path / "b", 512, progress=False)
     assert torch.equal(resumed.parts, whole.parts)
 
 
@@ -283,18 +284,18 @@ def test_the_command_line_computes_an_entry(tmp_path, capsys):
 
 
 def test_every_prediction_is_about_an_entry_and_a_measure():
-    told = nc.atlas.predictions()
+    told = nb.atlas.predictions()
     assert {one.entry for one in told} == {name for name, entry in ATLAS.items() if name not in ("cnn", "densenet")}
     for one in told:
-        assert one.because and (one.measure is None or one.measure in nc.atlas.MEASURES)
+        assert one.because and (one.measure is None or one.measure in nb.atlas.MEASURES)
         assert one.measure is None or one.relation in ("less", "greater", "about")
         assert not isinstance(one.than, str) or one.than in ATLAS
 
 
 def scored(value, error, relation, than, other=None):
     numbers = {"cnn-average": {"high": Measured(value, error, 8)}, "cnn": {"high": other or Measured(0.5, 0.01, 8)}}
-    atlas = nc.atlas.Atlas({}, numbers, *[np.zeros(0)] * 3, {})
-    return nc.atlas.score(nc.atlas.Prediction("cnn-average", "high", "because", relation, than), atlas).verdict
+    atlas = nb.atlas.Atlas({}, numbers, *[np.zeros(0)] * 3, {})
+    return nb.atlas.score(nb.atlas.Prediction("cnn-average", "high", "because", relation, than), atlas).verdict
 
 
 def test_a_prediction_is_scored_by_its_interval():
@@ -302,7 +303,7 @@ def test_a_prediction_is_scored_by_its_interval():
     assert [scored(value, 0.01, "greater", 0.5) for value in (0.2, 0.51, 0.8)] == ["failed", "open", "held"]
     assert [scored(value, 0.001, "about", 0.5) for value in (0.51, 0.525, 0.6)] == ["held", "open", "failed"]
     assert [scored(value, 0.001, "about", 0) for value in (0.01, 0.05, 0.1)] == ["held", "open", "failed"]
-    assert nc.atlas.score(nc.atlas.Prediction("cnn", None, "because"), None) is None
+    assert nb.atlas.score(nb.atlas.Prediction("cnn", None, "because"), None) is None
 
 
 # What ships
@@ -310,7 +311,7 @@ def test_a_prediction_is_scored_by_its_interval():
 
 @pytest.mark.stored
 def test_the_atlas_that_ships():
-    atlas = nc.atlas.load_atlas()
+    atlas = nb.atlas.load_atlas()
     assert list(atlas.entries) == list(ATLAS)
     count = len(ATLAS)
     assert atlas.eigenvalues.shape == (count, 1024) and atlas.waves.shape == (count, 32, 32)
@@ -332,7 +333,7 @@ def test_nads_of_an_entry_ship(name):
     nads = nc.load_nads(f"atlas/{name}")
     assert nads.directions.shape == (64, 1, 32, 32) and nads.provenance["architecture"] == name
     torch.testing.assert_close(nads.basis.T @ nads.basis, torch.eye(64), atol=1e-3, rtol=0)
-    atlas = nc.atlas.load_atlas()
+    atlas = nb.atlas.load_atlas()
     stored = atlas.eigenvalues[list(atlas.entries).index(name)]
     np.testing.assert_allclose(nads.eigenvalues, stored[:64], rtol=1e-5)
     assert len(nads.certificates) == 64 and all(max(band.indices) < 64 for band in nads.bands)
@@ -373,7 +374,7 @@ def test_what_has_no_neighbours_is_refused(tmp_path):
 
 @pytest.mark.stored
 def test_what_was_trained_was_foretold_first():
-    content = json.loads((resources.files("nads_core") / "precomputed" / "atlas-trained.json").read_text("utf8"))
+    content = load_study("atlas-trained.json")
     said = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
     assert len({entry for entry, *_ in said}) == 12 and len(said) == 96
     assert all((row["entry"], *row["wave"]) in said and 0 <= row["accuracy"] <= 1 for row in content["rows"])

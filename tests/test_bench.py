@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nads_book.__main__ import main
+from nads_book.benchmarks import first_directions, load_costs, measure_eigenvectors, measure_network
+from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
+from nads_book.benchmarks.suite import load_first_directions
 from tables import rewrite, tables
 from torch import nn
 
 import nads_core as nc
-from nads_core.__main__ import main
-from nads_core.costs import first_directions, load_costs, measure_eigenvectors, measure_network
-from nads_core.costs.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
-from nads_core.costs.suite import load_first_directions
 from nads_core.directions import Passes
 from nads_core.networks.ensembles import Ensemble
 

@@ -63,7 +63,7 @@ def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
     cells = nbformat.read(path, as_version=4).cells
     parameters = [cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     assert len(parameters) == 1 and re.search(r'^preset = "auto"', parameters[0], re.MULTILINE)
-    assert sum(cell.source.count("preset = nc.choose_preset(preset") for cell in cells) == 1
+    assert sum(cell.source.count("preset = nb.choose_preset(preset") for cell in cells) == 1
     assert any(":class: takeaway" in cell.source for cell in cells)
 
 
@@ -286,7 +286,7 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
 
 
 def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, monkeypatch):
-    load = "import nads_core as nc; len(nc.load_results({!r}).rows)"
+    load = "import nads_core as nc; len(nb.load_results({!r}).rows)"
     small_book(load.format("fig1-logreg"), name="a")
     root = small_book(name="b")
     for name in ("fig2-lenet.json", "fig1-logreg.json"):

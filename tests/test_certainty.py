@@ -5,17 +5,17 @@ import re
 import numpy as np
 import pytest
 import torch
+from nads_book.__main__ import main
+from nads_book.experiments.calibration import compare_with_exact, coverage
 from torch import Tensor
 
 import nads_core as nc
-from nads_core.__main__ import main
-from nads_core.directions.certainty import certify
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks, share_variances
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import symmetrize, symmetry_types
-from nads_core.evidence.reliability import compare_with_exact, coverage
+from nads_core.directions.uncertainty import certify
 from nads_core.theory.deep_linear import gradient_covariance
 
 D = 64

@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from nads_core.theory import checks, errata
-from nads_core.theory.checks import LIMIT, Check
+from nads_book import checks
+from nads_book.checks import LIMIT, Check, errata
 
 ROOT = Path(__file__).resolve().parent.parent
 NUM_SAMPLES = 20_000

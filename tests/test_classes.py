@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from nads_book.__main__ import main
 
 import nads_core as nc
-from nads_core.__main__ import main
 
 
 def basis(size=8, channels=1, seed=0):

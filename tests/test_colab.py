@@ -18,9 +18,8 @@ import pytest
 import torch
 import yaml
 from conftest import NEEDS_BOOK
+from nads_book import choose_preset
 from packaging.requirements import Requirement
-
-from nads_core import choose_preset
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 nbformat = build.nbformat

@@ -9,15 +9,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import nads_book as nb
 import pytest
 import torch
+from nads_book.__main__ import main
+from nads_book.checks import Check, errata
 from torch import nn
 
 import nads_core as nc
-from nads_core.__main__ import main
 from nads_core.directions import SmoothedGradient
-from nads_core.theory import errata
-from nads_core.theory.checks import Check
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf8")
@@ -78,20 +78,20 @@ ADDITIONS = {  # what the lists say: file -> texts in it with what takes their p
         "    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",',
     },
     "book/api.md": {"": "`TWOLAYERS`, `Constant`"},
-    "nads_core/directions/input_gradients.py": {"": ESTIMATOR},
+    "nads_core/directions/estimators.py": {"": ESTIMATOR},
     "nads_core/directions/__init__.py": {"    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",'},
     "nads_core/__main__.py": {
         "import Dipole,": "import Constant, Dipole,", '"dipole": ': '"constant": Constant, "dipole": ',
     },
-    "nads_core/theory/checks/lemma2.py": {"": CHECK},
-    "nads_core/theory/checks/__init__.py": {
+    "book/nads_book/checks/lemma2.py": {"": CHECK},
+    "book/nads_book/checks/__init__.py": {
         "    check_lemma2,": "    check_lemma2, check_one,", '"check_lemma2",': '"check_lemma2", "check_one",',
     },
-    "nads_core/theory/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", checks.check_one), '},
+    "book/nads_book/checks/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", checks.check_one), '},
     "book/errata.md": {"": GLUE},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
-    "nads_core/figures/theory.py": {"": FIGURE},
-    "nads_core/figures/__init__.py": {
+    "book/nads_book/figures/theory.py": {"": FIGURE},
+    "book/nads_book/figures/__init__.py": {
         "    plot_matrices,": "    plot_line, plot_matrices,", '"plot_matrices",': '"plot_line", "plot_matrices",',
     },
     "tests/test_figures.py": {"CALLS = {": 'CALLS = {"plot_line": lambda: figures.plot_line([1.0, 2.0]), '},
@@ -113,11 +113,11 @@ ASKING = (  # the tests that read what the lists name
 AT_WORK = """
 import sys, nads_core as nc
 from pathlib import Path
-from nads_core.__main__ import main
+from nads_book.__main__ import main
 assert Path(nc.__file__).is_relative_to(Path.cwd())
 assert main("compute twolayers --estimator constant --num-networks 8 --image-shape 1 8 8 --out x.npz".split()) == 0
 assert main("run fig2-twolayers --preset smoke --count 1 --out x.json".split()) == 0
-nc.explorer.write_pages_data(Path("pages"))
+nb.explorer.write_pages_data(Path("pages"))
 """
 
 
@@ -165,7 +165,7 @@ def test_an_architecture(monkeypatch, tmp_path):
     options = ["--out", str(path), "--num-networks", "8", "--image-shape", "1", "8", "8", "--device", "cpu"]
     assert main(["compute", "twolayers", *options]) == 0
     assert nc.NADs.load(path).provenance["symmetries"] == ["flip_rows"]
-    job = nc.Experiment("fig1", added, "smoke", ({"frequency": [0, 2], "seed": 0},), nc.SEPARABLE_RECIPE, 10, 10)
+    job = nb.Experiment("fig1", added, "smoke", ({"frequency": [0, 2], "seed": 0},), nc.SEPARABLE_RECIPE, 10, 10)
     assert job.name == "fig1-twolayers"
 
 
@@ -218,7 +218,7 @@ def test_a_check(monkeypatch):
 
 def test_a_figure():
     pytest.importorskip("matplotlib").use("Agg")
-    from nads_core.figures.style import styled, subplots
+    from nads_book.figures.style import styled, subplots
 
     @styled
     def plot_line(values):

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 from convergence import assert_mean, assert_rate
+from nads_book import checks
 
-from nads_core.theory import checks, deep_linear
+from nads_core.theory import deep_linear
 
 RESPONSE = torch.tensor([1.0, 0.8, 0.5, 0.2, 0.0, 0.3], dtype=torch.float64)
 

@@ -1,10 +1,9 @@
 """The comparison of two definitions of NADs: energies of waves, and networks on which both can be computed."""
 
+import nads_book as nb
 import pytest
 import torch
-
-import nads_core as nc
-from nads_core.evidence.definitions import (
+from nads_book.experiments.estimator_definitions import (
     SIZE,
     SmallNetwork,
     measured_definitions,
@@ -12,6 +11,8 @@ from nads_core.evidence.definitions import (
     sampled_halves,
     wave_shares,
 )
+
+import nads_core as nc
 
 
 def test_energies_of_waves():
@@ -56,6 +57,6 @@ def test_what_was_measured():
     for facts in measured["trainings"].values():
         assert len({tuple(wave) for wave in facts["waves"]}) == len(facts["accuracies"][0]) == 16
     for facts in measured["deep"].values():
-        assert [tuple(wave) for wave in facts["waves"]] == list(nc.waves.predicted_energies("vgg11"))
+        assert [tuple(wave) for wave in facts["waves"]] == list(nb.waves.predicted_energies("vgg11"))
         for groups in facts["shares"].values():
             assert torch.tensor(groups).shape == (8, len(facts["waves"]))

@@ -9,11 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import nads_book as nb
 import pytest
 import torch
+from nads_book.__main__ import main
 
 import nads_core as nc
-from nads_core.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -130,7 +131,7 @@ import os, sys, time
 from datetime import timedelta
 import torch.distributed
 from torch.distributed import distributed_c10d
-from nads_core import __main__ as program
+from nads_book import __main__ as program
 
 def run(*arguments, plain=program.run_experiment, **options):
     getattr(torch.distributed, "set_timeout", distributed_c10d._set_pg_timeout)(timedelta(seconds=0.5))
@@ -155,20 +156,20 @@ def measured(results):
 
 @pytest.fixture(scope="module")
 def whole():
-    return nc.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
+    return nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
 
 
 def test_a_sweep_is_shared_and_joined(folder, whole):
     finish(torchrun(folder, 2, *sweep(folder)))
-    together = nc.Results.load(folder / "r.json")
+    together = nb.Results.load(folder / "r.json")
     assert together.complete and measured(together) == measured(whole) and len(together.provenance) == 2
     assert [path.name for path in folder.glob("*.json")] == ["r.json"]
 
 
 UNDECIDED = """
 import os, sys
-from nads_core import __main__ as program
-from nads_core.evidence import runner
+from nads_book import __main__ as program
+from nads_book.experiments import runner
 
 runner.prefers_bfloat16 = lambda *_: os.environ["RANK"] == "0"
 sys.exit(program.main(sys.argv[1:]))
@@ -178,13 +179,13 @@ sys.exit(program.main(sys.argv[1:]))
 def test_processes_whose_trials_disagree_train_in_one_precision(folder):
     (folder / "program.py").write_text(UNDECIDED)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
-    assert nc.Results.load(folder / "r.json").precisions == {True}
+    assert nb.Results.load(folder / "r.json").precisions == {True}
 
 
 def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     (folder / "program.py").write_text(PROGRAM)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
-    together = nc.Results.load(folder / "r.json")
+    together = nb.Results.load(folder / "r.json")
     assert together.complete and measured(together) == measured(whole)
 
 
@@ -206,7 +207,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
         _, error = waiting.communicate(timeout=240)
     assert dying.returncode == 1
     assert waiting.returncode == 2 and "error: a process died that the others waited for" in error, error
-    done = nc.Results.load(folder / "r.process0.json")
+    done = nb.Results.load(folder / "r.process0.json")
     assert 0 < len(done.rows) < done.num_units and not (folder / "r.json").exists()
 
 
@@ -220,7 +221,7 @@ def test_what_another_number_of_processes_left_is_taken_over(folder, whole, proc
         dataclasses.replace(whole, rows=rows, provenance=[run] if rows else []).save(folder / f"r.process{number}.json")
     dataclasses.replace(whole, rows=whole.rows[4:5]).save(folder / "r.json")
     finish(torchrun(folder, processes, *sweep(folder)))
-    results = nc.Results.load(folder / "r.json")
+    results = nb.Results.load(folder / "r.json")
     assert results.complete and measured(results) == measured(whole)
     assert [row["seconds"] for row in results.rows[:4]] == [1000, 1001, 1001, 1002]  # not trained again
     assert results.rows[4] == whole.rows[4]

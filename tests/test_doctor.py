@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from nads_book.__main__ import main
 
-from nads_core import doctor
-from nads_core.__main__ import main
+from nads_core.cli import doctor
 
 
 def test_it_says_what_is_at_hand(capsys, monkeypatch, tmp_path):

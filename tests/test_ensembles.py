@@ -14,10 +14,10 @@ from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 
 import nads_core as nc
-from nads_core.machinery.seeds import seed_sequence
-from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import record, without_overwritten
+from nads_core.networks.threaded_ensemble import Crew
+from nads_core.runtime.seeds import seed_sequence
 
 ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
 SHAPE = (1, 8, 8)

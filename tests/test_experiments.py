@@ -9,19 +9,20 @@ import sys
 import time
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.__main__ import main
+from nads_book.experiments import photos
+from nads_book.experiments.jobs import FIGURES, experiment
+from nads_book.experiments.presets import SIZES
+from nads_book.experiments.results import merge_results, results_path, unit_key
+from nads_book.experiments.runner import run_experiment
 
 import nads_core as nc
-from nads_core.__main__ import main
-from nads_core.evidence import photos
-from nads_core.evidence.experiments import FIGURES, experiment
-from nads_core.evidence.presets import SIZES
-from nads_core.evidence.results import merge_results, results_path, unit_key
-from nads_core.evidence.runner import run_experiment
-from nads_core.machinery.files import locked
-from nads_core.machinery.provenance import NUMBERS_VERSION
+from nads_core.runtime.files import locked
+from nads_core.runtime.provenance import NUMBERS_VERSION
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -44,18 +45,18 @@ def whole():
 
 def test_the_grid_holds_each_direction_of_the_published_one_once():
     cells = {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
-    chosen = nc.grid_frequencies()
+    chosen = nb.grid_frequencies()
     mirrored = {tuple((-f + 16) % 32 - 16 for f in k) for k in chosen}
     assert len(chosen) == 130 and set(chosen) | mirrored == cells
     directions = torch.stack([nc.fourier_direction(k) for k in chosen]).flatten(1)
     cosines = (directions @ directions.T - torch.eye(130)).abs()
     assert cosines.max() < 1e-5
-    assert len(nc.grid_frequencies(step=1)) == 514
+    assert len(nb.grid_frequencies(step=1)) == 514
 
 
 @pytest.mark.parametrize("count", [8, 30, 65])
 def test_any_beginning_of_a_sweep_covers_the_plane(count):
-    chosen = np.array(nc.grid_frequencies()[:count])
+    chosen = np.array(nb.grid_frequencies()[:count])
     both = np.concatenate([chosen, -chosen])
     cells = np.array([(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)])
     away = np.abs(cells[:, None] - both[None])
@@ -136,7 +137,7 @@ def test_a_sweep_is_an_easy_task_for_logistic_regression(whole):
 
 def test_results_survive_the_file(whole, tmp_path):
     whole.save(tmp_path / "new" / "r.json")
-    assert nc.Results.load(tmp_path / "new" / "r.json") == whole
+    assert nb.Results.load(tmp_path / "new" / "r.json") == whole
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.json"]
 
 
@@ -146,9 +147,9 @@ def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
     for name in left:
         (tmp_path / name).touch()
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
-    nc.run_experiment("fig1-logreg", "smoke", count=2, **options)
+    nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
     assert all((tmp_path / name).exists() for name in left)
-    nc.run_experiment("fig1-logreg", "smoke", **options)
+    nb.run_experiment("fig1-logreg", "smoke", **options)
     assert [name for name in left if (tmp_path / name).exists()] == left[2:]
 
 
@@ -159,7 +160,7 @@ def test_shards_join_to_the_whole(whole, tmp_path, capsys):
     assert "part 3 of 3" in capsys.readouterr().out
     files = [str(tmp_path / f"{part}.json") for part in (3, 1, 2)]
     assert main(["merge", *files, "--out", str(tmp_path / "all.json")]) == 0
-    joined = nc.Results.load(tmp_path / "all.json")
+    joined = nb.Results.load(tmp_path / "all.json")
     assert joined.complete and measured(joined) == measured(whole) and len(joined.provenance) == 3
     assert merge_results([joined, whole]).rows == joined.rows
 
@@ -171,14 +172,14 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(looks))
         assert main([*command, "--time-limit", "8e4"]) == 0
-    first = nc.Results.load(out)
+    first = nb.Results.load(out)
     assert 0 < len(first.rows) < 6
     assert f"({6 - len(first.rows)} left: run it again to go on)" in capsys.readouterr().out
     assert main([*command, "--count", str(len(first.rows))]) == 0
     assert "(all that was asked for)" in capsys.readouterr().out
     assert main(command) == 0
     assert "(complete)" in capsys.readouterr().out
-    again = nc.Results.load(out)
+    again = nb.Results.load(out)
     assert again.complete and measured(again) == measured(whole)
     assert again.rows[: len(first.rows)] == first.rows
     stamp = out.stat().st_mtime_ns
@@ -194,7 +195,7 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     for pause in (0.05, 0.4):
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 600
-        while process.poll() is None and not (out.exists() and len(nc.Results.load(out).rows) > sizes[-1]):
+        while process.poll() is None and not (out.exists() and len(nb.Results.load(out).rows) > sizes[-1]):
             assert time.monotonic() < deadline  # until then each look finds a whole file
             time.sleep(0.01)
         time.sleep(pause)
@@ -203,11 +204,11 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         assert process.returncode in (-9, 130, 0) and "Traceback" not in errors
         if process.returncode == 130:
             assert "the same command goes on" in errors
-        sizes.append(len(nc.Results.load(out).rows))
+        sizes.append(len(nb.Results.load(out).rows))
         assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before it was told to
         ended = process.returncode == 0
     assert main(command[3:]) == 0
-    results = nc.Results.load(out)
+    results = nb.Results.load(out)
     assert results.complete
     assert measured(results) == measured(run_experiment("random-logreg", "demo", device="cpu", progress=False))
 
@@ -221,9 +222,9 @@ def test_two_runs_of_one_file_are_refused(tmp_path):
 
 def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch):
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
-    assert nc.load_results("fig1-logreg", "smoke") is None
+    assert nb.load_results("fig1-logreg", "smoke") is None
     whole.save(tmp_path / "fig1-logreg.smoke.json")
-    assert nc.load_results("fig1-logreg", "smoke") == whole
+    assert nb.load_results("fig1-logreg", "smoke") == whole
     monkeypatch.delenv("NADS_RESULTS")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "book" / "results").mkdir(parents=True)
@@ -247,7 +248,7 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
     assert "is not a results file" in capsys.readouterr().err and out.read_text() == "{"
     whole.save(out)
     assert main(["run", "fig2-logreg", "--preset", "smoke", "--out", str(out)]) == 2
-    assert "job was 'fig1-logreg', now 'fig2-logreg'" in capsys.readouterr().err and nc.Results.load(out) == whole
+    assert "job was 'fig1-logreg', now 'fig2-logreg'" in capsys.readouterr().err and nb.Results.load(out) == whole
     with pytest.raises(SystemExit):
         main(["run", "fig1-logreg", "--shard", "two"])
     assert "such as 2/8" in capsys.readouterr().err
@@ -258,7 +259,7 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
 
 def edited(path, change, fix=True):
     """Change the content of a results file; with ``fix`` its fingerprint fits again."""
-    results = nc.Results(**{k: v for k, v in json.loads(path.read_text()).items() if k != "fingerprint"})
+    results = nb.Results(**{k: v for k, v in json.loads(path.read_text()).items() if k != "fingerprint"})
     change(results)
     if fix:
         results.save(path)
@@ -276,7 +277,7 @@ def shelf(tmp_path, monkeypatch):
 
 def test_a_file_with_one_other_character_is_refused_by_name(shelf):
     text = shelf.read_text()
-    fingerprint = nc.load_results("fig6-lenet").settings["nads"]["fingerprint"]
+    fingerprint = nb.load_results("fig6-lenet").settings["nads"]["fingerprint"]
     changes = [
         (fingerprint, fingerprint[:-1] + ("0" if fingerprint[-1] != "0" else "1")),
         ('"seed": 1', '"seed": 2'),
@@ -287,17 +288,17 @@ def test_a_file_with_one_other_character_is_refused_by_name(shelf):
         assert old in text
         shelf.write_text(text.replace(old, new, 1))
         with pytest.raises(ValueError, match="fig6-lenet.json is damaged or was edited"):
-            nc.load_results("fig6-lenet")
+            nb.load_results("fig6-lenet")
 
 
 def test_a_file_about_other_directions_is_refused_by_name(shelf):
-    nads = nc.load_results("fig6-lenet").settings["nads"]
+    nads = nb.load_results("fig6-lenet").settings["nads"]
     edited(shelf, lambda r: r.settings.update(nads=nads | {"fingerprint": "0" * 16}))
     with pytest.raises(ValueError, match="fig6-lenet.json does not belong to fig6-lenet .*nads.fingerprint was '0000"):
-        nc.load_results("fig6-lenet")
+        nb.load_results("fig6-lenet")
     edited(shelf, lambda r: r.settings.update(nads=nads | {"version": 99}))
     with pytest.raises(ValueError, match="fig6-lenet.json .*no version 99 of the NADs of lenet"):
-        nc.load_results("fig6-lenet")
+        nb.load_results("fig6-lenet")
 
 
 def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypatch):
@@ -311,7 +312,7 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
         nads.provenance["version"] = version or 3
         return nads
 
-    monkeypatch.setattr("nads_core.evidence.experiments._nads", newest)
+    monkeypatch.setattr("nads_book.experiments.jobs._nads", newest)
     assert experiment("fig6-logreg", "smoke").nads_version == 3
     results = run_experiment("fig6-logreg", "smoke", out=out, count=2, device="cpu", progress=False)
     assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
@@ -329,7 +330,7 @@ def test_a_version_of_nads_that_says_nothing_is_refused():
 def test_a_file_under_another_jobs_name_is_refused(shelf):
     shelf.rename(shelf.with_name("fig6-logreg.json"))
     with pytest.raises(ValueError, match="fig6-logreg.json does not belong to fig6-logreg .*it holds fig6-lenet"):
-        nc.load_results("fig6-logreg")
+        nb.load_results("fig6-logreg")
 
 
 def test_rows_of_no_unit_are_named_and_kept(whole, tmp_path):
@@ -341,7 +342,7 @@ def test_rows_of_no_unit_are_named_and_kept(whole, tmp_path):
         run_experiment("fig1-logreg", "smoke", out=out, device="cpu", progress=False)
     assert out.read_bytes() == before
     with pytest.raises(ValueError, match="do not belong"):
-        merge_results([nc.Results.load(out)])
+        merge_results([nb.Results.load(out)])
 
 
 def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
@@ -349,19 +350,19 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
     job = experiment("fig8-lenet", "demo")
     row = {"test_accuracy": 0.5, "train_accuracy": 0.5, "final_loss": 1.0, "seconds": 1.0}
     real, generated = (
-        nc.Results(job.name, "demo", job.settings(source), len(job.units), [{**unit, **row}], [])
+        nb.Results(job.name, "demo", job.settings(source), len(job.units), [{**unit, **row}], [])
         for source, unit in zip(("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units, strict=True)
     )
     with pytest.raises(ValueError, match="photos was 'generated images, not photos', now 'CIFAR-10"):
         merge_results([real, generated])
     for results in (real, generated):
         results.save(shelf.with_name("fig8-lenet.demo.json"))
-        assert nc.load_results("fig8-lenet", "demo").photos == results.photos
+        assert nb.load_results("fig8-lenet", "demo").photos == results.photos
 
 
 def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
     edited(shelf, lambda r: r.settings.update(numbers=NUMBERS_VERSION + 1))
-    assert nc.load_results("fig6-lenet").complete
+    assert nb.load_results("fig6-lenet").complete
     with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as refusal:
         run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
     assert "delete" not in str(refusal.value)
@@ -383,7 +384,7 @@ SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_results_belong_to_their_job(path):
     name, _, size = path.stem.partition(".")
-    results = nc.load_results(name, size or "paper")
+    results = nb.load_results(name, size or "paper")
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
     assert results.settings["numbers"] == NUMBERS_VERSION

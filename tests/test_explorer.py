@@ -8,19 +8,20 @@ import re
 import shutil
 from dataclasses import dataclass
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
 from conftest import BOOK
+from nads_book.explorer import Guess, Wall, data, guess_data, program, views, wall
 
 import nads_core as nc
 from nads_core.directions import Band, Certificates
-from nads_core.explorer import Guess, Wall, data, guess_data, program, views, wall
 
 SCREENSHOTS = BOOK.parent / "screenshots"
 NADS = {name: nc.load_nads(name) for name in ("lenet", "vgg11", "resnet18")}
-PHOTOS = nc.explorer.load_pictures()
-FOURIER, BY_NAD = nc.load_results("fig1-lenet"), nc.load_results("fig6-lenet")
+PHOTOS = nb.explorer.load_pictures()
+FOURIER, BY_NAD = nb.load_results("fig1-lenet"), nb.load_results("fig6-lenet")
 
 
 def own_nads(size=8, count=20):
@@ -60,7 +61,7 @@ def test_header_holds_what_was_measured_and_says_what_was_not():
     assert len(header["accuracies"]) == len({row["index"] for row in BY_NAD.rows})
     assert np.max(header["energies"]) == 1
     vgg11, _ = data.pack_nads(NADS["vgg11"], "VGG-11", "vgg11")
-    assert vgg11["published"] == (nc.load_results("fig1-vgg11") is None) and not header["published"]
+    assert vgg11["published"] == (nb.load_results("fig1-vgg11") is None) and not header["published"]
     assert len(vgg11["fourier"]) == 130 or not vgg11["published"]
     assert "fourier" not in data.pack_nads(own_nads(), "small")[0]
 
@@ -95,10 +96,10 @@ def test_other_images_than_square_grey_ones_are_refused():
 def test_every_picture_has_a_name_and_a_class_of_its_own():
     pytest.importorskip("PIL")
     pytest.importorskip("matplotlib")
-    again = nc.explorer.load_pictures()
+    again = nb.explorer.load_pictures()
     assert torch.equal(again.images, PHOTOS.images) and 0 <= again.images.min() and again.images.max() <= 1
     assert again.labels.tolist() == list(range(len(set(again.class_names)))) and len(again) in (8, 9)
-    small = nc.explorer.load_pictures(8).images
+    small = nb.explorer.load_pictures(8).images
     assert small.shape == (len(again), 3, 8, 8)  # for NADs of your own
     means = torch.nn.functional.avg_pool2d(again.images, 4)
     assert (small - means).abs().mean() < 0.03 < (small - means.roll(1, 0)).abs().mean()
@@ -108,7 +109,7 @@ def test_every_picture_has_a_name_and_a_class_of_its_own():
 def test_pictures_without_pillow_or_the_photograph(monkeypatch, missing):
     pytest.importorskip("PIL")
     monkeypatch.setitem(__import__("sys").modules, missing, None)
-    found = nc.explorer.load_pictures()
+    found = nb.explorer.load_pictures()
     if missing == "PIL":
         assert torch.equal(found.images, nc.load_images("generated", train=False, num_images=10).images)
     else:
@@ -123,7 +124,7 @@ def test_pictures_without_pillow_or_the_photograph(monkeypatch, missing):
 def test_show_says_what_can_be_asked_for(arguments):
     parts, view = arguments
     with pytest.raises(ValueError, match="unknown .*(choose|has)"):
-        nc.explorer.show(*parts, **view)
+        nb.explorer.show(*parts, **view)
 
 
 # The widget of a live notebook
@@ -132,7 +133,7 @@ def test_show_says_what_can_be_asked_for(arguments):
 @pytest.mark.stored
 def test_widget_follows_and_sends_what_is_asked_for():
     pytest.importorskip("anywidget")
-    explorer = nc.explorer.show("direction", "poison", second="vgg11", index=7)
+    explorer = nb.explorer.show("direction", "poison", second="vgg11", index=7)
     assert (explorer.architecture, explorer.second, explorer.index, explorer._packets) == ("lenet", "vgg11", 7, {})
     explorer.index = 12
     state = explorer.get_state()
@@ -152,7 +153,7 @@ def test_widget_refuses_what_it_cannot_show():
     traitlets = pytest.importorskip("traitlets")
     pytest.importorskip("anywidget")
     nads = {"many": own_nads(), "few": own_nads(count=5)}
-    explorer = nc.explorer.show(nads=nads, index=19)
+    explorer = nb.explorer.show(nads=nads, index=19)
     impossible = {
         "index": 20,
         "kept": 21,
@@ -178,7 +179,7 @@ def test_widget_refuses_what_it_cannot_show():
 def test_widget_of_own_nads_and_a_linked_slider():
     widgets = pytest.importorskip("ipywidgets")
     pytest.importorskip("anywidget")
-    explorer = nc.explorer.show("direction", nads=own_nads())
+    explorer = nb.explorer.show("direction", nads=own_nads())
     assert explorer.labels == {"small": "small"} and explorer.architecture == "small"
     slider = widgets.IntSlider(max=19)
     widgets.link((slider, "value"), (explorer, "index"))
@@ -187,16 +188,16 @@ def test_widget_of_own_nads_and_a_linked_slider():
 
 
 def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anywidget):
-    page = nc.explorer.show("direction", second="vgg11")._repr_html_()
+    page = nb.explorer.show("direction", second="vgg11")._repr_html_()
     assert '["lenet-' in page and '["vgg11-' in page and '["resnet18' not in page and '["photos' not in page
     monkeypatch.setenv("NADS_BOOK", "1")
-    assert len(nc.explorer.show()._repr_html_()) < 2e3  # the pages of a book share the arrays and the program
+    assert len(nb.explorer.show()._repr_html_()) < 2e3  # the pages of a book share the arrays and the program
 
 
 def test_a_notebook_carries_the_program_packed(without_anywidget):
     """Bytes of the program in an output, beside the 59,000 that it has."""
     arrays = data.as_script("small", data.pack_nads(own_nads(), "small"))
-    page = nc.explorer.show("direction", nads=own_nads())._repr_html_()
+    page = nb.explorer.show("direction", nads=own_nads())._repr_html_()
     assert 0 < len(page) - len(arrays) < 0.5 * len(program.script())
     widget = pytest.importorskip("anywidget") and program.packed_module()
     assert len(widget) < 0.5 * len(program.module())
@@ -224,7 +225,7 @@ def test_accuracies_along_another_version_stand_where_this_one_has_them():
 def test_what_the_source_does_not_have_is_refused(without_anywidget):
     def refuses(match, *parts, **arguments):
         with pytest.raises(ValueError, match=match):
-            nc.explorer.show(*parts, **arguments)
+            nb.explorer.show(*parts, **arguments)
 
     refuses("index is 1024, expected 0 to 1023", index=1024)
     refuses("index is 20, expected 0 to 19", nads=own_nads(), index=20)
@@ -240,7 +241,7 @@ def test_what_the_source_does_not_have_is_refused(without_anywidget):
     refuses("not empty", nads={"": own_nads()})
     refuses("photos must be", nads=own_nads(), images=PHOTOS)
     refuses("single-channel", nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2)))
-    page = nc.explorer.show(nads=own_nads(count=5), index=np.int64(3))  # 32 NADs are kept where there are as many
+    page = nb.explorer.show(nads=own_nads(count=5), index=np.int64(3))  # 32 NADs are kept where there are as many
     assert page.view.kept == 5 and json.dumps(vars(page.view))
     assert {nc.load_nads(name).directions.shape for name in data.LABELS} == {(views.Source().count(""), 1, 32, 32)}
 
@@ -314,7 +315,7 @@ def site(folder, serve):
 @pytest.fixture
 def without_anywidget(monkeypatch):
     """As where anywidget is not installed: `show` gives a page."""
-    monkeypatch.setitem(__import__("sys").modules, "nads_core.explorer.widget", None)
+    monkeypatch.setitem(__import__("sys").modules, "nads_book.explorer.widget", None)
 
 
 class Reader:
@@ -469,7 +470,7 @@ def test_networks_side_by_side(reader, tables):
     for name, label in (("vgg11", "VGG-11"), ("resnet18", "ResNet-18")):
         assert_signed(reader.see(f"NAD 3 of {label}, in pixels"), NADS[name].directions[3, 0], tables)
         assert (f"{label}: accuracies not measured" in reader.part("curves").inner_text()) == (
-            nc.load_results(f"fig6-{name}") is None
+            nb.load_results(f"fig6-{name}") is None
         )
     reader.page.get_by_label("Compare with").select_option("")
     reader.settle()
@@ -940,7 +941,7 @@ def test_a_label_runs_no_code(reader, folder, tmp_path, without_anywidget):
     """NADs from somebody else's file, whose label would end the element that carries it."""
     nads = own_nads()
     nc.NADs(nads.directions, nads.eigenvalues, {"architecture": HOSTILE}).save(tmp_path / "poisoned.npz")
-    write_page(folder, "poisoned.html", nc.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2))
+    write_page(folder, "poisoned.html", nb.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2))
     reader.open("poisoned.html", wait=False)
     assert reader.page.evaluate("window.pwned") is None
     reader.settle()
@@ -954,7 +955,7 @@ def test_a_label_runs_no_code(reader, folder, tmp_path, without_anywidget):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_few_nads_of_your_own(reader, folder, without_anywidget, tables, count):
     nads = own_nads(count=count)
-    write_page(folder, f"few-{count}.html", nc.explorer.show(nads={"few": nads, "many": own_nads()}, kept=1))
+    write_page(folder, f"few-{count}.html", nb.explorer.show(nads={"few": nads, "many": own_nads()}, kept=1))
     reader.open(f"few-{count}.html")
     part = reader.part("mixer")
     assert part.locator("input[type=range]:visible").count() == count
@@ -986,7 +987,7 @@ def test_what_is_known_of_a_direction(reader, folder, without_anywidget):
     bands = (Band((1, 2, 3, 4), 0.97), Band((5, 10, 15), 0.5))
     known = Certificates(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
     certified = nc.NADs(own.directions, own.eigenvalues, own.provenance, known)
-    write_page(folder, "certified.html", nc.explorer.show("direction", nads=certified, index=0))
+    write_page(folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")
     part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
     assert "symmetry type ++, rank 0\ncertainty 1.00" in part.inner_text() and "told apart" not in part.inner_text()
@@ -1015,7 +1016,7 @@ def test_what_is_known_of_a_direction(reader, folder, without_anywidget):
 
 def test_the_python_of_images_given_to_show(reader, folder, without_anywidget):
     images = nc.load_images("generated", train=False, num_images=10, size=8)
-    write_page(folder, "images.html", nc.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4))
+    write_page(folder, "images.html", nb.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4))
     reader.open("images.html")
     reader.page.get_by_role("button", name="Show the Python").click()
     code = reader.page.locator(".python code").inner_text()
@@ -1026,7 +1027,7 @@ def test_the_python_of_images_given_to_show(reader, folder, without_anywidget):
 
 def test_every_output_of_a_notebook_stands_alone(reader, folder, without_anywidget, tables):
     """The first may be deleted, or shown in a frame of its own."""
-    shows = [nc.explorer.show("direction", nads={f"network {i}": own_nads()}, index=i) for i in (1, 2)]
+    shows = [nb.explorer.show("direction", nads={f"network {i}": own_nads()}, index=i) for i in (1, 2)]
     write_page(folder, "both.html", *shows)
     write_page(folder, "second.html", shows[1])
     for page, indices in (("both.html", (1, 2)), ("second.html", (2,))):
@@ -1173,7 +1174,7 @@ def test_every_move_of_the_slider_is_drawn_once(reader):
 def test_the_module_as_an_anywidget(reader, folder, tables):
     """Import the module and render it with a model like that of a notebook, fed by the Python class."""
     pytest.importorskip("anywidget")
-    explorer = nc.explorer.show("direction", index=2)
+    explorer = nb.explorer.show("direction", index=2)
     explorer._wanted = ["lenet", "vgg11"]
     packets = {n: p | {"bytes": base64.b64encode(p["bytes"]).decode()} for n, p in explorer._packets.items()}
     state = {k: v for k, v in explorer.get_state().items() if k in explorer.trait_names(sync=True)}
@@ -1417,7 +1418,7 @@ def test_a_guess_by_touch(browser, site, width):
         reader.page.get_by_role("button", name="Reveal").tap()
         tasks = known("densenet121")
         keys = [(2 * row - 16, 2 * column - 16) for row, column in chosen]
-        right = sum((tasks.get(k) or tasks[nc.waves.negative(k)])[1] > 0.55 for k in keys)
+        right = sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
         told = reader.page.locator("nad-guess .verdict").inner_text()
         assert told.startswith(f"{right} of your 5 waves were learnt")
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -1434,7 +1435,7 @@ def cards(reader):
 def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     reader.page.goto(f"{reader.site}/atlas.html")
     reader.page.locator("nad-atlas .card").first.wait_for()
-    atlas = nc.atlas.load_atlas()
+    atlas = nb.atlas.load_atlas()
     for key, title in wall.SORTED_BY.items():
         reader.page.get_by_label("Sort by").select_option(label=title)
         shown = cards(reader)

@@ -4,13 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nads_book import figures
+from nads_book.checks import Check
+from nads_book.experiments.injection_statistics import Response
+from nads_book.figures import twins
 
 import nads_core as nc
-from nads_core import figures
 from nads_core.directions import Certificates
-from nads_core.evidence.notes import Response
-from nads_core.figures import twins
-from nads_core.theory.checks import Check
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -1,20 +1,21 @@
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import frequency_maps as maps
 from scipy.stats import spearmanr
 
 import nads_core as nc
-from nads_core.evidence import frequency_maps as maps
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
-TASKS = nc.grid_frequencies()
+TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 
 
 def results(rows):
     provenance = [{"device": "2 CPU threads", "date": "2026-11-21"}]
-    return nc.Results("fig2-lenet", "paper", {}, 260, rows, provenance)
+    return nb.Results("fig2-lenet", "paper", {}, 260, rows, provenance)
 
 
 def test_negative_frequencies_have_the_same_wave_up_to_sign_and_mirrored_ones_do_not():
@@ -101,7 +102,7 @@ def test_agreement_against_scipy_and_the_law_of_large_numbers():
 
 def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
     name = "vgg11"
-    cells = nc.published.fourier_accuracies(name)
+    cells = nb.published.fourier_accuracies(name)
     truth = maps.of_tasks(cells)
     rng = np.random.default_rng(0)
     found = {k: float(np.clip(value + 0.05 * rng.standard_normal(), 0, 1)) for k, value in truth.items()}
@@ -109,8 +110,8 @@ def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
     a, b = np.array(maps.common_pairs(found, truth)).T
     assert whole.num_waves == 130
     assert whole.correlation[0] == pytest.approx(spearmanr(a, b).statistic)
-    assert whole.area[0] == pytest.approx(nc.prediction.area_under_curve(a, b > 0.55))
-    part = maps.sampled_agreement(name, {k: found[k] for k in nc.waves.stratified_frequencies(name)[:40]}, truth)
+    assert whole.area[0] == pytest.approx(nb.prediction.area_under_curve(a, b > 0.55))
+    part = maps.sampled_agreement(name, {k: found[k] for k in nb.waves.stratified_frequencies(name)[:40]}, truth)
     assert part.num_waves == 40
     for wide, narrow in ((part.area, whole.area), (part.correlation, whole.correlation)):
         assert wide[1] <= wide[0] <= wide[2] and wide[1] <= narrow[0] + 0.02 and narrow[0] - 0.02 <= wide[2]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import gain_correction as law
+from nads_book.experiments.gain_correction import GainLaw, filter_gain
+from nads_book.experiments.prediction import Responses, predicted_accuracy, signal_to_noise
 
 import nads_core as nc
-from nads_core.evidence import law
-from nads_core.evidence.law import GainLaw, filter_gain
-from nads_core.evidence.prediction import Responses, predicted_accuracy, signal_to_noise
 
 GENERATOR = torch.Generator().manual_seed(0)
 

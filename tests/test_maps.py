@@ -1,11 +1,11 @@
 """Orthogonal maps of photos: which they are, how well each matches a network, and the job that trains on them."""
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
-
-import nads_core as nc
-from nads_core.data.maps import (
+from nads_book.experiments.jobs import experiment
+from nads_book.experiments.orthogonal_transforms import (
     ORDERS,
     covariance,
     match,
@@ -14,8 +14,9 @@ from nads_core.data.maps import (
     principal_components,
     transform,
 )
-from nads_core.evidence.experiments import experiment
-from nads_core.evidence.maps import map_units, matrix_of
+from nads_book.experiments.transform_experiments import map_units, matrix_of
+
+import nads_core as nc
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -102,7 +103,7 @@ def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
 
 @pytest.mark.parametrize("name", ["maps-lenet"])
 def test_the_job_says_what_each_map_does(name):
-    results = nc.run_experiment(name, "smoke", device="cpu", progress=False)
+    results = nb.run_experiment(name, "smoke", device="cpu", progress=False)
     assert results.complete and len(results.rows) == len(experiment(name, "smoke").units)
     first, flipped, *_ = results.rows
     assert (first["source"], first["order"]) == ("lenet", "kept") and flipped["order"] == "reversed"

@@ -1,13 +1,13 @@
 import pytest
 import torch
+from nads_book.__main__ import main
 from torch import nn
 
 import nads_core as nc
-from nads_core.__main__ import main
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
-from nads_core.machinery import memory
-from nads_core.machinery.memory import available_memory, peak_memory, require_memory
+from nads_core.runtime import memory
+from nads_core.runtime.memory import available_memory, peak_memory, require_memory
 
 NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system doesn't say what is free")
 

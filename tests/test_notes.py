@@ -1,15 +1,16 @@
 """Notes along NADs: what each way of preparing and writing changes, and nothing else; and what a network follows."""
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import photos
+from nads_book.experiments.injection_statistics import responses
+from nads_book.experiments.jobs import experiment
+from nads_book.experiments.shortcut_injection import COMMON, Notes, gaussian_images, same_coordinate, wrong_labels
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
-from nads_core.data.notes import COMMON, Notes, gaussian_images, same_coordinate, wrong_labels
-from nads_core.evidence import photos
-from nads_core.evidence.experiments import experiment
-from nads_core.evidence.notes import responses
 
 GENERATOR = torch.Generator().manual_seed(0)
 NADS = nc.NADs(torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8), torch.ones(64))
@@ -166,7 +167,7 @@ def test_the_job_measures_each_network_with_its_own_note():
     chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
     measured = photos.measures(job, [job.units[i] for i in chosen], None)
     assert [m.args[1] for m in measured] == [job.units[i] for i in chosen]
-    results = nc.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
+    results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
     assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"} and "deviation" not in clean
     assert {"followed", "unprompted", "mean", "deviation", "unprepared_accuracy"} <= noted.keys()
@@ -191,14 +192,14 @@ def rows_of(values):
 
 def test_responses_have_intervals_over_trainings():
     rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)})
-    ((condition, found),) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
+    ((condition, found),) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
     assert condition == ("photos", "emptied", "added", 0.2) and found.indices.tolist() == [0, 3, 7]
     assert found.mean == pytest.approx([0.9, 0.3, 0.1]) and found.deviation == pytest.approx([0, 0.3, 0.7])
     half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
     assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
     clean = {"index": None, "images": "photos", "background": "kept", "written": "none", "size": None}
-    assert len(responses(nc.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
-    (place,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()
+    assert len(responses(nb.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
+    (place,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()
     assert place.mean == pytest.approx([1.0, 0.4, 0.2])
-    (accuracy,) = responses(nc.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
+    (accuracy,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
     assert accuracy.mean == pytest.approx([0.5] * 3)

@@ -1,8 +1,7 @@
 import math
 
+import nads_book as nb
 import pytest
-
-import nads_core as nc
 
 
 @pytest.mark.parametrize(
@@ -24,4 +23,4 @@ import nads_core as nc
     ],
 )
 def test_numbers_are_written_for_people(number, digits, text):
-    assert nc.readable(number, digits) == text
+    assert nb.readable(number, digits) == text

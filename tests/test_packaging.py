@@ -12,25 +12,36 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "nads_core"
 HEAVY = {"matplotlib", "ipywidgets", "anywidget", "torchvision", "triton"}
 BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
     "anywidget", "ipykernel", "IPython", "ipywidgets", "jupyter_book", "jupytext", "matplotlib", "papermill", "PIL",
     "sphinx_external_toc", "torchvision",
 }  # fmt: skip
 
-# From the ground up: a module imports only from its own room and from rooms on lower floors.
-FLOORS = (
-    {"machinery"},
-    {"kernels", "theory"},
-    {"networks"},
-    {"directions"},
-    {"data", "costs"},
-    {"training"},
-    {"evidence", "figures"},
-    {"explorer"},
-    {"__init__", "doctor", "__main__"},
-)
+# Layers of each package, the lowest first: a module imports only from its own subpackage and from lower layers.
+LAYERS = {
+    "nads_core": (
+        {"runtime"},
+        {"kernels", "theory"},
+        {"networks"},
+        {"directions"},
+        {"data"},
+        {"training"},
+        {"cli", "_moved"},
+        {"__init__", "__main__"},
+    ),
+    "nads_book": (
+        {"report"},
+        {"checks", "benchmarks"},
+        {"experiments"},
+        {"atlas", "figures"},
+        {"explorer"},
+        {"__init__", "__main__"},
+    ),
+}
+PACKAGES = {"nads_core": ROOT / "nads_core", "nads_book": ROOT / "book" / "nads_book"}
+MODULES = [(name, path) for name, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))]
+IDS = [f"{name}/{path.relative_to(PACKAGES[name])}" for name, path in MODULES]
 
 
 def imported(node):
@@ -40,43 +51,42 @@ def imported(node):
     elif isinstance(node, ast.ImportFrom):
         assert not node.level, "imports are absolute here"
         yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "nads_core")
+        yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module in PACKAGES)
 
 
-MODULES = sorted(PACKAGE.rglob("*.py"))
+def subpackage(package, path):
+    """Return where a module lives: a folder, or the module itself at the top of its package."""
+    return path.relative_to(PACKAGES[package]).parts[0].removesuffix(".py")
 
 
-def room(path):
-    """Return where a module lives: a folder, or the module itself on the top floor."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def imports_upwards(room, source):
-    """Yield what a module of a room imports from where it may not."""
-    floor = next((number for number, rooms in enumerate(FLOORS) if room in rooms), None)
-    assert floor is not None, f"say in FLOORS on which floor {room} is"
-    allowed = {room, *(below for rooms in FLOORS[:floor] for below in rooms)}
-    allowed |= FLOORS[-1] if room in FLOORS[-1] else set()
+def imports_upwards(package, subpackage, source):
+    """Yield what a module of a subpackage imports from where it may not."""
+    layers = LAYERS[package]
+    layer = next((number for number, names in enumerate(layers) if subpackage in names), None)
+    assert layer is not None, f"say in LAYERS which layer {subpackage} is on"
+    allowed = {subpackage, *(below for names in layers[:layer] for below in names)}
     for node in ast.walk(ast.parse(source)):
         for name in imported(node):
-            if name.startswith("nads_core.") and name.split(".")[1] not in allowed:
+            home, _, rest = name.partition(".")
+            upwards = home == package and rest and rest.split(".")[0] not in allowed
+            if upwards or (package == "nads_core" and home == "nads_book"):
                 yield f"line {node.lineno} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_imports_only_from_floors_below(path):
-    assert not list(imports_upwards(room(path), path.read_text("utf8")))
+@pytest.mark.parametrize(("package", "path"), MODULES, ids=IDS)
+def test_module_imports_only_from_layers_below(package, path):
+    assert not list(imports_upwards(package, subpackage(package, path), path.read_text("utf8")))
 
 
 def test_an_import_upwards_is_found():
-    assert not list(imports_upwards("training", "from nads_core.data.fourier import spectrum\n"))
-    wrong = "def late():\n    from nads_core.evidence import experiments\n    import nads_core.figures\n"
-    assert len(list(imports_upwards("training", wrong))) == 2
+    assert not list(imports_upwards("nads_core", "training", "from nads_core.data.fourier import spectrum\n"))
+    wrong = "def late():\n    from nads_book.experiments import jobs\n    import nads_core.cli\n"
+    assert len(list(imports_upwards("nads_core", "training", wrong))) == 2
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_imports_only_torch_and_numpy_when_it_is_imported(path):
-    allowed = {"nads_core", "torch", "numpy", *sys.stdlib_module_names}
+@pytest.mark.parametrize(("package", "path"), MODULES, ids=IDS)
+def test_module_imports_only_torch_and_numpy_when_it_is_imported(package, path):
+    allowed = {*PACKAGES, "torch", "numpy", *sys.stdlib_module_names}
     if path.name.endswith("_triton.py"):
         allowed.add("triton")  # imported only where a kernel is asked for: see the next test
     if path.match("explorer/widget.py"):  # imported where a widget is made, and nowhere else
@@ -101,17 +111,23 @@ def test_tests_can_be_collected_without_what_only_the_book_needs(tmp_path):
     assert "tests/test_directions.py" in result.stdout and "tests/test_book.py::" not in result.stdout
 
 
-def library():
-    """Name the files of the library, as they stand in the checkout."""
-    files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(ROOT).as_posix() for path in files}
+def packages(book=""):
+    """Name the files of both packages; those of the book's are below a folder."""
+    return {
+        f"{book if name == 'nads_book' else ''}{name}/{path.relative_to(folder).as_posix()}"
+        for name, folder in PACKAGES.items()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == library()
-    published = {f"nads_core/evidence/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")}
+    assert names == packages()
+    published = {
+        f"book/nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")
+    }
     assert {"nads_core/precomputed/lenet.v1.npz"} | published <= names
 
 
@@ -121,7 +137,7 @@ def test_sdist_holds_the_library_and_what_describes_it(distributions):
         names = {name.split("/", 1)[1] for name in archive.getnames() if archive.getmember(name).isfile()}
     names = {name for name in names if "egg-info" not in name}
     described = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in", "PKG-INFO", "setup.cfg"}
-    assert names == library() | described
+    assert names == packages("book/") | described
 
 
 def test_index_would_accept_the_release(distributions):

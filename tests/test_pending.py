@@ -3,14 +3,15 @@
 import re
 from pathlib import Path
 
+import nads_book as nb
 import pytest
 import torch
-
-import nads_core as nc
-from nads_core.__main__ import main
-from nads_core.evidence import experiments, pending, runner
-from nads_core.evidence.experiments import experiment
-from nads_core.evidence.pending import QUEUE, Pending
+from nads_book.__main__ import main
+from nads_book.experiments import jobs as experiments
+from nads_book.experiments import queue as pending
+from nads_book.experiments import runner
+from nads_book.experiments.jobs import experiment
+from nads_book.experiments.queue import QUEUE, Pending
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (Pending("fig1-logreg", "smoke", 2), Pending("fig2-logreg", "smoke", 1), Pending("fig1-logreg", "smoke"))
@@ -50,11 +51,11 @@ def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [part.name for part in SMALL]
     for part in SMALL:
         assert part.left == 0
-    whole = nc.Results.load(folder / "fig1-logreg.smoke.json")
+    whole = nb.Results.load(folder / "fig1-logreg.smoke.json")
     assert whole.complete and measured(whole) == measured(
-        nc.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
+        nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
     )
-    assert len(nc.Results.load(folder / "fig2-logreg.smoke.json").rows) == 1
+    assert len(nb.Results.load(folder / "fig2-logreg.smoke.json").rows) == 1
     assert main(["run", "--pending", "--device", "cpu"]) == 0 and not capsys.readouterr().out
 
 
@@ -92,7 +93,7 @@ def test_a_run_without_a_job_is_refused(capsys):
 
 def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
     job = experiment("fig1-vgg11", "laptop")
-    assert [tuple(unit["frequency"]) for unit in job.units] == nc.waves.stratified_frequencies("vgg11")
+    assert [tuple(unit["frequency"]) for unit in job.units] == nb.waves.stratified_frequencies("vgg11")
     seeds = [{unit["seed"] for unit in experiment("fig1-vgg11", preset).units} for preset in ("laptop", "paper")]
     assert not seeds[0] & seeds[1]
     assert job.settings()["stop_perfect"] and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
@@ -111,34 +112,34 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     monkeypatch.setattr(runner, "train_networks", train)
     for name in ("a.json", "a.json", "b.json"):
         with pytest.raises(KeyboardInterrupt):
-            nc.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
+            nb.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
     with pytest.raises(ValueError, match="began with mixed_precision=True"):
-        nc.run_experiment(
+        nb.run_experiment(
             "fig1-logreg", "laptop", out=tmp_path / "a.json", device="cpu", mixed_precision=False, progress=False
         )
     with pytest.raises(ValueError, match="count"):
-        nc.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
+        nb.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
     assert used == [True, True, False]
-    parts = [nc.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
+    parts = [nb.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
     assert [len(part.provenance) for part in parts] == [1, 1]
     with pytest.raises(ValueError, match="bfloat16"):
-        nc.merge_results(parts)
+        nb.merge_results(parts)
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_also_where_no_trial_decides(first, tmp_path):
     """What was begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 by going on elsewhere."""
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
-    nc.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
+    nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
     assert runner.choose_precision("fig1-logreg", "smoke", out=options["out"], device=torch.device("cpu")) == first
-    results = nc.run_experiment("fig1-logreg", "smoke", count=2, **options)
+    results = nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
     assert [run["mixed_precision"] for run in results.provenance] == [first] * 2 and results.precisions == {first}
     with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
-        nc.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
+        nb.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
 
 
 def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
-    of = lambda **run: nc.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions  # noqa: E731
+    of = lambda **run: nb.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions  # noqa: E731
     assert of(device="2 CPU threads", networks=1) == {False} and of(device="NVIDIA H200", networks=1) == set()
     assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from nads_book import checks
 
 from nads_core.data.fourier import fourier_direction
-from nads_core.theory import checks, pooling
+from nads_core.theory import pooling
 
 SIZES = ((8, 2), (8, 8), (12, 3), (15, 5), (24, 4), (7, 1))
 

@@ -1,12 +1,13 @@
 import json
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import prediction
 
 import nads_core as nc
-from nads_core.evidence import prediction
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -42,8 +43,8 @@ def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
 
 def test_family_averages_seeds():
     rows = [{"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i} for s in (0, 1) for i in (3, 0)]
-    job = nc.experiment("fig6-lenet", "paper")
-    family = prediction.Family.of(nc.Results(job.name, job.preset, job.settings(), len(job.units), rows, []))
+    job = nb.experiment("fig6-lenet", "paper")
+    family = prediction.Family.of(nb.Results(job.name, job.preset, job.settings(), len(job.units), rows, []))
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)
@@ -56,7 +57,7 @@ def test_family_averages_seeds():
 
 
 def test_frozen_predictions_are_those_of_the_directions_that_they_name():
-    frozen = json.loads((ROOT / "nads_core" / "precomputed" / "predicted-fig1.json").read_text())["predictions"]
+    frozen = json.loads((ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text())["predictions"]
     assert frozen.keys() == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"} <= nc.ARCHITECTURES.keys()
     for name, told in frozen.items():
         nads = nc.load_nads(name, told["version"])

@@ -6,18 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import jobs as experiments
 
 import nads_core as nc
 from nads_core.directions import compute
 from nads_core.directions import nads as shipped
 from nads_core.directions.checkpoints import read_checkpoint
-from nads_core.evidence import experiments
-from nads_core.machinery import provenance
-from nads_core.machinery.files import locked, replacing
 from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime import provenance
+from nads_core.runtime.files import locked, replacing
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -54,12 +55,12 @@ def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give
 
 
 def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkeypatch):
-    before = nc.experiment("fig6-lenet").settings()
+    before = nb.experiment("fig6-lenet").settings()
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
     experiments._nads.cache_clear()
-    assert nc.experiment("fig6-lenet").settings() == before
+    assert nb.experiment("fig6-lenet").settings() == before
     experiments._nads.cache_clear()
 
 
@@ -246,7 +247,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
 def test_two_processes_do_not_write_one_file(tmp_path):
     path = tmp_path / "file.txt"
     with locked(path, "name another file"):
-        code = f"from nads_core.machinery.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
+        code = f"from nads_core.runtime.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
         result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert f"another process is writing {path}: name another file" in result.stderr
     with locked(path, "name another file"):

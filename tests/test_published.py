@@ -5,11 +5,10 @@ import os
 import re
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
-
-import nads_core as nc
-from nads_core.evidence import frequency_maps as maps
+from nads_book.experiments import frequency_maps as maps
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -24,7 +23,7 @@ def no_references(monkeypatch):
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_reader_has_the_map_of_every_architecture(name, no_references):
-    cells = nc.published.fourier_accuracies(name)
+    cells = nb.published.fourier_accuracies(name)
     assert set(cells) == {(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)}
     assert 0.48 < min(cells.values()) <= max(cells.values()) <= 1
     assert maps.copied_cells(cells) == (224, 224)
@@ -32,7 +31,7 @@ def test_every_reader_has_the_map_of_every_architecture(name, no_references):
 
 @pytest.mark.parametrize("name", ALONG_NADS)
 def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(name, no_references):
-    every, measured = nc.published.nad_accuracies(name, interpolated=True), nc.published.nad_accuracies(name)
+    every, measured = nb.published.nad_accuracies(name, interpolated=True), nb.published.nad_accuracies(name)
     assert list(every) == list(range(1023)) and len(measured) == 264
     lines = np.interp(range(1023), list(measured), list(measured.values()))
     np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
@@ -41,30 +40,30 @@ def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_
 
 def test_frequencies_are_vertical_then_horizontal():
     """Values at positions (x, y) = (1, 0) and (0, 1) of the authors' grid, of which (8, 8) is the zero frequency."""
-    resnet, vgg = (nc.published.fourier_accuracies(name) for name in ("resnet18", "vgg11"))
+    resnet, vgg = (nb.published.fourier_accuracies(name) for name in ("resnet18", "vgg11"))
     assert resnet[-16, -14] == pytest.approx(0.9863) and resnet[-14, -16] == pytest.approx(0.9979)
     assert vgg[-8, 4] == pytest.approx(0.5118) and vgg[4, -8] == pytest.approx(0.51)  # at (10, 4) and (4, 10)
 
 
 def test_an_architecture_without_published_accuracies_is_named():
     with pytest.raises(ValueError, match="'alexnet'.*logreg, lenet, vgg11, resnet18, densenet121"):
-        nc.published.fourier_accuracies("alexnet")
+        nb.published.fourier_accuracies("alexnet")
     with pytest.raises(ValueError, match="'logreg'.*choose from lenet, vgg11, resnet18, densenet121"):
-        nc.published.nad_accuracies("logreg")
+        nb.published.nad_accuracies("logreg")
     with pytest.raises(ValueError, match="'ky'"):
-        nc.published.fourier_accuracies("ky")
+        nb.published.fourier_accuracies("ky")
 
 
 def test_directions_stay_outside(no_references):
-    assert nc.published.directions("lenet") is None and nc.published.eigenvalues("resnet18") is None
+    assert nb.published.directions("lenet") is None and nb.published.eigenvalues("resnet18") is None
 
 
 def test_directions_come_with_their_eigenvalues(published):
     for name in ("lenet", "resnet18"):
-        assert (nc.published.directions(name).double() == published(name)).all()
-        values = nc.published.eigenvalues(name)
+        assert (nb.published.directions(name).double() == published(name)).all()
+        values = nb.published.eigenvalues(name)
         assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
-    assert nc.published.directions("vgg11") is None
+    assert nb.published.directions("vgg11") is None
 
 
 def authors(name):
@@ -78,13 +77,13 @@ def authors(name):
 def test_accuracies_are_the_authors_files():
     rows = authors("dft_accuracies.csv")
     for name, column in COLUMNS.items():
-        ours = nc.published.fourier_accuracies(name)
+        ours = nb.published.fourier_accuracies(name)
         for row in rows:
             frequency = 2 * (int(row["y"]) - 8), 2 * (int(row["x"]) - 8)
             assert ours[frequency] == pytest.approx(float(row[column]) / 100, abs=1e-6)
     rows = authors("nad_accuracies.csv")
     for name in ALONG_NADS:
-        ours = nc.published.nad_accuracies(name, interpolated=True)
+        ours = nb.published.nad_accuracies(name, interpolated=True)
         assert list(ours.values()) == pytest.approx([float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9)
 
 
@@ -95,4 +94,4 @@ def test_accuracies_on_flipped_photos_are_those_that_were_read_off_the_figure():
     (line,) = re.findall(r"Fig\. 8 .*", path.read_text("utf8"))
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
     read = {names[name]: (int(a) / 100, int(b) / 100) for name, a, b in re.findall(r"([\w-]+) (\d+) and (\d+)", line)}
-    assert read == nc.published.FLIP
+    assert read == nb.published.FLIP

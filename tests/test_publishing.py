@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nads_core.machinery import provenance
+from nads_core.runtime import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

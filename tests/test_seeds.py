@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.machinery.seeds import seeded
+from nads_core.runtime.seeds import seeded
 from nads_core.theory import regression
 
 LIBRARY = Path(nc.__file__).parent

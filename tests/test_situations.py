@@ -8,10 +8,9 @@ import re
 import shutil
 from pathlib import Path
 
+import nads_book as nb
 import pytest
 from conftest import BOOK, NEEDS_BOOK, execute_once
-
-import nads_core as nc
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 pages = build.pages
@@ -143,9 +142,9 @@ def test_statements_that_the_numbers_beside_them_contradicted_are_gone(reader_se
 
 def test_the_introduction_says_of_the_densenet_what_its_published_accuracies_say():
     text = re.sub(r"\s+", " ", (build.ROOT / "book" / "intro.md").read_text("utf8"))
-    densenet = list(nc.published.fourier_accuracies("densenet121").values())
+    densenet = list(nb.published.fourier_accuracies("densenet121").values())
     near_guessing, nearly_perfect = (sum(map(test, densenet)) for test in (lambda a: a < 0.55, lambda a: a > 0.99))
-    assert set(nc.published.fourier_accuracies("logreg").values()) == {1.0}
+    assert set(nb.published.fourier_accuracies("logreg").values()) == {1.0}
     assert round(10 * near_guessing / len(densenet)) == 9 and 1 < nearly_perfect < 13
     assert "logistic regression is never wrong" in text
     assert "near guessing for nine in ten frequencies of the wave, and is nearly perfect for a few others" in text
@@ -256,7 +255,7 @@ def test_generated_numbers_share_no_table_with_those_of_cifar10(executed, chapte
 
 @pytest.mark.parametrize("chapter", ON_PHOTOS)
 def test_stored_results_are_shown_and_say_where_they_come_from(reader_sees, chapter):
-    results = nc.load_results(STORED[chapter])
+    results = nb.load_results(STORED[chapter])
     seeds = len({row["seed"] for row in results.rows})
     made = [results.photos, results.provenance[-1]["device"], results.provenance[-1]["date"], f"({seeds} seed"]
     for situation in ("everything", "no photos"):

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nads_book.experiments import statistics
 from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
-
-from nads_core.evidence import statistics
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 

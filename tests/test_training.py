@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import interrupted, many, single
 from nads_core.training.call import Settings
 

@@ -1,8 +1,7 @@
+import nads_book as nb
 import numpy as np
 import pytest
-
-import nads_core as nc
-from nads_core.evidence import waves
+from nads_book.experiments import waves
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -10,7 +9,7 @@ pytestmark = pytest.mark.stored  # again with other instructions and threads: se
 @pytest.mark.parametrize("name", ["logreg", "lenet", "vgg11", "resnet18", "densenet121"])
 def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
     energies, parts = waves.predicted_energies(name), waves.strata(name)
-    assert sorted(k for part in parts for k in part) == sorted(nc.grid_frequencies())
+    assert sorted(k for part in parts for k in part) == sorted(nb.grid_frequencies())
     spans = [(min(energies[k] for k in part), max(energies[k] for k in part)) for part in parts]
     assert all(low > high for (low, _), (_, high) in zip(spans, spans[1:], strict=False))
     logs = np.log([*energies.values()])
@@ -21,7 +20,7 @@ def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
 @pytest.mark.parametrize("count", [8, 16, 33, 130])
 def test_any_beginning_is_a_sample_of_every_stratum(name, count):
     order, parts = waves.stratified_frequencies(name), waves.strata(name)
-    assert sorted(order) == sorted(nc.grid_frequencies())
+    assert sorted(order) == sorted(nb.grid_frequencies())
     drawn = [len(set(order[:count]) & set(part)) for part in parts]
     full = [number == len(part) for number, part in zip(drawn, parts, strict=True)]
     left = [number for number, exhausted in zip(drawn, full, strict=True) if not exhausted]

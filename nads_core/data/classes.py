@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.seeds import seed_sequence
 
 _PARTS, _LABELLINGS = 20, 20
 _STUDENT = 2.093  # the 97.5 % quantile of Student's distribution with 19 degrees of freedom

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.machinery.arguments import require_integers
+from nads_core.runtime.arguments import require_integers
 
 if TYPE_CHECKING:
     from PIL import Image

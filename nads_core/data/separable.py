@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.machinery.arguments import require_integers
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.seeds import seed_sequence
 
 
 def unit_direction(direction: Tensor | np.ndarray) -> Tensor:

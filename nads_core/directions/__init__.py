@@ -1,13 +1,12 @@
 """From networks to neural anisotropy directions: estimators, second moments, eigenvectors.
 
-A new estimator goes into `input_gradients`. Directions that do not come from networks, such as waves, are
+A new estimator goes into `estimators`. Directions that do not come from networks, such as waves, are
 `data`'s; what directions predict is `evidence`'s.
 """
 
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.compute import DENSE_LIMIT, compute_nads
-from nads_core.directions.forecast import Forecast, forecast
-from nads_core.directions.input_gradients import (
+from nads_core.directions.estimators import (
     Dipole,
     Draw,
     Estimator,
@@ -16,6 +15,7 @@ from nads_core.directions.input_gradients import (
     PointGradient,
     SmoothedGradient,
 )
+from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.nads import NADs, load_nads
 
 __all__ = [

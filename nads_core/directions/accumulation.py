@@ -12,15 +12,15 @@ from torch import Tensor
 
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
+from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
 from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.input_gradients import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.stopping import GROUPS, Goal, StoppingRule
-from nads_core.machinery import distributed
-from nads_core.machinery.interrupts import DeferredInterrupt
-from nads_core.machinery.provenance import canonical, fingerprint
 from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime import distributed
+from nads_core.runtime.interrupts import DeferredInterrupt
+from nads_core.runtime.provenance import canonical, fingerprint
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.covariance import leading_subspace
-from nads_core.directions.input_gradients import Estimator
+from nads_core.directions.estimators import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.machinery.timing import timed
-from nads_core.networks.crew import Crew
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.threaded_ensemble import Crew
+from nads_core.runtime.timing import timed
 
 _NETWORKS, _INPUTS, _READOUTS = 16, 16, 2  # of the pilot
 _TIMED_NETWORKS = 4

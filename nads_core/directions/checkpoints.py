@@ -12,8 +12,8 @@ import torch
 
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import differences
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import differences
 
 
 def write_checkpoint(path: Path, content: dict[str, Any]) -> None:

@@ -20,21 +20,21 @@ from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.input_gradients import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import Certain, Goal, Tolerance
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.machinery import distributed
-from nads_core.machinery.arguments import require_integers
-from nads_core.machinery.memory import require_memory
-from nads_core.machinery.provenance import NUMBERS_VERSION, environment
 from nads_core.networks.architectures import SYMMETRIES, Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.named import architecture_named
-from nads_core.networks.silent import described, silent_parts, with_fresh_readout
+from nads_core.networks.zero_init import described, silent_parts, with_fresh_readout
+from nads_core.runtime import distributed
+from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.memory import require_memory
+from nads_core.runtime.provenance import NUMBERS_VERSION, environment
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 

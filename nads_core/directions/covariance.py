@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import symmetrize
-from nads_core.machinery.seeds import seeded
+from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
 FLOOR = 0.1  # signal-to-noise ratio below which "shrink" believes in nothing

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.directions.certainty import Certificate, Rest, certify
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks, share_variances, unseen_energies
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.machinery.seeds import seeded
+from nads_core.directions.uncertainty import Certificate, Rest, certify
+from nads_core.runtime.seeds import seeded
 
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
 _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from nads_core.directions.input_gradients import Draw, Estimator
-from nads_core.networks.crew import Crew
+from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.silent import described, silent_parts
+from nads_core.networks.threaded_ensemble import Crew
+from nads_core.networks.zero_init import described, silent_parts
 
 Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.machinery import distributed
+from nads_core.runtime import distributed
 
 SAMPLED_NETWORKS = 512
 _FOLDS = 8

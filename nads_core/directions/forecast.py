@@ -12,8 +12,8 @@ from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.machinery.arguments import require_integers
 from nads_core.networks.architectures import ARCHITECTURES
+from nads_core.runtime.arguments import require_integers
 
 _FEWEST = 16  # networks
 

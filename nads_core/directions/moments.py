@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nads_core.kernels import add_second_moments, require_kernels
-from nads_core.machinery import distributed
+from nads_core.runtime import distributed
 
 BUFFERED_ROWS = 512  # converted to float64 and multiplied at a time
 FUSED_ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums

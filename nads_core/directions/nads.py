@@ -19,9 +19,9 @@ from torch import Tensor
 
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
-from nads_core.directions.likeness import Likeness, likeness
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import fingerprint
+from nads_core.directions.similarity import Likeness, likeness
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import fingerprint
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.machinery import distributed
+from nads_core.runtime import distributed
 
 if TYPE_CHECKING:
     from nads_core.directions.accumulation import Accumulation

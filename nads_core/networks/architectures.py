@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.machinery.arguments import require_integers
 from nads_core.networks.layers import activation, convolution, downsample, halved, initialise, norm
+from nads_core.runtime.arguments import require_integers
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 

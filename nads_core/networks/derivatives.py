@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from nads_core.machinery.seeds import generator_state
 from nads_core.networks.initialisation import State, state_of
 from nads_core.networks.readouts import linear_results
+from nads_core.runtime.seeds import generator_state
 
 
 class ScalarFunction:

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import RandomParameter, draw_weights, faster_first_convolutions, require_kernels
-from nads_core.machinery.arguments import is_integer, require_integers, usable_device
-from nads_core.machinery.seeds import seed_sequence
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout
+from nads_core.runtime.arguments import is_integer, require_integers, usable_device
+from nads_core.runtime.seeds import seed_sequence
 
 _BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
 _KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nads_core.kernels import RandomParameter
-from nads_core.machinery.seeds import seeded
+from nads_core.runtime.seeds import seeded
 
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 

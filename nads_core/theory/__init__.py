@@ -5,6 +5,6 @@ of their own are trained here, where a statement is about that: the deep linear 
 What the trained networks of the paper's figures say is `evidence`'s.
 """
 
-from nads_core.theory import checks, deep_linear, errata, lemma2, pooling, regression
+from nads_core.theory import deep_linear, lemma2, pooling, regression
 
-__all__ = ["checks", "deep_linear", "errata", "lemma2", "pooling", "regression"]
+__all__ = ["deep_linear", "lemma2", "pooling", "regression"]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.machinery.seeds import seeded
+from nads_core.runtime.seeds import seeded
 
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from nads_core.kernels import faster_max_pooling
-from nads_core.machinery.seeds import seed_sequence, seeded
 from nads_core.networks.initialisation import require_module
+from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.recipes import Recipe

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.machinery.files import replacing
-from nads_core.machinery.seeds import generator_state
+from nads_core.runtime.files import replacing
+from nads_core.runtime.seeds import generator_state
 
 _SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
 

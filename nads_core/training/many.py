@@ -20,15 +20,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from nads_core.machinery.arguments import usable_device
 from nads_core.networks.architectures import Architecture
+from nads_core.runtime.arguments import usable_device
 from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset, image_shape, num_samples, require_dataset
-from nads_core.training.in_turn import train_in_turn
 from nads_core.training.interrupted import TrainingState
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Recipe
 from nads_core.training.result import TrainingResult, stacked
+from nads_core.training.sequential import train_in_turn
 from nads_core.training.vectorised import train_vectorised
 
 METHODS = ("auto", "loop", "processes", "vmap", "graph")

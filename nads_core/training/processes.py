@@ -13,7 +13,7 @@ from functools import partial
 
 import torch
 
-from nads_core.machinery.interrupts import DeferredInterrupt
+from nads_core.runtime.interrupts import DeferredInterrupt
 from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset
 from nads_core.training.interrupted import TrainingState

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.machinery.arguments import require_integers
-from nads_core.machinery.seeds import seed_sequence
+from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.seeds import seed_sequence
 
 
 @dataclass(frozen=True)

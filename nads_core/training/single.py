@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.machinery.arguments import usable_device
-from nads_core.machinery.seeds import seed_sequence, seeded
+from nads_core.runtime.arguments import usable_device
+from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.accuracies import accuracy
 from nads_core.training.cuda_graph import capture
 from nads_core.training.datasets import Dataset, require_dataset

@@ -10,7 +10,7 @@ from statistics import median
 import torch
 from torch import nn
 
-from nads_core.machinery.arguments import usable_device
+from nads_core.runtime.arguments import usable_device
 from nads_core.training.call import Settings
 from nads_core.training.recipes import Recipe
 

@@ -1,0 +1,28 @@
+"""The book's package: the paper's experiments, their results, the checks of its statements, figures and explorer."""
+
+from nads_book import atlas, benchmarks, checks, explorer
+from nads_book.checks import errata
+from nads_book.experiments import (
+    Experiment,
+    Results,
+    choose_preset,
+    experiment,
+    frequency_maps,
+    grid_frequencies,
+    load_results,
+    merge_results,
+    prediction,
+    published,
+    run_experiment,
+    waves,
+)
+from nads_book.report import readable
+
+costs = benchmarks
+
+__all__ = [
+    "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
+    "choose_preset", "readable",
+    "atlas", "benchmarks", "checks", "costs", "errata", "explorer", "frequency_maps", "prediction", "published",
+    "waves",
+]  # fmt: skip

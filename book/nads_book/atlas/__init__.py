@@ -1,0 +1,15 @@
+"""The atlas: what one change in an architecture does to its second moment of gradients.
+
+Which architectures there are is `networks.atlas`'s; here they are computed, measured, and held against predictions.
+"""
+
+from nads_book.atlas.entries import ATLAS, Entry
+from nads_book.atlas.measures import MEASURES, Measured, describe
+from nads_book.atlas.predictions import Prediction, Score, predictions, score
+from nads_book.atlas.runs import Computed, compute_entry
+from nads_book.atlas.stored import Atlas, assemble, load_atlas, write
+
+__all__ = [
+    "ATLAS", "MEASURES", "Atlas", "Computed", "Entry", "Measured", "Prediction", "Score", "assemble", "compute_entry",
+    "describe", "load_atlas", "predictions", "score", "write",
+]  # fmt: skip

@@ -1,0 +1,78 @@
+"""What was foretold about the atlas before it was computed, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nads_book.atlas.measures import SHORT, Measured
+from nads_book.atlas.stored import Atlas
+from nads_book.experiments.stored import load_study
+
+_ABOUT = 0.05  # how far "about" reaches: a share of the other value, or a distance from zero
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One sentence of the committed file.
+
+    Args:
+        entry: name of what it is about.
+        measure: of `MEASURES`; None where theory says nothing.
+        because: why.
+        relation: "less", "greater" or "about".
+        than: another entry, or a number.
+        chapter: that the reason is from; "symmetry" if from none.
+    """
+
+    entry: str
+    measure: str | None
+    because: str
+    relation: str = ""
+    than: str | float = 0.0
+    chapter: str = ""
+
+    def __str__(self) -> str:
+        if self.measure is None:
+            return "nothing"
+        words = {"less": "less than", "greater": "more than", "about": "about"}[self.relation]
+        return f"{SHORT[self.measure]} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
+
+
+def predictions() -> list[Prediction]:
+    """Return all of them, in the order in which they were written."""
+    return [Prediction(**row) for row in load_study("atlas-predictions.json")["predictions"]]
+
+
+@dataclass(frozen=True)
+class Score:
+    """What became of a prediction.
+
+    Args:
+        found: the measure of the entry.
+        other: the measure that it was compared with.
+        verdict: "held" or "failed" if the whole 95 % interval of the difference says so, "open" otherwise.
+    """
+
+    found: Measured
+    other: Measured
+    verdict: str
+
+
+def score(prediction: Prediction, atlas: Atlas) -> Score | None:
+    """Compare a prediction with what was measured; None where nothing was predicted."""
+    if prediction.measure is None:
+        return None
+    found = atlas.measures[prediction.entry][prediction.measure]
+    if isinstance(prediction.than, str):
+        other = atlas.measures[prediction.than][prediction.measure]
+    else:
+        other = Measured(float(prediction.than), 0.0, found.num_parts)
+    low, high = Measured(found.value - other.value, float(np.hypot(found.error, other.error)), found.num_parts).interval
+    reach = _ABOUT * abs(other.value) or _ABOUT
+    if prediction.relation == "about":
+        held, failed = -reach < low and high < reach, low > reach or high < -reach
+    else:
+        held, failed = (high < 0, low > 0) if prediction.relation == "less" else (low > 0, high < 0)
+    return Score(found, other, "held" if held else "failed" if failed else "open")

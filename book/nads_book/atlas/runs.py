@@ -1,0 +1,144 @@
+"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nads_book.atlas.entries import Entry
+from nads_book.atlas.measures import Measured, describe
+from nads_core.directions import NADs, SmoothedGradient
+from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.compute import with_signs
+from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.moments import DenseMoments
+from nads_core.directions.symmetry import symmetrize
+from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.files import replacing
+from nads_core.runtime.provenance import NUMBERS_VERSION, environment
+from nads_core.runtime.seeds import seed_sequence
+
+SHAPE = (1, 32, 32)
+PARTS = 8
+_FEWEST = 8  # networks of a part
+NUM_DIRECTIONS = 64  # that ship
+_DIMENSION = math.prod(SHAPE)
+_ESTIMATOR = SmoothedGradient(16)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An entry of the atlas, computed.
+
+    Args:
+        nads: its first directions.
+        eigenvalues: all of them, (D,).
+        parts: of C, symmetrised, from independent networks, (8, D, D) float32.
+        measures: see `describe`.
+    """
+
+    nads: NADs
+    eigenvalues: Tensor
+    parts: Tensor
+    measures: dict[str, Measured]
+
+
+def compute_entry(
+    entry: Entry, folder: Path, num_networks: int | None = None, *, seed: int = 0, progress: bool = True
+) -> Computed:
+    """Compute an entry, or go on with it, or read it if it is done.
+
+    Args:
+        entry: of `ATLAS`.
+        folder: for what is computed: ``NAME.pt`` when it is done, checkpoints of its parts before.
+        num_networks: in all parts together; `Entry.num_networks` by default.
+        seed: of the networks; those that ship have 0.
+        progress: show a bar for each part.
+
+    Raises:
+        ValueError: if the file there has another number of networks or seed, or too few are asked for.
+        KeyboardInterrupt: on Ctrl-C; a next call goes on.
+    """
+    num_networks = entry.num_networks if num_networks is None else num_networks
+    require_integers(num_networks=num_networks)
+    if num_networks < PARTS * _FEWEST:
+        raise ValueError(f"{PARTS} parts of {_FEWEST} networks are needed, got num_networks = {num_networks}")
+    path = folder / f"{entry.name}.pt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        content = _computed(entry, folder, num_networks, seed, progress)
+        with replacing(path, "wb") as file:
+            torch.save(content, file)
+        for part in range(PARTS):
+            _checkpoint(entry, folder, part).unlink(missing_ok=True)
+    content = torch.load(path, weights_only=True)
+    known, begun = content["num_networks"], content.get("seed", 0)
+    if (known, begun) != (num_networks, seed):
+        raise ValueError(
+            f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}: name another folder, or "
+            "delete it"
+        )
+    nads = NADs.load(folder / f"{entry.name}.npz")
+    return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
+
+
+def part_seed(entry: Entry, part: int, seed: int = 0) -> int:
+    """Return the seed of a part's networks; it depends on the entry's name, so that entries are independent."""
+    return seed_sequence(zlib.crc32(entry.name.encode()), part, *([seed] if seed else []))
+
+
+def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
+    return folder / f"{entry.name}.{part}.ckpt"
+
+
+def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool) -> dict[str, Any]:
+    """Draw the networks of all parts, write the NADs, and return what the file beside them holds."""
+    start = time.perf_counter()
+    symmetries = entry.architecture.symmetries_at(32)
+    states = [
+        _drawn(entry, part_seed(entry, part, seed), num_networks // PARTS, _checkpoint(entry, folder, part), progress)
+        for part in range(PARTS)
+    ]
+    total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
+    for state in states:
+        own = state.total()
+        assert isinstance(own, DenseMoments)
+        seen, noise = own.moments()
+        parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
+        total.merge(own)
+    found = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
+    provenance = states[0].description | environment(torch.device("cpu")) | {
+        "num_networks": num_networks, "parts": PARTS, "symmetries": list(symmetries),
+        "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
+    }  # fmt: skip
+    certificates = found.certificates.first(NUM_DIRECTIONS)
+    directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
+    nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
+    nads.save(folder / f"{entry.name}.npz", quantized=True)
+    return {
+        "num_networks": num_networks,
+        "seed": seed,
+        "eigenvalues": found.eigenvalues.float(),
+        "parts": torch.stack(parts),
+    }
+
+
+def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:
+    """Draw the networks of one part."""
+    ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
+    description = {
+        "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
+        "numbers": NUMBERS_VERSION, "num_parameters": ensemble.num_parameters,
+    }  # fmt: skip
+    state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
+    accumulate(ensemble, _ESTIMATOR, state, num_networks, progress=progress)
+    return state

@@ -1,0 +1,14 @@
+"""What NADs cost: counted, measured, and beside what the device allows; the suite behind ``python -m nads_core bench``.
+
+Here are the work of a network, the limits of a device, and times and memory measured against them; also NADs of large
+inputs, computed to say what they cost and how well they are known (`first_directions`). How long a training takes is in
+`training`; the tables of the repository's own measurements are made by its ``benchmarks/``.
+"""
+
+from nads_book.benchmarks.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
+from nads_book.benchmarks.suite import CASES, load_costs, load_first_directions, results_folder, run_suite
+
+__all__ = [
+    "CASES", "first_directions", "load_costs", "load_first_directions", "measure_eigenvectors", "measure_network",
+    "results_folder", "run_suite", "torchvision_resnet18",
+]  # fmt: skip

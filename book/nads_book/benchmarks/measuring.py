@@ -1,0 +1,221 @@
+"""Timing the parts of a computation of NADs: drawing, gradients and moments of a network, and the eigenvectors."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nads_book.benchmarks.roofline import Limits, count_work
+from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
+from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.compute import empty_moments
+from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.directions.estimators import with_defaults
+from nads_core.directions.evaluation import fitting_batch, require_gradients
+from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.threaded_ensemble import Crew
+from nads_core.runtime.memory import peak_memory
+from nads_core.runtime.provenance import environment
+from nads_core.runtime.timing import timed
+
+_FEWEST, _MOST = 3, 20  # repeats
+_PATIENCE = 12.0  # seconds after which one repeat does
+_ROWS = 512  # at least, between two sums over D x D entries
+
+
+def torchvision_resnet18() -> nn.Module:
+    """Return torchvision's ResNet-18 with one output: an ImageNet network, for inputs of any size."""
+    from torchvision.models import resnet18
+
+    return resnet18(num_classes=1)
+
+
+def measure_network(
+    ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0
+) -> dict[str, Any]:
+    """Time what one network costs, part by part, beside the least that it can cost.
+
+    Args:
+        ensemble: the networks; on a GPU as many are evaluated together as `compute_nads` would.
+        estimator: what is computed of each.
+        limits: of the device, None where they aren't known.
+        seconds: to measure for; at least three repeats, or one where that takes long.
+
+    Returns:
+        Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
+    """
+    estimator, device, dimension = with_defaults(estimator), ensemble.device, math.prod(ensemble.image_shape)
+    dense = dimension <= DENSE_LIMIT
+    crew, blocks = Crew(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
+    count = blocks * ensemble.block_size * crew.size
+    times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
+
+    def draw(own: Ensemble, turn: int) -> Draw:
+        return Draw.cat([estimator.draw(own, turn * blocks + block) for block in range(blocks)])
+
+    def draw_all(repeat: int) -> list[Draw]:
+        return crew.map(draw, range(repeat * crew.size, (repeat + 1) * crew.size))
+
+    def differentiate(draws: list[Draw]) -> Tensor:
+        return torch.cat(crew.map(lambda own, drawn: estimator.contributions(own, drawn), draws))
+
+    def measure() -> None:
+        if estimator.passes(dimension).forward <= dimension:  # the 2 D evaluations of a dipole need no warming up
+            differentiate(draw_all(0))
+        start = time.perf_counter()
+        while _more(times["draw"], start, seconds):
+            drawn, drawing = timed(lambda: draw_all(len(times["draw"])), device)
+            contributions, differentiating = timed(partial(differentiate, drawn), device)
+            times["draw"].append(drawing / count)
+            times["gradients"].append(differentiating / count)
+        start = time.perf_counter()
+        if dense:  # (B, J, D), B so large that the sums are written as rarely as in a long run
+            contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
+        moments = empty_moments(ensemble)
+        while _more(times["moments"], start, seconds / 4):
+            _, elapsed = timed(partial(_add, moments, contributions), device)
+            times["moments"].append(elapsed / len(contributions) * estimator.readouts)
+            moments = moments.empty() if not dense else moments
+
+    peak = peak_memory(measure, device)
+    parts = {name: statistics.median(values) for name, values in times.items()}
+    work = count_work(ensemble, estimator, dense)
+    result: dict[str, Any] = {
+        "seconds_per_network": sum(parts.values()), "parts": parts, "repeats": len(times["draw"]), "networks": count,
+        "all_seconds_per_network": times, "peak_memory_bytes": peak, "work": asdict(work),
+    }  # fmt: skip
+    if limits is not None:
+        precision = "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None  # cuDNN's default
+        bounds = {"operations": work.operations_seconds(limits, precision), "bytes": work.bytes_seconds(limits)}
+        result |= {"limits": asdict(limits), "limit_seconds": bounds}
+        result["times_limit"] = result["seconds_per_network"] / max(bounds.values())
+    return result
+
+
+def _more(times: list[float], start: float, seconds: float) -> bool:
+    elapsed = time.perf_counter() - start
+    fewest = min(_FEWEST, 1 + int(seconds / 0.1)) if elapsed < _PATIENCE else 1
+    return len(times) < fewest or (elapsed < seconds and len(times) < _MOST)
+
+
+def _add(moments: DenseMoments | GramMoments, contributions: Tensor) -> None:
+    moments.update(contributions)
+    if isinstance(moments, DenseMoments):
+        moments.sums()
+
+
+def measure_eigenvectors(
+    dimension: int, num_vectors: int, count: int = 100, device: torch.device | str = "cpu"
+) -> dict[str, Any]:
+    """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
+
+    Args:
+        dimension: D.
+        num_vectors: networks, times readouts.
+        count: eigenvectors asked for.
+        device: where.
+
+    Returns:
+        The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the bytes that the moments
+        and the eigenvectors took beyond what the process had before.
+    """
+    device = torch.device(device)
+    kind = "dense" if dimension <= DENSE_LIMIT else "gram"
+    generator = torch.Generator(device).manual_seed(0)
+    elapsed = 0.0
+
+    def work() -> None:
+        nonlocal elapsed
+        moments = (DenseMoments if kind == "dense" else GramMoments)(dimension, device)
+        for rest in range(num_vectors, 0, -32):
+            moments.update(torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator))
+        if isinstance(moments, DenseMoments):
+            moments.sums()
+            _, elapsed = timed(lambda: leading_eigenpairs(debias(*moments.moments()), count), device)
+        else:
+            _, elapsed = timed(lambda: gram_eigenpairs(*moments.vectors(), count), device)
+
+    before = peak_memory(lambda: None, device)
+    peak = peak_memory(work, device)
+    used = None if peak is None or before is None else max(peak - before, 0)
+    return {"kind": kind, "num_vectors": num_vectors, "num_directions": count, "seconds": elapsed, "bytes": used}
+
+
+def first_directions(
+    factory: Callable[[], nn.Module],
+    image_shape: tuple[int, int, int],
+    estimator: Estimator,
+    num_networks: int,
+    *,
+    count: int = 100,
+    compared: tuple[int, ...] = (1, 10, 100),
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype = torch.float32,
+    progress: bool = True,
+) -> tuple[NADs, dict[str, Any]]:
+    """Compute the first NADs for large inputs by the Gram side, and tell how well they are known.
+
+    Args:
+        factory: returns a new network.
+        image_shape: (C, H, W).
+        estimator: what each network contributes.
+        num_networks: how many.
+        count: of NADs.
+        compared: numbers of leading directions whose error is told.
+        seed: fixes all networks.
+        device: by default a GPU if there is one.
+        dtype: of the networks.
+        progress: show a progress bar.
+
+    Returns:
+        The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the
+        networks, with twice its standard deviation over pairs of halves, and what random directions give.
+
+    Raises:
+        ValueError: for fewer networks than four blocks.
+    """
+    estimator = with_defaults(estimator)
+    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
+    if num_networks < 4 * ensemble.block_size:
+        raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
+    dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
+    description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
+    found: dict[str, Any] = {}
+
+    def work() -> None:
+        start = time.perf_counter()
+        state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
+        state.identify(require_gradients(ensemble, estimator, name))
+        accumulate(ensemble, estimator, state, num_networks, progress=progress)
+        gradients = time.perf_counter() - start
+        whole = state.total()
+        assert isinstance(whole, GramMoments)
+        found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
+        found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
+        found["errors"] = {k: state.error(k, (), image_shape) for k in compared if k <= len(found["pairs"][0])}
+
+    peak = peak_memory(work, ensemble.device)
+    values, directions = found["pairs"]
+    provenance = description | {"dtype": str(dtype), "num_networks": num_networks, **environment(ensemble.device)}
+    nads = NADs(directions.float().cpu().view(-1, *image_shape), values.float().cpu(), provenance)
+    overlaps = {
+        str(k): {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": k / dimension}
+        for k, (error, two) in found["errors"].items()
+    }
+    result = {
+        "num_networks": num_networks, "seconds": found["seconds"], "first_directions": overlaps,
+        "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
+            dimension, num_networks * estimator.readouts, count, dtype),
+        "eigenvalues": [float(value) for value in values],
+    }  # fmt: skip
+    return nads, result

@@ -1,0 +1,191 @@
+"""Sweeps over frequencies as maps, and how well two maps agree, or one with itself.
+
+A frequency k = (ky, kx) and its negative are one task: their waves differ by a sign, which swaps the labels.
+`grid_frequencies` has one of each pair; these are the keys of every map here, but for the published cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from nads_book.experiments.results import Results
+from nads_book.experiments.statistics import (
+    area_under_curve,
+    rank_correlation,
+    resampled,
+    resampled_correlations,
+    with_interval,
+)
+from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata
+from nads_core.data.fourier import Frequency, wrapped
+
+Pairs = list[tuple[float, float]]
+Field = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
+
+
+def mirrored(k: Frequency) -> Frequency:
+    """Return the frequency of the left-right mirror image, which in general is another task."""
+    return wrapped(k[0], -k[1])
+
+
+@overload
+def by_frequency(
+    results: Results, field: Field = "test_accuracy", seed: int | None = None
+) -> dict[Frequency, float]: ...
+
+
+@overload
+def by_frequency(
+    results: Results, field: Literal["iterations"], seed: int | None = None
+) -> dict[Frequency, np.ndarray]: ...
+
+
+def by_frequency(
+    results: Results, field: Field | Literal["iterations"] = "test_accuracy", seed: int | None = None
+) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
+    """Return a field of a sweep for each frequency: the mean over seeds, or that of one seed.
+
+    ``field="iterations"`` gives arrays, the number of steps to each loss; never is an infinity, and the mean a median.
+    """
+    found: dict[Frequency, list[Any]] = {}
+    for row in results.rows:
+        if seed is None or row["seed"] == seed:
+            found.setdefault(tuple(row["frequency"]), []).append(row[field])
+    if field == "iterations":
+        return {k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in found.items()}
+    return {k: float(np.mean(values)) for k, values in found.items()}
+
+
+def provenance(results: Results) -> str:
+    """Say in a line where the numbers of a sweep come from."""
+    seeds, directions = ({str(row[field]) for row in results.rows} for field in ("seed", "frequency"))
+    machines = {tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance}
+    devices = ", ".join(sorted(" of ".join(machine) for machine in machines))
+    dates = sorted({run["date"] for run in results.provenance})
+    size = "" if results.preset == "paper" else f", **preset {results.preset}: smaller than the paper's**"
+    return (
+        f"`{results.job}`: {len(directions)} direction{'s' * (len(directions) > 1)}, "
+        f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, "
+        f"{len(results.rows)} of {results.num_units} networks, on {devices}, {dates[-1]}{size}"
+    )
+
+
+def copied_cells(cells: Mapping[Frequency, float]) -> tuple[int, int]:
+    """Count the cells of a grid that equal their left-right mirror image exactly, and those that have one."""
+    others = [k for k in cells if mirrored(k) != k]
+    return sum(cells[k] == cells[mirrored(k)] for k in others), len(others)
+
+
+def of_tasks(cells: Mapping[Frequency, float], right: bool | None = None) -> dict[Frequency, float]:
+    """Return the published value of each task: the mean of its two cells, k and -k, or that of one half of the grid."""
+    if right is None:
+        return {k: (cells[k] + cells[negative(k)]) / 2 for k in grid_frequencies()}
+    sign = 1 if right else -1
+    return {k: cells[k if sign * k[1] >= 0 else negative(k)] for k in grid_frequencies()}
+
+
+def common_pairs(a: Mapping[Frequency, float], b: Mapping[Frequency, float]) -> Pairs:
+    """Pair two maps where both have a value."""
+    return [(value, b[k]) for k, value in a.items() if k in b]
+
+
+def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
+    """Pair each task with that of the transposed wave, which has the same expected accuracy.
+
+    Turned over the diagonal, noise and initial weights of our networks are as likely as before.
+    """
+    others = {k: transposed(k) for k in values}
+    return [(values[k], values[other]) for k, other in others.items() if k < other and other in values]
+
+
+def negative_pairs(cells: Mapping[Frequency, float]) -> Pairs:
+    """Pair k and -k in the two columns where the published grid is no copy: one task, trained twice."""
+    return [(value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -16) and k[0] > 0]
+
+
+def seed_pairs(results: Results) -> Pairs:
+    """Pair the two seeds of each task."""
+    return common_pairs(by_frequency(results, seed=0), by_frequency(results, seed=1))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two accuracies of each task agree; `agreement` makes it.
+
+    Args:
+        num_pairs: n.
+        difference: mean absolute difference in points, with its 95 % bootstrap interval over the pairs.
+        correlation: rank correlation, with its interval; NaN for fewer than 8 pairs.
+    """
+
+    num_pairs: int
+    difference: tuple[float, float, float]
+    correlation: tuple[float, float, float]
+
+    def cells(self) -> str:
+        """Return three cells of a Markdown table."""
+        mean, low, high = self.difference
+        rho, below, above = self.correlation
+        ranked = "–" if np.isnan(rho) else f"{rho:.2f} ({below:.2f} to {above:.2f})"
+        return f"{self.num_pairs} | {mean:.2f} ({low:.2f} to {high:.2f}) | {ranked}"
+
+
+def transposed(k: Frequency) -> Frequency:
+    """Return the task of the wave turned over the diagonal."""
+    turned = (k[1], k[0])
+    return turned if turned in set(grid_frequencies()) else negative(turned)
+
+
+@dataclass(frozen=True)
+class SampledAgreement:
+    """How far a stratified sample of one map agrees with another one; `sampled_agreement` makes it.
+
+    Both are estimates for the whole grid, with 95 % bootstrap intervals within the strata.
+
+    Args:
+        num_waves: n.
+        area: how well the values of the first tell what the second has learned: area under the curve.
+        correlation: rank correlation.
+    """
+
+    num_waves: int
+    area: tuple[float, float, float]
+    correlation: tuple[float, float, float]
+
+
+def sampled_agreement(
+    architecture: str, found: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = 0.55
+) -> SampledAgreement:
+    """Compare two maps where both have a value, each wave with the weight of what it stands for.
+
+    Args:
+        architecture: whose strata the sample was drawn within, see `nads_book.experiments.waves.strata`.
+        found: accuracies in [0, 1].
+        truth: the same, of the map that says what is learned.
+        learned: the accuracy above which a wave is learned.
+    """
+    sample = [k for k in found if k in truth]
+    weights = sampling_weights(architecture, sample)
+    stratum = {k: number for number, part in enumerate(strata(architecture)) for k in part}
+    a, b = (np.array([values[k] for k in sample]) for values in (found, truth))
+    parts = [stratum[k] for k in sample]
+    areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, strata=parts)
+    ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, strata=parts)
+    return SampledAgreement(len(sample), with_interval(areas), with_interval(ranks))
+
+
+def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, seed: int = 0) -> Agreement:
+    """Compare pairs of accuracies in [0, 1].
+
+    Raises:
+        ValueError: if there is no pair.
+    """
+    if not pairs:
+        raise ValueError("there are no pairs to compare")
+    a, b = np.array(pairs).T
+    differences = resampled(np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed)  # in points
+    return Agreement(len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed)))

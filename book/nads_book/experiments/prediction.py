@@ -1,0 +1,173 @@
+"""From random weights to test accuracy: the first-step law, and how well an estimate orders measured accuracies.
+
+With the statistics that chapters compare them with, which live in `nads_book.experiments.statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_book.experiments.jobs import direction_of
+from nads_book.experiments.results import Results
+from nads_book.experiments.statistics import (
+    OrderTest,
+    area_under_curve,
+    crossing,
+    falling_fit,
+    first_below,
+    order_test,
+    rank_correlation,
+    resampled,
+    resampled_correlations,
+    with_interval,
+)
+from nads_book.experiments.waves import grid_frequencies
+from nads_core.data.fourier import Frequency
+from nads_core.directions import NADs
+
+__all__ = [
+    "Family", "Responses", "predicted_accuracy", "signal_to_noise", "wave_energies",
+    "OrderTest", "area_under_curve", "crossing", "falling_fit", "first_below", "order_test", "rank_correlation",
+    "resampled", "resampled_correlations", "with_interval",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Directions v with the test accuracies that were measured on D(v).
+
+    Args:
+        keys: NAD indices, or frequencies, in ascending order; n of them.
+        directions: (n, C, H, W), unit norm.
+        accuracies: (n,) in [0, 1], means over seeds.
+        num_test: (n,) test samples behind each, over all seeds.
+        num_train: training samples of each network.
+        noise_std: sigma of D(v).
+    """
+
+    keys: Sequence[int] | Sequence[Frequency]
+    directions: Tensor
+    accuracies: np.ndarray
+    num_test: np.ndarray
+    num_train: int = 10_000
+    noise_std: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def of(cls, results: Results) -> Family:
+        """Collect the rows of one sweep over directions, averaged over seeds.
+
+        Raises:
+            ValueError: if there are no rows yet.
+        """
+        if not results.rows:
+            raise ValueError(f"{results.job} has no results yet: run it first")
+        job = results.experiment()
+        found: dict[Any, list[float]] = {}  # by index, or by frequency
+        for row in results.rows:
+            name = "index" if "index" in row else "frequency"
+            key = tuple(row[name]) if name == "frequency" else row[name]
+            found.setdefault(key, []).append(row["test_accuracy"])
+        keys = sorted(found)
+        return cls(
+            keys,
+            torch.stack([direction_of(job, {name: key}) for key in keys]),
+            np.array([np.mean(found[key]) for key in keys]),
+            np.array([job.num_test * len(found[key]) for key in keys]),
+            job.num_train,
+            job.noise_std,
+        )
+
+
+def wave_energies(nads: NADs) -> list[dict[str, Any]]:
+    """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
+
+    Args:
+        nads: of (1, 32, 32) images.
+
+    Returns:
+        For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the ``sine`` and of the
+        ``cosine``, relative to the largest of all; a phase that vanishes has none.
+    """
+    size = nads.directions.shape[-1]
+    rows = torch.arange(size, dtype=torch.float64)
+    found: list[dict[str, Any]] = []
+    for ky, kx in grid_frequencies(size):
+        angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
+        phases = {"sine": angle.sin(), "cosine": angle.cos()}
+        norms = {name: wave.norm() for name, wave in phases.items()}
+        found.append({"frequency": [ky, kx]} | {
+            name: float(nads.energy(wave[None] / norms[name])) for name, wave in phases.items() if norms[name] > 1e-6
+        })  # fmt: skip
+    largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in found)
+    return [row | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
+            for row in found]  # fmt: skip
+
+
+def signal_to_noise(
+    nads: NADs, directions: Tensor, num_train: int, noise_std: float, margin: float = 1.0
+) -> np.ndarray:
+    """Return the ratio z for which the first-step law predicts the test accuracy Phi(z) on D(v).
+
+    A linear classifier with weights w = C (1/N) sum y x, which is what one gradient step gives a network whose tangent
+    kernel is x^T C x'. Its mean over training sets scores a test sample with the signal margin^2 v^T C v and the noise
+    noise_std sqrt(margin^2 norm(P C v)^2 + noise_std^2 norm(P C P)^2 / N), with P = I - v v^T.
+
+    Args:
+        nads: eigenpairs of C; its scale does not matter.
+        directions: v, (m, C, H, W), unit norm.
+        num_train: N.
+        noise_std: sigma of D(v).
+        margin: epsilon of D(v).
+
+    Returns:
+        (m,), float64.
+    """
+    values = nads.eigenvalues.double()
+    shares = (directions.flatten(1).float() @ nads.basis).double().square()  # (m, D) @ (D, n) -> (m, n)
+    responses = Responses((shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum()))
+    return responses.signal_to_noise(num_train, noise_std, margin)
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """What networks at random do along m directions v: all that the first-step law needs to know of C.
+
+    Args:
+        energies: v^T C v, (m,).
+        squares: norm(C v)^2, (m,), which is larger than the square of the energy unless v is an eigenvector.
+        total: the squared Frobenius norm of C.
+    """
+
+    energies: np.ndarray
+    squares: np.ndarray
+    total: float
+
+    @classmethod
+    def of(cls, covariance: Tensor, directions: Tensor) -> Responses:
+        """Measure them with a second moment C, (D, D), along directions (m, C, H, W)."""
+        vectors = directions.flatten(1).to(covariance)
+        moved = vectors @ covariance  # (m, D)
+        return cls((moved * vectors).sum(1).numpy(), moved.square().sum(1).numpy(), float(covariance.square().sum()))
+
+    def signal_to_noise(self, num_train: float, noise_std: float, margin: float = 1.0) -> np.ndarray:
+        """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
+        skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2
+        across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2
+        noise = noise_std * np.sqrt(margin**2 * skewed + noise_std**2 / num_train * across)
+        return margin**2 * self.energies / noise
+
+
+def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:
+    """Return Phi of signal-to-noise ratios, of any number of them: accuracies in [0, 1]."""
+    from scipy.special import ndtr
+
+    return ndtr(np.asarray(ratios, dtype=float))

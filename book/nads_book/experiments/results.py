@@ -1,0 +1,214 @@
+"""What a job has measured so far, as a file: kept whole, compared with its job, joined, and found again.
+
+A results file is also the checkpoint of its job: it is replaced as a whole after every unit, so that it is complete at
+any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nads_book.experiments.jobs import Experiment, Unit, experiment
+from nads_book.experiments.stored import results_folder
+from nads_core.runtime.files import locked, replacing
+from nads_core.runtime.provenance import canonical, differences, fingerprint
+
+_UNIT_FIELDS = (
+    "frequency", "index", "flipped", "images", "background", "written", "size",  # of notes
+    "source", "target", "order", "signs", "draw",  # of maps
+    "seed",
+)  # fmt: skip
+
+
+@dataclass
+class Results:
+    """What a job has measured so far.
+
+    Args:
+        job: its name.
+        preset: its size.
+        settings: all that decides about the numbers.
+        num_units: how many rows the finished job has.
+        rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
+            mean over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
+            ``use`` of each NAD for Fig. 7; for notes what `nads_book.experiments.photos`
+            measures.
+        provenance: device, versions, commits and dates of every run that contributed.
+    """
+
+    job: str
+    preset: str
+    settings: dict[str, Any]
+    num_units: int
+    rows: list[dict[str, Any]]
+    provenance: list[dict[str, Any]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit is there."""
+        return len(self.rows) == self.num_units
+
+    @property
+    def photos(self) -> str | None:
+        """Where the images that the networks learnt come from, as `ImageSet.source`; None for D(v)."""
+        return self.settings.get("photos")
+
+    @property
+    def precisions(self) -> set[bool]:
+        """Whether layers were in bfloat16, one answer, or none where that is not known.
+
+        A run that does not say so is of an earlier release; on a CPU its layers were in float32.
+        """
+        runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
+        return {run.get("mixed_precision", False) for run in runs}
+
+    def missing(self, units: Iterable[Unit]) -> list[Unit]:
+        """Return those of some units of the job that have no row."""
+        done = {unit_key(row) for row in self.rows}
+        return [unit for unit in units if unit_key(unit) not in done]
+
+    def experiment(self) -> Experiment:
+        """Return the job that these results belong to, about the NADs that they name.
+
+        Raises:
+            ValueError: if there is no such job any more, or its settings, NADs or units are others. The photos and the
+                numbers version may differ: they matter to who goes on with the job, not to who looks at its results.
+        """
+        job = experiment(self.job, self.preset, self.settings.get("nads", {}).get("version"))
+        any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
+        now = job.settings() | {key: value for key, value in any_source.items() if key in self.settings}
+        different = differences(self.settings | {"num_units": self.num_units}, now | {"num_units": len(job.units)})
+        if different:
+            raise ValueError(f"these results of {self.job} belong to another job of that name: {different}")
+        _in_order(self.rows, job)
+        return job
+
+    def __str__(self) -> str:
+        seconds = sum(row["seconds"] for row in self.rows)
+        return f"{self.job} at preset {self.preset}: {len(self.rows)} of {self.num_units} networks, {seconds:.0f} s"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing the old one as a whole."""
+        content = {name: value for name, value in vars(self).items() if name != "rows"}
+        head = json.dumps({"fingerprint": fingerprint(canonical(vars(self))), **content}, indent=1)[:-2]
+        rows = ",\n  ".join(json.dumps(row) for row in self.rows)
+        with replacing(path) as file:
+            file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Results:
+        """Read a file that `save` wrote.
+
+        Raises:
+            ValueError: if the file holds something else, or was damaged or edited.
+        """
+        try:
+            content = json.loads(Path(path).read_text("utf8"))
+            stored = content.pop("fingerprint", None)
+            results = cls(**content)
+        except (json.JSONDecodeError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a results file, or of a later release ({error}): name another") from error
+        if stored is None:
+            raise ValueError(f"{path} was written by nads_core 0.1, without a fingerprint: name another file")
+        if stored != fingerprint(canonical(vars(results))):
+            raise ValueError(
+                f"{path} is damaged or was edited: its content does not have the fingerprint {stored!r} that it names: "
+                "restore it, or delete it and run the job again"
+            )
+        return results
+
+
+def unit_key(row: dict[str, Any]) -> str:
+    """Name the unit that a row, or a unit, is about: what is trained, and its seed."""
+    return json.dumps([row.get(field) for field in _UNIT_FIELDS])
+
+
+def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
+    """Return rows in the order of a job's units, a unit that occurs twice once.
+
+    Raises:
+        ValueError: if a row belongs to no unit.
+    """
+    by_key = {unit_key(row): row for row in rows}
+    keys = list(map(unit_key, job.units))
+    if foreign := by_key.keys() - set(keys):
+        units = [
+            {name: row[name] for name in _UNIT_FIELDS if name in row} for key, row in by_key.items() if key in foreign
+        ]
+        raise ValueError(
+            f"{len(units)} rows do not belong to {job.name} at preset {job.preset}: {units[:5]}"
+            f"{' and more' * (len(units) > 5)}: keep them in a file of their own"
+        )
+    return [by_key[key] for key in keys if key in by_key]
+
+
+def merge_results(parts: Iterable[Results]) -> Results:
+    """Join the results of shards of one job; a unit that several hold counts once.
+
+    Raises:
+        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit, or
+            there is none.
+    """
+    parts = list(parts)
+    if not parts:
+        raise ValueError("there are no results to merge")
+    first = parts[0]
+    for part in parts[1:]:
+        identities = ({"job": p.job, "preset": p.preset, "settings": p.settings} for p in (part, first))
+        if different := differences(*identities):
+            raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
+    if len(set().union(*(part.precisions for part in parts))) > 1:
+        raise ValueError(
+            "some of these results were trained in bfloat16 and some in float32: keep them apart, or train one part "
+            "again with --mixed-precision or --no-mixed-precision"
+        )
+    rows = [row for part in reversed(parts) for row in part.rows]
+    ordered = _in_order(rows, experiment(first.job, first.preset, first.settings.get("nads", {}).get("version")))
+    provenance = []
+    for part in parts:
+        provenance += [entry for entry in part.provenance if entry not in provenance]
+    return replace(first, rows=ordered, provenance=provenance)
+
+
+def results_path(name: str, preset: str = "paper") -> Path:
+    """Return where the results of a job are kept: ``book/results/`` of the checkout around the working folder.
+
+    The environment variable ``NADS_RESULTS`` names another folder.
+    """
+    return results_folder() / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
+
+
+def load_results(name: str, preset: str = "paper") -> Results | None:
+    """Return the results of a job that ran before (perhaps in part), or None if there are none.
+
+    To be shown, they need not have been made from the photos that are at hand: `Results.photos` names theirs.
+
+    Raises:
+        ValueError: for an unknown job, or a file that is damaged or does not belong to it.
+    """
+    experiment(name, preset)
+    path = results_path(name, preset)
+    if not path.exists():
+        return None
+    results = Results.load(path)
+    try:
+        if (results.job, results.preset) != (name, preset):
+            raise ValueError(f"it holds {results.job} at preset {results.preset}")
+        results.experiment()
+    except ValueError as error:
+        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+    if "NADS_RESULTS_LOG" in os.environ:  # book/build.py asks which files a chapter shows
+        with open(os.environ["NADS_RESULTS_LOG"], "a", encoding="utf8") as log:
+            log.write(f"{path.name}\n")
+    return results
+
+
+def writing(path: Path) -> AbstractContextManager[None]:
+    """Keep other processes from writing a results file."""
+    return locked(path, "split the job with --shard instead")

@@ -1,0 +1,114 @@
+"""The waves of Fig. 1: the published grid of them, what random weights predict for each, and samples of the grid.
+
+Where a training takes minutes, only some of the 130 tasks are run. Which ones is drawn within strata of the predicted
+energy, so that easy and hard tasks both occur, and each sampled task stands for a known number of all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from nads_book.experiments.stored import load_study
+from nads_core.data.fourier import Frequency, wrapped
+
+NUM_STRATA = 8
+
+
+def spread(points: np.ndarray, period: float | None = None) -> list[int]:
+    """Order points (n, d) so that each is as far as possible from those before it, beginning with the first."""
+    order = [0]
+    distance = np.full(len(points), np.inf)  # (n,), squared, from the closest one in order
+    for _ in range(len(points) - 1):
+        step = np.abs(points - points[order[-1]])  # (n, d)
+        if period:
+            mirrored = np.abs(points + points[order[-1]])  # a frequency and its negative are one direction
+            step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
+            step = np.where((mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True), mirrored, step)
+        distance = np.minimum(distance, (step**2).sum(1))
+        distance[order[-1]] = -1
+        order.append(int(distance.argmax()))
+    return order
+
+
+def negative(k: Frequency, size: int = 32) -> Frequency:
+    """Return -k, whose wave is that of k with the other sign."""
+    return wrapped(-k[0], -k[1], size)
+
+
+def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
+    """Return one frequency (ky, kx) of every pair +-k on a grid of the frequency plane, in an even order.
+
+    Both frequencies of a pair have the same direction up to its sign, which only swaps the labels of D(v): the 256
+    cells of the published grid (``step=2``) are 130 directions.
+    """
+    axis = range(-size // 2, size // 2, step)
+    chosen = [(ky, kx) for ky in axis for kx in axis if (ky, kx) >= negative((ky, kx), size)]
+    chosen.sort(key=lambda k: (k[0] ** 2 + k[1] ** 2, k))
+    return [chosen[i] for i in spread(np.array(chosen, float), period=size)]
+
+
+@lru_cache
+def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
+    """Return what random weights predict for each wave of `grid_frequencies`: v^T C v, relative to the largest.
+
+    `nads_book.experiments.prediction.wave_energies` of the first NADs that shipped, written down once: they stay as
+    they are. Those of VGG-11 and DenseNet-121 come from NADs that shipped before the published accuracies of these were
+    at hand.
+
+    Args:
+        architecture: its name, such as "vgg11".
+        phase: of the wave, "sine" or "cosine"; at the four frequencies where one of them vanishes it is the other.
+            `fourier_direction` gives the sine.
+
+    Raises:
+        ValueError: for an architecture of which there is no prediction, or another phase.
+    """
+    if phase not in ("sine", "cosine"):
+        raise ValueError(f"unknown phase {phase!r}: choose sine or cosine")
+    predictions = load_study("predicted-fig1.json")["predictions"]
+    if architecture not in predictions:
+        raise ValueError(f"nothing is predicted for {architecture!r}: choose from {sorted(predictions)}")
+    waves, other = predictions[architecture]["waves"], {"sine": "cosine", "cosine": "sine"}[phase]
+    return {tuple(row["frequency"]): row.get(phase, row.get(other)) for row in waves}
+
+
+def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:
+    """Divide the waves of the grid by equal steps of the logarithm of their predicted energy, the largest first.
+
+    Within a stratum they are shuffled, in one order for all: that of a hash of their frequencies. Strata that hold no
+    wave are left out.
+    """
+    energies = predicted_energies(architecture)
+    logs = np.log([*energies.values()])
+    depths = (logs.max() - logs) / max(np.ptp(logs), 1e-12)  # 0 to 1
+    numbers = np.minimum(count * depths, count - 1).astype(int)
+    shuffled = sorted(
+        zip(energies, numbers, strict=True), key=lambda pair: hashlib.sha256(repr(pair[0]).encode()).digest()
+    )
+    parts = [[k for k, number in shuffled if number == wanted] for wanted in range(count)]
+    return [part for part in parts if part]
+
+
+def stratified_frequencies(architecture: str) -> list[Frequency]:
+    """Return all waves of the grid in an order of which every beginning is a stratified sample: one of each in turn."""
+    parts = strata(architecture)
+    return [part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)]
+
+
+def sampling_weights(architecture: str, sample: Sequence[Frequency]) -> np.ndarray:
+    """Return how many waves of the grid each of a stratified sample stands for, (n,): the inverse of its probability.
+
+    Raises:
+        ValueError: for a wave that is not on the grid.
+    """
+    weights: dict[Frequency, float] = {}
+    for part in strata(architecture):
+        drawn = [k for k in sample if k in set(part)]
+        weights |= dict.fromkeys(drawn, len(part) / max(len(drawn), 1))
+    if unknown := [k for k in sample if k not in weights]:
+        raise ValueError(f"{unknown[:3]} are not on the published grid")
+    return np.array([weights[k] for k in sample])

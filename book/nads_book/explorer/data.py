@@ -1,0 +1,183 @@
+"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each architecture."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+import torch
+
+from nads_book.experiments import published
+from nads_book.experiments.frequency_maps import of_tasks
+from nads_book.experiments.prediction import Family
+from nads_book.experiments.results import Results, load_results
+from nads_book.explorer.pictures import load_pictures
+from nads_core.data.fourier import fourier_direction
+from nads_core.data.images import ImageSet
+from nads_core.directions import NADs
+from nads_core.directions.certificates import CERTAIN
+from nads_core.networks import architectures
+from nads_core.networks.architectures import ARCHITECTURES
+from nads_core.training import accuracy_interval
+
+SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
+LABELS = {name: architectures.LABELS[name] for name in SHIPPED}
+LEVELS = 127  # of int8, on either side of zero
+_PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
+Packet = tuple[dict[str, Any], bytes]
+
+
+def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
+    """Pack NADs and what is known about them.
+
+    Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
+
+    Args:
+        nads: of square single-channel images (n, 1, H, H).
+        label: shown to the reader.
+        name: of an architecture with results files; None for NADs of your own.
+
+    Returns:
+        A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n, H, H).
+
+    Raises:
+        ValueError: for images of another kind.
+    """
+    count, height = len(nads), require_square(nads)
+    directions = nads.directions.flatten(1).numpy()  # (n, H^2)
+    scales = np.abs(directions).max(1, keepdims=True) / LEVELS  # (n, 1)
+    arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
+    header: dict[str, Any] = {
+        "label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height),
+        "certificates": _certificates(nads),
+    }  # fmt: skip
+    measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
+    for key, figure in measured.items():
+        results = load_results(f"{figure}-{name}")
+        rows = _poison_rows(results) if figure == "fig7" else _rows(results)
+        header[key] = _placed(rows, results, nads) if rows and results else rows
+    header["published"] = False
+    if name in ARCHITECTURES and not header["fourier"]:
+        header |= {"fourier": _published_rows(name), "published": True}
+    header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
+    return header, b"".join(array.tobytes() for array in arrays)
+
+
+def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
+    """Return the name and certainty of each direction, the number of its band (-1 for none), and [size, certainty]."""
+    if nads.certificates is None:
+        return None
+    band = [-1] * len(nads)
+    for number, found in enumerate(nads.bands):
+        for index in found.indices:
+            band[index] = number
+    return {
+        "names": list(nads.names), "certainty": [round(value, 2) for value in nads.certainty.tolist()], "band": band,
+        "bands": [[len(found.indices), round(found.certainty, 2)] for found in nads.bands],
+    }  # fmt: skip
+
+
+def require_square(nads: NADs) -> int:
+    """Return the side of square single-channel images; the Fourier map and its frequencies ask for a multiple of 4.
+
+    Raises:
+        ValueError: for images of another kind.
+    """
+    channels, height, width = shape = tuple(nads.directions.shape[1:])
+    if channels != 1 or height != width or height % 4:
+        raise ValueError(f"the explorer draws square single-channel images with a side of 4, 8, 12, ..., got {shape}")
+    return height
+
+
+def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
+    """Pack labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
+    own = photos is not None
+    if photos is None:
+        photos = load_pictures(size)
+    require_photos(photos, size)
+    names = [photos.class_names[label] for label in photos.labels.tolist()]
+    header = {"own": own, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
+    return header, (photos.images * 255).round().byte().numpy().tobytes()
+
+
+def require_photos(photos: ImageSet, size: int) -> None:
+    """Raise ValueError unless these are images (N, 3, size, size), at least one."""
+    if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size) or not len(photos):
+        raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
+
+
+def as_script(name: str, packet: Packet) -> str:
+    """Return a classic script, which loads from a server and from a file, that hands a packet to the explorer."""
+    header, content = packet
+    header = header | {"bytes": base64.b64encode(zlib.compress(content, 9)).decode()}
+    return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(header)};\n"
+
+
+def _literal(value: object) -> str:
+    """Return JSON that may stand inside <script>: no string in it, such as a file's label, can end the element."""
+    return json.dumps(value).translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
+
+
+def _rows(results: Results | None) -> list[list[Any]] | None:
+    """Return [key, accuracy, low, high] for each NAD index or frequency."""
+    if results is None or not results.rows:
+        return None
+    family = Family.of(results)
+    rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)
+    return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
+
+
+def _published_rows(name: str) -> list[list[Any]]:
+    """Return the same rows of what the paper's authors published: means of both cells of a wave."""
+    accuracies = of_tasks(published.fourier_accuracies(name))
+    return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies.items()]
+
+
+def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:
+    """Put what was measured along NADs of another version where these have it, and append the squared cosine to a row.
+
+    A direction that is none of these stands at the rank that its energy has.
+    """
+    measured = results.experiment().nads
+    if measured is None or measured.fingerprint == nads.fingerprint:
+        return rows
+    placed = []
+    for index, *values in rows:
+        if index is None:
+            placed.append([index, *values])
+            continue
+        direction = measured.directions[index : index + 1]
+        (place,), (closeness,) = (found.tolist() for found in nads.find(direction))
+        if closeness < CERTAIN:
+            place = min(int((nads.eigenvalues > nads.energy(direction)).sum()), len(nads) - 1)
+        placed.append([place, *values, round(closeness, 2)])
+    return sorted(placed, key=lambda row: -1 if row[0] is None else row[0])
+
+
+def _poison_rows(results: Results | None) -> list[list[Any]] | None:
+    """Return [carrier's index, clean accuracy, low, high]; the index is None for training on clean photos."""
+    found: dict[int | None, list[float]] = {}
+    for row in results.rows if results else ():
+        found.setdefault(row["index"], []).append(row["test_accuracy"])
+    num_test = results.settings["num_test"] if results else 0
+    rows = [_row(index, float(np.mean(values)), num_test * len(values)) for index, values in found.items()]
+    return sorted(rows, key=lambda row: -1 if row[0] is None else row[0]) or None
+
+
+def _row(key: object, accuracy: float, num_test: int) -> list[Any]:
+    return [key, *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test))))]
+
+
+def _energies(nads: NADs, size: int) -> list[list[float]]:
+    """Return v^T C v for the DFT directions of every frequency, rows from -H/2 up, relative to the map's largest.
+
+    The map shows every second frequency: the others may have more than its largest.
+    """
+    axis = range(-size // 2, size // 2)
+    waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])  # (H^2, 1, H, H)
+    energies = nads.energy(waves).double().clamp(min=0).view(size, size)
+    largest = energies[::2, ::2].max().clamp(min=torch.finfo(torch.float32).tiny)
+    return [[float(f"{e:.3g}") for e in row] for row in (energies / largest).tolist()]

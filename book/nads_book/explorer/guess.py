@@ -1,0 +1,60 @@
+"""`Guess`: the reader says which waves a network will learn, from what its random weights say, and sees the score."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nads_book.experiments import published
+from nads_book.experiments.frequency_maps import of_tasks
+from nads_book.experiments.waves import predicted_energies
+from nads_book.explorer.data import LABELS
+from nads_book.explorer.program import link, packed_script
+
+NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
+LEARNED = 0.55  # test accuracy above which a wave counts as learnt; guessing gives 0.5
+
+
+def guess_data(name: str) -> dict[str, Any]:
+    """Return what a guess is about: energies before training, accuracies after it.
+
+    Args:
+        name: of an architecture of the paper.
+
+    Returns:
+        Its label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k being one.
+        Energies are those of `predicted_energies`, relative to the largest; accuracies are the authors', means of both
+        cells of a wave.
+    """
+    energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
+    largest = max(energies.values())
+    tasks = [[*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)] for k, energy in energies.items()]
+    return {"label": LABELS[name], "tasks": tasks}
+
+
+@dataclass
+class Guess:
+    """The guess as HTML, for a page of the book or the output of a notebook.
+
+    Args:
+        names: of architectures; the first is asked about first.
+        asked: how many waves the reader chooses.
+        book: whether a page of the book has it, which loads the program from a file that its pages share.
+    """
+
+    names: Sequence[str] = NETWORKS
+    asked: int = 5
+    book: bool = False
+
+    def _repr_html_(self) -> str:
+        asked = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
+        program = link() if self.book else packed_script()
+        config = html.escape(json.dumps(asked))
+        needs = f"It needs JavaScript{', and the files of this book beside the page' if self.book else ''}."
+        return (
+            f'<nad-guess config="{config}">This figure is a question to you. {needs}</nad-guess>\n'
+            f"<script>{program}</script>"
+        )

@@ -1,0 +1,219 @@
+// One explorer: it loads what its view needs, and draws its parts as the view changes
+
+import { menu, playButton, slider, stepButton } from "./controls.js";
+import { h } from "./drawing.js";
+import { readNads } from "./npz.js";
+import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
+import { curvesPart } from "./parts/curves.js";
+import { directionPart } from "./parts/direction.js";
+import { fourierPart } from "./parts/fourier.js";
+import { mixerPart } from "./parts/mixer.js";
+import { photoPart } from "./parts/photo.js";
+import { poisonPart } from "./parts/poison.js";
+import { pythonPanel } from "./python.js";
+import { mostNads } from "./rows.js";
+import { followTheme } from "./theme.js";
+import { drawable, KEYS, OWN } from "./view.js";
+
+// The style sheet, which book/nads_book/explorer/program.py puts in front of the joined sources:
+/* global STYLE */
+
+// Each returns {title, element, keys, update, code}: update(view) runs when one of its keys has changed.
+const PARTS = {
+  direction: directionPart, curves: curvesPart, fourier: fourierPart, mixer: mixerPart, photo: photoPart,
+  poison: poisonPart,
+};
+
+/** `load`, whose packets are unpacked and kept. */
+function keeping(load) {
+  const loaded = new Map(); // name -> promise
+  const kept = (name, unpack) => {
+    if (!loaded.has(name)) {
+      const found = load(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
+      loaded.set(name, found);
+      found.catch(() => loaded.delete(name)); // it can be tried again
+    }
+    return loaded.get(name);
+  };
+  return Object.assign(kept, { keep: (name, value) => loaded.set(name, Promise.resolve(value)) });
+}
+
+/** The explorer in `host`. Its model has get, set, save_changes, on and off; `load(name)` gives a packet. */
+export class App {
+  shown = [];
+  photos = null;
+  ownPhoto = null;
+  parts = [];
+  toolbar = [];
+  changed = new Set();
+  frame = null;
+  begun = false;
+  ended = false;
+  root = h("div", { class: "explorer", role: "group", "aria-label": "NAD explorer", "aria-busy": "true" });
+  trouble = h("p", { role: "alert", hidden: true });
+  ready = new Promise((resolve) => (this.tellReady = resolve));
+
+  /** With `open`, the reader may open a file of NADs of their own. */
+  constructor(model, host, load, open = false) {
+    Object.assign(this, { model, load: keeping(load), open });
+    const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+    shadow.replaceChildren(h("style", {}, STYLE), this.root);
+    this.forgetTheme = followTheme(host, this.root);
+    this.listeners = KEYS.map((key) => {
+      const listener = () => {
+        if (key === "architecture" || key === "second") this.arrange();
+        else this.refresh([key]);
+      };
+      model.on(`change:${key}`, listener);
+      return [`change:${key}`, listener];
+    });
+  }
+
+  /** Load and draw, when somebody is about to look. */
+  begin() {
+    if (this.begun) return;
+    this.begun = true;
+    this.arrange();
+  }
+
+  get view() {
+    return drawable(Object.fromEntries(KEYS.map((key) => [key, this.model.get(key)])), this);
+  }
+
+  get photo() {
+    const { photo } = this.view;
+    return photo < 0 ? this.ownPhoto : this.photos[photo];
+  }
+
+  set(changes) {
+    if ("architecture" in changes || "second" in changes) this.trouble.hidden = true;
+    for (const [key, value] of Object.entries(changes)) this.model.set(key, value);
+    this.model.save_changes();
+  }
+
+  refresh(keys) {
+    keys.forEach((key) => this.changed.add(key));
+    this.frame ??= requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = null;
+    if (this.ended || !this.shown.length) return;
+    performance.mark("nad-explorer:frame");
+    const { view } = this;
+    const keys = new Set(this.changed);
+    this.changed.clear();
+    this.toolbar.forEach((control) => control.sync());
+    for (const part of this.parts)
+      if (keys.has("architecture") || part.keys.some((key) => keys.has(key))) part.update(view, keys);
+    this.python.update();
+    performance.measure("nad-explorer:frame", "nad-explorer:frame");
+    this.tellReady();
+  }
+
+  build() {
+    const labels = this.model.get("labels"), names = this.model.get("parts");
+    const last = () => mostNads(this) - 1;
+    this.parts = names.map((name) => ({ name, ...PARTS[name](this) }));
+    const controls = [];
+    if (Object.keys(labels).length > 1) {
+      const network = menu(this, "architecture", "Network", labels);
+      const second = menu(this, "second", "Compare with", { "": "none", ...labels });
+      this.toolbar.push(network, second);
+      controls.push(h("div", { class: "menus" }, network.element, second.element,
+        this.open ? this.chooser([network, second]) : null));
+    }
+    if (names.includes("direction") || names.includes("curves")) {
+      const index = slider(this, "index", "NAD", { max: last, box: true,
+        text: (i) => `NAD ${i} of ${this.shown[0].label}` });
+      this.toolbar.push(index);
+      controls.push(h("div", { class: "along" }, playButton(this, "index", last), stepButton(this, "index", -1),
+        stepButton(this, "index", 1), index.element));
+    }
+    this.python = pythonPanel(this);
+    const sections = this.parts.map(({ name, title, element }) =>
+      h("section", { "aria-label": title, "data-part": name }, names.length > 1 ? h("h3", {}, title) : null, element));
+    this.root.replaceChildren(this.trouble, h("div", { class: "toolbar" }, ...controls), ...sections,
+      this.python.element);
+  }
+
+  /** A button for a file of NADs, which may be dropped anywhere on the explorer as well. */
+  chooser(menus) {
+    const read = async (file) => {
+      if (!file) return;
+      try {
+        const own = await readNads(file, this.shown[0].size);
+        this.load.keep(OWN, own);
+        menus.forEach(({ offer }) => offer(OWN, own.label));
+        this.model.offer(OWN, own.label);
+        if (this.model.get("architecture") === OWN || this.model.get("second") === OWN) this.arrange();
+        this.set({ architecture: OWN });
+      } catch ({ message }) {
+        this.say(`${file.name} was not opened: ${message}.`);
+      }
+    };
+    const input = h("input", { type: "file", accept: ".npz", "aria-label": "NADs of your own",
+      click: () => (input.value = ""), change: () => read(input.files[0]) });
+    this.root.addEventListener("dragover", (event) => event.preventDefault());
+    this.root.addEventListener("drop", (event) => {
+      event.preventDefault();
+      read(event.dataTransfer.files[0]);
+    });
+    return h("label", { class: "button", title: "A file that NADs.save wrote. It stays in this browser." },
+      "Your own NADs (.npz)…", input);
+  }
+
+  get wanted() {
+    return [...new Set([this.model.get("architecture"), this.model.get("second")].filter(Boolean))];
+  }
+
+  /** Load what the view needs; a menu that moves on meanwhile wins. What cannot be loaded leaves the view as it was. */
+  async arrange() {
+    if (!this.begun) return;
+    const names = this.wanted;
+    const late = () => this.ended || `${names}` !== `${this.wanted}`;
+    this.root.setAttribute("aria-busy", "true");
+    try {
+      const needed = await Promise.all([...names.map((name) => this.load(name, unpackNads)),
+        this.model.get("parts").some((name) => name === "photo" || name === "poison") &&
+          this.load("photos", unpackPhotos)]);
+      if (late()) return;
+      this.photos = needed.pop() || null;
+      this.shown = needed.map((architecture, i) => ({ ...architecture, key: names[i], colour: "ab"[i] }));
+      if (!this.parts.length) this.build();
+      this.refresh(["architecture"]);
+      this.root.setAttribute("aria-busy", "false");
+    } catch (error) {
+      if (late()) return;
+      this.root.setAttribute("aria-busy", "false");
+      this.refuse(names, error);
+    }
+  }
+
+  /** Say that these architectures cannot be shown, and go back to those that are. */
+  refuse(names, { message }) {
+    if (!this.shown.length) {
+      this.root.replaceChildren(this.trouble);
+      return this.say(`The explorer cannot be shown. ${message}`, () => this.arrange());
+    }
+    const { model, shown } = this, [architecture, second] = ["architecture", "second"].map((key) => model.get(key));
+    this.say(`${names.map((name) => model.get("labels")[name]).join(" and ")} cannot be shown. ${message}`,
+      () => this.set({ architecture, second }));
+    model.set("architecture", shown[0].key);
+    model.set("second", shown[1]?.key ?? "");
+    model.save_changes();
+  }
+
+  say(text, again) {
+    const { trouble } = this;
+    const close = () => ((trouble.hidden = true), again?.());
+    trouble.replaceChildren(`${text} `, h("button", { click: close }, again ? "Try again" : "Close"));
+    trouble.hidden = false;
+  }
+
+  end() {
+    this.ended = true;
+    this.forgetTheme();
+    this.listeners.forEach(([event, listener]) => this.model.off(event, listener));
+  }
+}

@@ -1,0 +1,248 @@
+"""`show`: the explorer as a widget of a live notebook, or as HTML that needs no kernel."""
+
+from __future__ import annotations
+
+import html
+import json
+import operator
+import os
+import zlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nads_book.explorer import wall
+from nads_book.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
+from nads_book.explorer.pictures import load_pictures
+from nads_book.explorer.program import FILE, link, packed_script, script
+from nads_core.data.images import ImageSet
+from nads_core.directions import NADs, load_nads
+
+if TYPE_CHECKING:
+    from nads_book.explorer.widget import Explorer
+
+PARTS = ("direction", "curves", "fourier", "mixer", "photo", "poison")
+NUM_MIXED = 12
+STRENGTHS = 0.01, 2.0  # least and largest; the slider's step is the least
+
+
+@dataclass
+class View:
+    """What an explorer shows at first; the reader moves all of it but the parts.
+
+    Args:
+        parts: of `PARTS`, in their order on the page.
+        architecture: its name, such as "lenet".
+        second: another one to compare with, or "".
+        index: of a NAD, and of the poison's carrier.
+        frequency: (ky, kx), cycles per image, vertical first.
+        mix: weights of the first NADs in the mixer.
+        photo: which of the images.
+        kept: how many NADs rebuild the photo.
+        strength: epsilon of the poison.
+        poisoned: show the poisoned version rather than the clean one.
+    """
+
+    parts: tuple[str, ...] = PARTS
+    architecture: str = "lenet"
+    second: str = ""
+    index: int = 0
+    frequency: tuple[int, int] = (4, 2)
+    mix: tuple[float, ...] = (1.0, 0.0, 0.0, 1.0, *[0.0] * (NUM_MIXED - 4))
+    photo: int = 0
+    kept: int = 32
+    strength: float = 0.05
+    poisoned: bool = False
+
+
+@dataclass
+class Source:
+    """Where an explorer's arrays come from: the NADs that ship with the package, unless others are given.
+
+    Raises:
+        ValueError: for NADs or images that cannot be drawn, or not together.
+    """
+
+    nads: dict[str, NADs] = field(default_factory=dict)
+    images: ImageSet | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(label, str) and label for label in self.nads):
+            raise ValueError(f"the label of NADs is a text that is not empty, got {list(self.nads)}")
+        sides = {label: require_square(nads) for label, nads in self.nads.items()}
+        if len(set(sides.values())) > 1:
+            raise ValueError(f"an explorer shows NADs of one image size, got {sides}: show them one by one")
+        if self.images is not None:
+            require_photos(self.images, self.side)
+
+    @property
+    def side(self) -> int:
+        """Side of the images, in pixels."""
+        return require_square(next(iter(self.nads.values()))) if self.nads else 32
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Names and labels of the architectures in the menu."""
+        return {name: LABELS.get(name, name) for name in self.nads or LABELS}
+
+    @cached_property
+    def num_photos(self) -> int:
+        """Number of images to choose from."""
+        return len(load_pictures() if self.images is None else self.images)
+
+    def packet(self, name: str) -> Packet:
+        """Return the packet of an architecture, or of "photos"."""
+        if name == "photos":
+            return pack_photos(self.images, self.side)
+        if self.nads:
+            return pack_nads(self.nads[name], name)
+        return pack_nads(load_nads(name), LABELS[name], name)
+
+    def count(self, *names: str) -> int:
+        """Number of NADs of these architectures: of the one with the most. Those that ship are complete."""
+        return max((len(self.nads[name]) for name in names if name in self.nads), default=self.side**2)
+
+
+def require_drawable(key: str, value: Any, view: View, source: Source) -> object:
+    """Return one value of a view, with the types of JSON, if these NADs and images have it.
+
+    Args:
+        key: a field of `View`.
+        value: wanted for it.
+        view: says which architectures are shown; a mixture keeps its number of weights.
+        source: of the arrays.
+
+    Raises:
+        ValueError: for a value that could not be drawn.
+    """
+    if key in ("architecture", "second"):
+        if value not in source.labels and not (key == "second" and value == ""):
+            raise ValueError(f"unknown architecture {value!r}: choose from {list(source.labels)}")
+        return value
+    if key == "parts":
+        if not value or set(value) - set(PARTS):
+            raise ValueError(f"unknown parts in {list(value)}: choose from {PARTS}")
+        return tuple(value)
+    if key == "poisoned":
+        return bool(value)
+    if key == "frequency":
+        if len(value) != 2:
+            raise ValueError(f"a frequency is (ky, kx), got {value!r}")
+        return tuple(_require_whole(key, k) for k in value)
+    if key == "mix":
+        if len(value) != len(view.mix):
+            raise ValueError(f"mix has {len(value)} weights, expected {len(view.mix)}")
+        return tuple(_require_within(key, float(weight), -1, 1) for weight in value)
+    if key == "strength":
+        return round(_require_within(key, float(value), *STRENGTHS), 2)
+    count = source.count(view.architecture, view.second)
+    last = {
+        "index": lambda: count - 1,
+        "kept": lambda: count,
+        "photo": lambda: source.num_photos - 1,
+    }
+    return _require_within(key, _require_whole(key, value), 0, last[key]())
+
+
+def _require_whole(key: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{key} is {value!r}, expected a whole number") from None
+
+
+def _require_within(key: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:  # nor is NaN
+        raise ValueError(f"{key} is {value}, expected {low} to {high}")
+    return value
+
+
+def show(
+    *parts: str,
+    nads: NADs | dict[str, NADs] | None = None,
+    images: ImageSet | None = None,
+    **view: Any,
+) -> Explorer | Page:
+    """Show the explorer, or some parts of it.
+
+    In a notebook with `anywidget` this is a widget: its attributes, such as ``index``, follow what the reader does, and
+    can be set. Elsewhere, and in the pages of the book, it is HTML that does the same without Python.
+
+    Args:
+        parts: any of "direction", "curves", "fourier", "mixer", "photo", "poison"; all by default.
+        nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
+            architectures that ship with the package.
+        images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
+        view: what to show at first: ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
+            ``kept``, ``strength``, ``poisoned``.
+
+    Raises:
+        ValueError: for a part, architecture or view that does not exist, or that these NADs and images do not have.
+    """
+    if isinstance(nads, NADs):
+        nads = {str(nads.provenance.get("architecture") or "yours"): nads}
+    source = Source(nads or {}, images)
+    fields = set(View.__dataclass_fields__) - {"parts"}
+    if set(view) - fields:
+        raise ValueError(f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}")
+    defaults = {"architecture": next(iter(source.labels))}
+    chosen = View(**(defaults | view), parts=parts or PARTS)
+    if "kept" not in view:
+        chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
+    for key, value in vars(chosen).items():
+        setattr(chosen, key, require_drawable(key, value, chosen, source))
+    if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter
+        return Page(chosen, source, book=True)
+    try:
+        from nads_book.explorer.widget import Explorer
+    except ImportError:
+        return Page(chosen, source)
+    return Explorer(chosen, source)
+
+
+@dataclass
+class Page:
+    """The explorer as HTML.
+
+    The pages of a book load the program, and the arrays that ship with the package, from files that they share. In a
+    notebook each output brings its own, packed: some hosts show every output in a frame of its own, and the reader may
+    delete any of them.
+    """
+
+    view: View
+    source: Source
+    book: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether the arrays are in files of the book, and the view in the page's address."""
+        return self.book and not self.source.nads and self.source.images is None
+
+    def _repr_html_(self) -> str:
+        names = [] if self.shared else self._names()
+        labels = {n: label for n, label in self.source.labels.items() if self.shared or n in names}
+        packets = {name: self.source.packet(name) for name in names}  # under names that no other explorer's have
+        keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
+        config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
+        scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
+        program = link() if self.book else packed_script()
+        return (
+            f'<nad-explorer view="{html.escape(json.dumps(config))}">This figure is interactive. It needs JavaScript'
+            f"{', and the files of this book beside the page' if self.book else ' and a browser of 2023 or later'}."
+            f"</nad-explorer>\n{''.join(f'<script>{script}</script>' for script in (*scripts, program))}"
+        )
+
+    def _names(self) -> list[str]:
+        """What is sent along: your own NADs, or of ours only the ones in view."""
+        names = list(self.source.nads) or list(dict.fromkeys(filter(None, (self.view.architecture, self.view.second))))
+        return names + ["photos"] * bool({"photo", "poison"} & set(self.view.parts))
+
+
+def write_pages_data(folder: Path) -> None:
+    """Write what the pages of a book load: the program, and arrays of each architecture, of photos and of the atlas."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / Path(FILE).name).write_text(script(), "utf8")
+    (folder / f"{wall.NAME}.js").write_text(as_script(wall.NAME, wall.pack_atlas()), "utf8")
+    for name in (*LABELS, "photos"):
+        (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

@@ -1,0 +1,82 @@
+"""`Wall`: the architectures of the atlas side by side, sorted, filtered and compared by the reader."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nads_book.atlas import load_atlas
+from nads_book.atlas.measures import SHORT
+from nads_book.explorer.data import LEVELS, Packet, as_script
+from nads_book.explorer.program import link, packed_script
+from nads_core.directions import load_nads
+
+NAME = "atlas"  # of the packet, and of its file
+SHOWN = 6  # NADs of each
+_DECADES = 3.0  # of the waves' energies, around their mean
+_POINTS = [0, 1, 2, 3, 5, 7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023]  # of the spectrum
+SORTED_BY = {  # what the reader can sort by: title, and how it is explained
+    **{key: SHORT[key] for key in ("effective", "high", "border", "comb")},
+    "effect": "how far the change moves the directions",
+}
+
+
+def pack_atlas() -> Packet:
+    """Pack what the wall shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
+    atlas = load_atlas()
+    entries, pictures, waves = [], [], []
+    for number, (name, entry) in enumerate(atlas.entries.items()):
+        found = {key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY}
+        if entry.base:
+            found["effect"] = atlas.effect(name)
+        eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
+        entries.append({
+            "name": name, "family": entry.family, "change": entry.change, "factor": entry.factor, "base": entry.base,
+            "networks": atlas.facts[name]["num_networks"],
+            "measures": {
+                key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in found.items()
+            },
+            "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
+            "alike": [round(float(x), 3) for x in atlas.alignments[number]],
+        })  # fmt: skip
+        nads = load_nads(f"atlas/{name}").directions[:SHOWN, 0].numpy()
+        largest = np.abs(nads).max((1, 2), keepdims=True)
+        pictures.append(np.rint(LEVELS * nads / largest).astype(np.int8))
+        decades = np.log10(np.maximum(np.fft.fftshift(atlas.waves[number]), 1e-9))
+        waves.append(np.rint(255 * np.clip(decades / _DECADES + 0.5, 0, 1)).astype(np.uint8))
+    header = {"entries": entries, "shown": SHOWN, "points": _POINTS, "sorted": SORTED_BY}
+    return header, np.stack(pictures).tobytes() + np.stack(waves).tobytes()
+
+
+@dataclass
+class Wall:
+    """The atlas as HTML, for a page of the book or the output of a notebook.
+
+    Args:
+        chosen: the entry that is shown large at first.
+        sort: of `SORTED_BY`.
+        book: whether a page of the book has it, which loads program and arrays from files that its pages share.
+    """
+
+    chosen: str = "cnn-average"
+    sort: str = "effective"
+    book: bool = field(default_factory=lambda: "NADS_BOOK" in os.environ)  # book/build.py executes this chapter
+
+    def __post_init__(self) -> None:
+        if self.sort not in SORTED_BY:
+            raise ValueError(f"sort must be one of {tuple(SORTED_BY)}, got {self.sort!r}")
+        if self.chosen not in load_atlas().entries:
+            raise ValueError(f"the atlas has no {self.chosen!r}: choose from {tuple(load_atlas().entries)}")
+
+    def _repr_html_(self) -> str:
+        config = html.escape(json.dumps({"chosen": self.chosen, "sort": self.sort}))
+        needs = f"It needs JavaScript{', and the files of this book beside the page' if self.book else ''}."
+        scripts = [link()] if self.book else [as_script(NAME, pack_atlas()), packed_script()]
+        return (
+            f'<nad-atlas config="{config}">This figure is interactive. {needs}</nad-atlas>\n'
+            f"{''.join(f'<script>{script}</script>' for script in scripts)}"
+        )

@@ -1,0 +1,115 @@
+"""Every figure of the book, one call each, which returns a matplotlib Figure; nothing is drawn on import.
+
+A figure gets what was measured and draws it; itself it computes only what a reader's eye needs beside that: running
+means, intervals of counts, the curve of a law. What measures lives in the rooms below; pictures for a browser are
+`explorer`'s.
+"""
+
+from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learnt
+from nads_book.figures.bases import (
+    plot_definitions,
+    plot_dipoles,
+    plot_directions,
+    plot_eigenvalues,
+    plot_energies,
+    plot_kinks,
+    plot_maps,
+    plot_overlaps,
+    plot_reliability,
+    plot_shrinking,
+)
+from nads_book.figures.bounds import plot_bounds, plot_tails
+from nads_book.figures.classes import plot_class_differences
+from nads_book.figures.generalization import (
+    plot_accuracy_by_nad,
+    plot_collapse,
+    plot_law,
+    plot_monotone_fits,
+    plot_rank_correlations,
+)
+from nads_book.figures.learning import (
+    plot_accuracy_by_energy,
+    plot_agreement,
+    plot_coordinates,
+    plot_frequency_maps,
+    plot_losses,
+    plot_tasks,
+    plot_train_test,
+)
+from nads_book.figures.poison import (
+    plot_accuracy_by_index,
+    plot_hole,
+    plot_notes,
+    plot_poisoned,
+    plot_representations,
+    plot_scatter,
+    plot_use,
+    plot_versions,
+)
+from nads_book.figures.scale import plot_colour_directions, plot_scaling
+from nads_book.figures.theory import (
+    plot_aliasing,
+    plot_checks,
+    plot_convergence,
+    plot_curves,
+    plot_histogram,
+    plot_images,
+    plot_kept_shares,
+    plot_learning_curves,
+    plot_matrices,
+    plot_saddle,
+    plot_two_classes,
+)
+
+__all__ = [
+    "plot_class_differences",
+    "plot_tasks",
+    "plot_coordinates",
+    "plot_frequency_maps",
+    "plot_accuracy_by_energy",
+    "plot_train_test",
+    "plot_losses",
+    "plot_agreement",
+    "plot_definitions",
+    "plot_directions",
+    "plot_eigenvalues",
+    "plot_overlaps",
+    "plot_reliability",
+    "plot_dipoles",
+    "plot_kinks",
+    "plot_shrinking",
+    "plot_energies",
+    "plot_images",
+    "plot_aliasing",
+    "plot_curves",
+    "plot_kept_shares",
+    "plot_two_classes",
+    "plot_checks",
+    "plot_learning_curves",
+    "plot_matrices",
+    "plot_saddle",
+    "plot_convergence",
+    "plot_histogram",
+    "plot_bounds",
+    "plot_tails",
+    "plot_accuracy_by_nad",
+    "plot_monotone_fits",
+    "plot_law",
+    "plot_rank_correlations",
+    "plot_collapse",
+    "plot_hole",
+    "plot_notes",
+    "plot_poisoned",
+    "plot_accuracy_by_index",
+    "plot_versions",
+    "plot_use",
+    "plot_representations",
+    "plot_maps",
+    "plot_scatter",
+    "plot_scaling",
+    "plot_colour_directions",
+    "plot_effects",
+    "plot_alignments",
+    "plot_entries",
+    "plot_learnt",
+]

@@ -1,0 +1,285 @@
+"""Figures of NADs: the directions themselves, how strongly they are preferred, and how well bases agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from nads_book.figures.style import COLOURS, bare, show_signed, show_spectrum, styled, subplots
+from nads_core.directions import NADs
+from nads_core.networks.architectures import LABELS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_UNCERTAIN: dict[str, Any] = {"fill": False, "edgecolor": "0.3", "linestyle": ":", "linewidth": 2, "clip_on": False}
+
+
+@styled
+def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
+    """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+
+    Args:
+        bases: label -> NADs of single-channel images.
+        indices: which directions. Those that are certain by less than a half have a dotted frame: they are one of many
+            directions that the run could have found.
+    """
+    from matplotlib.patches import Rectangle
+
+    count = len(indices)
+    figure, axes = subplots(
+        len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
+    )
+    for column, index in enumerate(indices):
+        axes[0, column].set_title(f"NAD {index}")
+        axes[0, count + 1 + column].set_title(f"spectrum {index}")
+    for row, (label, nads) in zip(axes, bases.items(), strict=True):
+        row[count].axis("off")
+        for column, index in enumerate(indices):
+            show_signed(row[column], nads.directions[index, 0])
+            show_spectrum(row[count + 1 + column], nads.directions[index, 0])
+            if nads.certificates is not None and nads.certainty[index] < 0.5:
+                for axis in (row[column], row[count + 1 + column]):
+                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **_UNCERTAIN))
+        row[0].set_ylabel(label)
+    return figure
+
+
+@styled
+def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
+    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green).
+
+    Bands are two standard errors, where the NADs have certificates.
+    """
+    figure, ((axis,),) = subplots(height=3.2)
+    for (label, nads), colour in zip(bases.items(), COLOURS, strict=False):
+        values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
+        kept = values > 0
+        ranks = np.arange(len(values))[kept] + 1
+        axis.plot(ranks, values[kept], color=colour, label=label)
+        if nads.certificates is not None:
+            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[kept]
+            low, high = np.maximum(values[kept] - error, values[kept][-1] / 10), values[kept] + error
+            axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
+    axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
+    axis.legend()
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_overlaps(
+    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None, target: str = "another run"
+) -> Figure:
+    """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
+
+    Args:
+        counts: numbers of networks, (n,).
+        overlaps: label -> (repetitions, n).
+        chance: overlap of random subspaces, drawn as a line.
+        target: what the NADs are compared with.
+    """
+    figure, ((axis,),) = subplots(height=3.0)
+    for (label, values), colour in zip(overlaps.items(), COLOURS, strict=False):
+        values = np.asarray(values)
+        mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
+        axis.plot(counts, mean, "o-", color=colour, label=label, markersize=4)
+        axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
+    if chance is not None:
+        axis.axhline(chance, color="0.4", linestyle=":", linewidth=1, label="random directions")
+    axis.set(xscale="log", xlabel="networks", ylabel=f"overlap with {target}", ylim=(0, 1.02))
+    axis.set_xticks(counts, [f"{count:,}" for count in counts])
+    axis.minorticks_off()
+    axis.legend()
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+    """Draw how strongly random networks separate a dipole, per unit of its length, against that length.
+
+    Args:
+        arms: lengths, (n,).
+        panels: title -> label of a direction -> (n,) standard deviations over networks.
+    """
+    figure, (axes,) = subplots(1, len(panels), height=2.8, sharey=True)
+    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+        for (label, values), colour in zip(curves.items(), COLOURS, strict=False):
+            axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
+        axis.set(xscale="log", yscale="log", title=title, xlabel="arm ρ")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("standard deviation / length")
+    axes[0].legend(loc="center left")
+    return figure
+
+
+@styled
+def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, float]) -> Figure:
+    """Draw a network along a line, and its slope there, a column a length of the line.
+
+    Args:
+        cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between neighbouring places.
+        slopes: label -> a slope to compare with, drawn over all of each line; the first is marked at 0, its place.
+    """
+    figure, axes = subplots(2, len(cuts), 4.2)
+    (point, at_point), *averages = slopes.items()
+    for (upper, lower), (title, (places, outputs)) in zip(axes.T, cuts.items(), strict=True):
+        places, outputs = np.asarray(places), np.asarray(outputs)
+        upper.plot(places, outputs, color="black", linewidth=1)
+        lower.stairs(np.diff(outputs) / np.diff(places), places, baseline=None, color="black", linewidth=0.8)
+        for (label, value), colour in zip(averages, COLOURS, strict=False):
+            lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
+        lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
+        upper.set_title(title)
+        for axis in (upper, lower):
+            axis.set_xlabel("t")
+            axis.ticklabel_format(axis="y", scilimits=(0, 0))
+            axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("output f(x + tv)")
+    axes[1, 0].set_ylabel("slope along v")
+    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(slopes))
+    figure.align_ylabels()
+    return figure
+
+
+@styled
+def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[str, Tensor]) -> Figure:
+    """Draw second moments in two dimensions as ellipses with the square roots of their eigenvalues as half axes.
+
+    Args:
+        panels: title -> label -> second moment (2, 2).
+        points: title -> vectors (N, 2) to draw behind the ellipses, in the panels that have some.
+    """
+    figure, (axes,) = subplots(1, len(panels), 3.1)
+    labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
+    angles = np.linspace(0, 2 * np.pi, 181)
+    largest = max(
+        np.linalg.eigvalsh(np.asarray(moment))[-1] for moments in panels.values() for moment in moments.values()
+    )
+    reach = 1.2 * np.array([-1, 1]) * np.sqrt(largest)
+    for axis, (title, moments) in zip(axes, panels.items(), strict=True):
+        if title in points:
+            axis.plot(*np.asarray(points[title]).T, ".", color="0.6", markersize=2, zorder=0)
+        for label, moment in moments.items():
+            values, vectors = np.linalg.eigh(np.asarray(moment))
+            roots = vectors * np.sqrt(np.maximum(values, 0))  # columns: half axes
+            index = labels.index(label)
+            style = {"color": COLOURS[index], "linestyle": ("-", "--")[index % 2]}
+            axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
+            for half in roots.T:
+                axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
+        axis.set(title=title, xlabel="first coordinate", aspect="equal", xlim=reach, ylim=reach)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("second coordinate")
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+@styled
+def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv / largest") -> Figure:
+    """Draw our energy of each published direction against its published rank: a falling line means the same order.
+
+    Args:
+        energies: label -> (n,), in published order.
+        ylabel: of the vertical axis.
+    """
+    figure, ((axis,),) = subplots(height=3.0)
+    for (label, values), colour in zip(energies.items(), COLOURS, strict=False):
+        values = np.asarray(values)
+        axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
+    axis.legend(markerscale=5)
+    axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]]], limit: float = 2.5) -> Figure:
+    """Draw what orthogonal maps make of one image, with two numbers of each map beneath it.
+
+    Args:
+        rows: title of a row -> label of a map -> the mapped image (3, H, W), whose values lie around 0; how well such
+            images match a network, None if all match alike; and the correlation of neighbouring pixels.
+        limit: the value that becomes the brightest.
+    """
+    figure, axes = subplots(len(rows), max(map(len, rows.values())), 2.0 * len(rows))
+    for line, (title, pictures) in zip(axes, rows.items(), strict=True):
+        for axis, (label, (picture, match, neighbours)) in zip(line, pictures.items(), strict=False):
+            axis.imshow((0.5 + 0.5 * picture / limit).clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+            bare(axis)
+            beneath = [] if match is None else [f"match {match:.2f}"]
+            text = "\n".join([*beneath, f"neighbours {round(neighbours, 2) + 0.0:.2f}"]).replace("-", "−")
+            axis.set_title(label, fontsize=8)
+            axis.set_xlabel(text, fontsize=8)
+        for axis in line[len(pictures) :]:
+            axis.axis("off")
+        line[0].set_ylabel(title)
+    return figure
+
+
+@styled
+def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Draw what certificates promised against what was found, a panel an architecture.
+
+    Args:
+        diagrams: as `evidence.reliability.measured_reliability` returns them.
+    """
+    panels: dict[str, list[Mapping[str, Any]]] = {}
+    for facts in diagrams.values():
+        panels.setdefault(facts["architecture"], []).append(facts)
+    rows = -(-len(panels) // 3)
+    figure, grid = subplots(rows, 3, height=2.7 * rows)
+    for axis in grid.flat[len(panels) :]:
+        axis.axis("off")
+    for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
+        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+        for facts, colour in zip(of_sizes, COLOURS, strict=False):
+            promised, kept, error, share = (
+                np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
+            )
+            label = f"{facts['runs']} runs of {facts['num_networks']:,}"
+            axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
+            axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
+        limits = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "aspect": "equal"}
+        axis.set(xlabel="promised cos²", ylabel="found cos²", title=LABELS.get(architecture, architecture), **limits)
+        for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
+            handle.set_sizes([30])
+        axis.grid(alpha=0.3)
+    return figure
+
+
+@styled
+def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
+    """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
+
+    Args:
+        networks: by label, ``moved`` of pairs of definitions, as `evidence.definitions.measured_definitions` returns
+            them under "moments".
+        reference: the definition that the others are compared with, such as "gradient 1".
+    """
+    figure, (axes,) = subplots(1, 2, height=3.4)
+    kinds = list(dict.fromkeys(label.rpartition(",")[0] for label in networks))
+    names = {"dipole": "arm of the dipole", "gradient": "standard deviation of the inputs"}
+    for axis, (method, name) in zip(axes, names.items(), strict=True):
+        for number, (label, facts) in enumerate(networks.items()):
+            points = []
+            for pair, (moved, chance) in facts["moved"].items():
+                other = [part for part in pair.split(" | ") if part != reference]
+                if len(other) == 1 and other[0].startswith(method):
+                    points.append((float(other[0].split()[1]), moved, chance))
+            size, moved, chance = np.array(sorted(points)).T
+            kind, _, depth = label.rpartition(",")
+            style = {"color": COLOURS[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
+            axis.errorbar(size * 1.03**number, moved, 2 * chance, label=label, linewidth=1.2, elinewidth=0.7, **style)
+        axis.set(xscale="log", xlabel=name, ylim=(0, None))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("share of energy elsewhere")
+    axes[1].sharey(axes[0])
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure

@@ -1,0 +1,273 @@
+"""Figures of chapter 1: which directions networks learn from data, over the plane of frequencies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from nads_book.figures.style import COLOURS, WIDTH, show_signed, styled, subplots
+from nads_core.data.fourier import wrapped
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+
+    FrequencyMap = Mapping[tuple[int, int], float]
+
+
+@styled
+def plot_tasks(
+    pictures: Mapping[str, Mapping[str, Tensor]],
+    accuracies: Mapping[str, Mapping[str, tuple[float, float, tuple[float, float]]]],
+) -> Figure:
+    """Draw tasks, one a row: what their data look like, and what networks make of them.
+
+    Args:
+        pictures: task -> title -> signed image (H, W).
+        accuracies: task -> network -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
+    """
+    count = len(next(iter(pictures.values())))
+    figure, axes = subplots(len(pictures), count + 2, 0.3 + 1.4 * len(pictures), width_ratios=[1] * count + [0.02, 2.1])
+    for row, (task, images) in zip(axes, pictures.items(), strict=True):
+        for axis, (title, image) in zip(row, images.items(), strict=False):
+            show_signed(axis, image)
+            if row[0] is axes[0, 0]:
+                axis.set_title(title)
+        row[0].set_ylabel(task)
+        row[count].set_axis_off()
+        axis, networks = row[-1], accuracies[task]
+        for place, (test, train, interval) in enumerate(networks.values()):
+            low, high = 100 * np.abs(np.array(interval) - test)
+            axis.errorbar(100 * test, place, xerr=[[low], [high]], fmt="o", color=COLOURS[place], capsize=3,
+                          label="test" if place == 0 else None)  # fmt: skip
+            axis.plot(100 * train, place, "o", mfc="none", color=COLOURS[place], markersize=9,
+                      label="training" if place == 0 else None)  # fmt: skip
+        axis.axvline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
+        axis.set_yticks(range(len(networks)), networks)
+        axis.set(xlabel="accuracy (%)", xlim=(44, 103), ylim=(len(networks) - 0.5, -0.5))
+        axis.grid(alpha=0.3, axis="x")
+    axes[-1, -1].legend(loc="lower right")
+    return figure
+
+
+@styled
+def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel: str, ylabel: str) -> Figure:
+    """Draw two coordinates of each sample, coloured by its class, one panel a title.
+
+    Args:
+        panels: title -> (horizontal (N,), vertical (N,), labels (N,) in {0, 1}).
+        xlabel: of all panels.
+        ylabel: of all panels.
+    """
+    figure, (axes,) = subplots(1, len(panels), 2.7, sharex=True, sharey=True)
+    for axis, (title, (x, y, labels)) in zip(axes, panels.items(), strict=True):
+        for label, marker, colour in ((0, "o", COLOURS[1]), (1, "^", COLOURS[0])):
+            chosen = np.asarray(labels) == label
+            axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, color=colour, markersize=2.5, alpha=0.6,
+                      linestyle="none", label=f"y = {('−', '+')[label]}1")  # fmt: skip
+        axis.set(title=title, xlabel=xlabel)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel(ylabel)
+    axes[-1].legend(markerscale=2.5, loc="upper right")
+    return figure
+
+
+@styled
+def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int = 20) -> Figure:
+    """Draw running means of training losses against the step, one panel a title.
+
+    Args:
+        panels: title -> label -> (steps,), maybe ending in NaN where training stopped.
+        window: steps that are averaged.
+    """
+    figure, (axes,) = subplots(1, len(panels), 2.6, sharey=True)
+    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+        for (label, losses), colour, style in zip(curves.items(), COLOURS, ("-", "--", "-.", ":"), strict=False):
+            losses = np.asarray(losses, dtype=float)
+            losses = losses[np.isfinite(losses)]
+            size = min(window, len(losses))
+            mean = np.convolve(losses, np.full(size, 1 / size), mode="valid")
+            axis.plot(np.arange(size, len(losses) + 1), mean, color=colour, linestyle=style, label=label)
+        axis.axhline(math.log(2), color="0.4", linestyle=":", linewidth=1, label="guessing")
+        axis.set(title=title, xlabel="step", yscale="log")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("training loss (nats)")
+    axes[0].legend(loc="lower left")
+    return figure
+
+
+def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
+    """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
+    both = {wrapped(-ky, -kx, size): value for (ky, kx), value in values.items()}
+    both |= {wrapped(ky, kx, size): value for (ky, kx), value in values.items()}
+    grid = np.full((size // step, size // step), np.nan)
+    for (ky, kx), value in both.items():
+        grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(value, 1e12)  # an infinity has no colour
+    return grid
+
+
+def _step(maps: Sequence[FrequencyMap], size: int) -> int:
+    """Return the largest spacing of a grid that holds every frequency."""
+    return math.gcd(size // 2, *(abs(f) for values in maps for k in values for f in k))
+
+
+def _in_words(values: FrequencyMap | None, norm: Callable[[Any], Any]) -> str:
+    """Return what a map of many waves says that has one colour, to the eye; otherwise nothing."""
+    if not values:
+        return "not run"
+    low, high = min(values.values()), max(values.values())
+    if len(values) < 9 or not math.isfinite(high) or float(norm(high) - norm(low)) > 0.03:
+        return ""
+    ends = [f"{end:.3g}" for end in (low, high)]
+    return f"{ends[0]}\neverywhere" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}\neverywhere"
+
+
+@styled
+def plot_frequency_maps(
+    rows: Mapping[str, Mapping[str, FrequencyMap | None]],
+    label: str = "test accuracy (%)",
+    limits: tuple[float, float] = (50, 100),
+    *,
+    scale: str = "linear",
+    over: str | None = None,
+    size: int = 32,
+    own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
+) -> Figure:
+    """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
+
+    Cells without a value are grey; a panel that is None says so. One of k and -k stands for both. More rows than
+    columns are drawn as columns.
+
+    Args:
+        rows: row label -> column title -> {(ky, kx): value}; the rows may have different columns.
+        label: of the colour bar.
+        limits: of the colours, shared by all panels.
+        scale: of the colours, "linear" or "log".
+        over: what a value beyond the upper limit means; drawn in red.
+        size: height and width of the images.
+        own: rows with colours of their own: label of the bar, limits, scale.
+    """
+    import matplotlib as mpl
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm, Normalize
+
+    own = own or {}
+
+    columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
+    if len(rows) > len(columns) and not own:
+        rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
+        columns = list(rows[columns[0]])
+    step = _step([values for panels in rows.values() for values in panels.values() if values], size)
+    colours = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad="0.82", over="#7a0c02")
+    scales = {name: own.get(name, (label, limits, scale)) for name in rows}
+    norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
+    side = min((WIDTH - 1.6) / len(columns), 2.5)
+    figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), sharex=True, sharey=True)
+    figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
+    edge, half = size // 2, step / 2
+    for axis, title in zip(axes[0], columns, strict=True):
+        axis.set_title(title)
+    for line, (name, panels) in zip(axes, rows.items(), strict=True):
+        for axis, title in zip(line, columns, strict=True):
+            values = panels.get(title)
+            grid = _filled(values or {}, size, step)
+            extent = (-edge - half, edge - half, edge - half, -edge - half)
+            image = np.ma.masked_array(grid, np.isnan(grid))
+            told = _in_words(values, norms[name])
+            shown = np.ma.masked_array(grid, mask=True) if told else image  # one colour says less than its number
+            ran = values and told  # what is told in words is no grey cell
+            axis.imshow(
+                shown, cmap=colours.with_extremes(bad=(0, 0, 0, 0)) if ran else colours, norm=norms[name],
+                interpolation="nearest", extent=extent,
+            )  # fmt: skip
+            axis.spines[:].set_visible(bool(ran))
+            if told:
+                axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color="0.2")
+            ticks = [-edge, -edge // 2, 0, edge // 2]
+            axis.set(xticks=ticks, yticks=ticks)
+        line[0].set_ylabel(name)
+    figure.supxlabel("horizontal frequency", fontsize=9)
+    figure.supylabel("vertical frequency", fontsize=9)
+    extend = "neither" if over is None else "max"
+    for title in dict.fromkeys(title for title, _, _ in scales.values()):
+        names = [name for name in rows if scales[name][0] == title]
+        places = axes[[list(rows).index(name) for name in names]]
+        bar = figure.colorbar(
+            ScalarMappable(norms[names[0]], colours), ax=places, label=title, extend=extend, shrink=0.8, aspect=15
+        )
+    if over is not None:
+        bar.ax.set_title(over, fontsize=8)
+    return figure
+
+
+@styled
+def plot_accuracy_by_energy(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], learned: float | None = None
+) -> Figure:
+    """Draw test accuracy against the energy that random weights give a direction, a dot a direction, a panel a network.
+
+    Args:
+        panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
+        learned: an accuracy to mark.
+    """
+    figure, (axes,) = subplots(1, len(panels), 2.9, sharey=True)
+    kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
+    for axis, (title, series) in zip(axes, panels.items(), strict=True):
+        if learned is not None:
+            axis.axhline(100 * learned, color="0.4", linestyle=":", linewidth=1, label=f"learned: above {learned:.0%}")
+        for label, (energies, accuracies) in series.items():
+            place = kinds.index(label)
+            axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], color=COLOURS[place], markersize=4 - place,
+                      alpha=0.6, label=label)  # fmt: skip
+        axis.set(title=title, xscale="log", xlabel="energy before training", ylim=(45, 102))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("test accuracy (%)")
+    handles: dict[str, Artist] = {}
+    for axis in axes:
+        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if len(handles) > 1:
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    return figure
+
+
+@styled
+def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+    """Draw training against test accuracy, a dot a direction, a panel a network: overfitting is above the diagonal.
+
+    Args:
+        panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].
+    """
+    figure, (axes,) = subplots(1, len(panels), 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
+    for axis, (title, (test, train)), colour in zip(axes, panels.items(), COLOURS, strict=False):
+        axis.plot([45, 102], [45, 102], color="0.4", linewidth=1, label="no overfitting")
+        axis.axvline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
+        axis.plot(100 * np.asarray(test), 100 * np.asarray(train), "o", color=colour, markersize=3.5, alpha=0.6)
+        axis.set(title=title, xlabel="test accuracy (%)", xlim=(45, 102), ylim=(45, 102))
+        axis.set_aspect("equal")
+        axis.grid(alpha=0.3)
+    if len(panels) == 1:
+        figure.set_size_inches(3.6, 3.4)
+    axes[0].set_ylabel("training accuracy (%)")
+    axes[0].legend(loc="lower right")
+    return figure
+
+
+@styled
+def plot_agreement(panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]]) -> Figure:
+    """Draw one accuracy of each direction against another one, with the diagonal on which they agree.
+
+    Args:
+        panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
+    """
+    figure, (axes,) = subplots(1, len(panels), 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
+    for axis, (title, (xlabel, ylabel, x, y)), colour in zip(axes, panels.items(), COLOURS, strict=False):
+        axis.plot([45, 102], [45, 102], color="0.4", linewidth=1)
+        axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6)
+        axis.set(title=title, xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)", xlim=(45, 102), ylim=(45, 102))
+        axis.set_aspect("equal")
+        axis.grid(alpha=0.3)
+    return figure

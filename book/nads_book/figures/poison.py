@@ -1,0 +1,335 @@
+"""Figures of poisoned and of flipped images, and of what networks make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from torch import Tensor
+
+from nads_book.figures.style import COLOURS, bare, styled, subplots
+from nads_book.report import readable
+from nads_core.training import accuracy_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@styled
+def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
+    """Draw clean images, their poisoned versions, and what was changed, scaled for half of them to fit.
+
+    Args:
+        images: (n, 3, H, W) in [0, 1].
+        poisoned: label -> (n, 3, H, W).
+        captions: one an image.
+    """
+    rows = 1 + 2 * len(poisoned)
+    figure, axes = subplots(rows, len(images), 0.3 + 0.98 * rows * 7 / max(7, len(images)))
+    pictures = [("clean", images)]
+    for label, changed in poisoned.items():
+        change = changed - images
+        largest = (
+            change.abs().flatten(1).amax(1).median()
+        )  # that of the middle image: one outlier would grey out the rest
+        factor = 0.5 / max(float(largest), 1 / 255)
+        pictures += [(label, changed), (f"change × {readable(factor)}", 0.5 + factor * change)]
+    for row, (label, batch) in zip(axes, pictures, strict=True):
+        for axis, image in zip(row, batch, strict=True):
+            axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+            bare(axis)
+        row[0].set_ylabel(label)
+    for axis, caption in zip(axes[0], captions, strict=True):
+        axis.set_title(caption)
+    return figure
+
+
+@styled
+def plot_versions(
+    versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = (), limit: float = 1.0
+) -> Figure:
+    """Draw several versions of the same images, one a row.
+
+    Args:
+        versions: label -> (n, 3, H, W).
+        captions: one an image.
+        signed: labels of rows whose values lie around 0: they are drawn with 0 as mid-grey.
+        limit: the value of a signed row that becomes the brightest.
+    """
+    columns = max(map(len, versions.values()))
+    figure, axes = subplots(len(versions), columns, 0.3 + 0.98 * len(versions) * 7 / max(7, columns))
+    for row, (label, images) in zip(axes, versions.items(), strict=True):
+        for axis, image in zip(row, images, strict=True):
+            shown = 0.5 + 0.5 * image / limit if label in signed else image
+            axis.imshow(shown.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
+            bare(axis)
+        row[0].set_ylabel(label)
+    for axis, caption in zip(axes[0], captions, strict=True):
+        axis.set_title(caption)
+    return figure
+
+
+def _bars(values: Sequence[float] | np.ndarray, intervals: Sequence[tuple[float, float]] | np.ndarray) -> np.ndarray:
+    """Return the lengths below and above each value, (2, n), in per cent."""
+    return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(values))
+
+
+def _index_axis(axis: Axes, label: str) -> None:
+    """Make a logarithmic axis of NAD indices, drawn at index + 1 because it has no 0."""
+    ticks = np.array([0, 3, 10, 30, 100, 300, 1000])
+    axis.set(xscale="log", xlabel=label, xlim=(0.85, 1300))
+    axis.set_xticks(ticks + 1, map(str, ticks))
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+
+
+@styled
+def plot_hole(
+    mean: Sequence[float] | Tensor,
+    deviation: Sequence[float] | Tensor,
+    strength: float,
+    carriers: Collection[int] = (),
+) -> Figure:
+    """Draw what a poison takes from images along each NAD, in multiples of what it writes there.
+
+    Args:
+        mean: (D,), of the images' coordinates along NAD 0, 1, ...; what is below a tenth of ``strength`` is left out.
+        deviation: (D,), of the same coordinates. Means that are larger, so that a hole at 0 lies beside what images
+            have, stand out.
+        strength: of the poison, drawn as a line.
+        carriers: NAD indices to mark below.
+    """
+    figure, ((axis,),) = subplots(height=3.2)
+    sizes, spread = np.abs(np.asarray(mean)) / strength, np.asarray(deviation) / strength
+    where, floor = np.arange(len(sizes)) + 1, 0.1
+    label = "standard deviation"
+    axis.fill_between(where, floor, spread, step="mid", color=COLOURS[5], alpha=0.5, linewidth=0, label=label)
+    beside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
+    axis.plot(where[within], sizes[within], ".", color="0.35", markersize=3, label="mean")
+    axis.plot(where[beside], sizes[beside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
+    axis.axhline(1, color=COLOURS[1], linewidth=1.6, label="what is written, ε")
+    marks = {"color": "black", "markersize": 6, "clip_on": False, "linestyle": "none"}
+    axis.plot(np.array(sorted(carriers)) + 1, [floor] * len(carriers), "^", label="carriers", **marks)
+    top = 1.5 * max(1, *sizes, *spread)
+    axis.set(yscale="log", ylim=(floor, top), ylabel="what images have (multiples of ε)")
+    ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick < top]
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    _index_axis(axis, "NAD index")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+class Curve(Protocol):
+    """What came of one kind of note at n carriers, such as `nads_book.experiments.injection_statistics.Response`."""
+
+    @property
+    def indices(self) -> np.ndarray:
+        """NAD indices, (n,)."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Of each, (n,)."""
+
+    @property
+    def low(self) -> np.ndarray:
+        """Of its interval, (n,)."""
+
+    @property
+    def high(self) -> np.ndarray:
+        """Of its interval, (n,)."""
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Of what images have there, (n,)."""
+
+
+@styled
+def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Sequence[float] = ()) -> Figure:
+    """Draw what images have along each carrier, and what came of notes there, against the NAD index.
+
+    Args:
+        panels: title -> kind of note -> what came of it; two panels a row, after the first.
+        label: of the response.
+        sizes: of notes, marked among what images have.
+    """
+    rows = (len(panels) + 2) // 2
+    figure, grid = subplots(rows, 2, height=2.6 * rows)
+    first, *axes = grid.flat
+    deviations = next(iter(next(iter(panels.values())).values()))
+    first.plot(deviations.indices + 1, deviations.deviation, "k.-", linewidth=1)
+    for size in sizes:
+        first.axhline(size, color="0.4", linewidth=0.8, linestyle=":")
+        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color="0.4", verticalalignment="bottom")
+    first.set(yscale="log", ylabel="deviation", title="what images have")
+    _index_axis(first, "NAD index")
+    for axis, (title, curves) in zip(axes, panels.items(), strict=False):
+        for number, (kind, found) in enumerate(curves.items()):
+            bars = 100 * np.stack([found.mean - found.low, found.high - found.mean])
+            where = (found.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
+            axis.errorbar(
+                where, 100 * found.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=COLOURS[number],
+                markersize=3, linewidth=1, elinewidth=0.8, label=kind,
+            )  # fmt: skip
+        axis.axhline(0, color="0.6", linewidth=0.8)
+        axis.set(ylabel=label, title=title)
+        axis.legend(fontsize="small")
+        _index_axis(axis, "NAD index of the carrier")
+    for axis in axes[1 : len(panels)]:
+        axis.sharey(axes[0])
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    return figure
+
+
+@styled
+def plot_accuracy_by_index(
+    curves: Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]],
+    baselines: Mapping[str, float],
+    published: Mapping[int, float] | None = None,
+) -> Figure:
+    """Draw the accuracy on clean images against the NAD index of the carrier (Fig. 7).
+
+    Args:
+        curves: label -> NAD indices, accuracies in [0, 1], (low, high) of each; an index may occur several times.
+        baselines: label -> accuracy after training on clean images; a dashed line in its curve's colour.
+        published: index -> accuracy, of the paper's ResNet-18; drawn in grey.
+    """
+    figure, ((axis,),) = subplots(height=3.2)
+    if published:
+        where, values = np.array(sorted(published.items())).T
+        axis.plot(where + 1, 100 * values, "s:", color="0.55", markersize=3, label="paper, ResNet-18")
+    for colour, (label, (indices, accuracies, intervals)) in zip(COLOURS, curves.items(), strict=False):
+        order = np.argsort(indices, kind="stable")
+        indices, accuracies = np.asarray(indices)[order], np.asarray(accuracies)[order]
+        bars = _bars(accuracies, np.asarray(intervals)[order])
+        axis.errorbar(indices + 1, 100 * accuracies, bars, fmt="o", color=colour, capsize=3, markersize=4, label=label)
+        means = [100 * accuracies[indices == index].mean() for index in np.unique(indices)]
+        axis.plot(np.unique(indices) + 1, means, color=colour)
+        if label in baselines:
+            axis.axhline(100 * baselines[label], color=colour, linestyle="--", linewidth=1.2)
+    axis.plot([], [], color="0.4", linestyle="--", linewidth=1.2, label="trained on clean images")
+    axis.axhline(10, color="0.4", linestyle=":", linewidth=1, label="chance")
+    axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
+    _index_axis(axis, "NAD index of the carrier")
+    axis.legend(loc="upper left", ncols=2)
+    return figure
+
+
+@styled
+def plot_use(
+    content: Mapping[int, float] | None,
+    panels: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]]],
+    carriers: Mapping[str, int | None],
+    images: str = "images",
+) -> Figure:
+    """Draw how many predictions change with one NAD component, against its index; a panel a kind of change.
+
+    Args:
+        content: NAD index -> root mean square of that component of the images; drawn in a first panel.
+        panels: title -> label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
+        carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
+        images: what they are, such as "photos".
+    """
+    figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
+    if content:
+        axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color="0.3", markersize=3)
+        axes[0].set(yscale="log", ylabel="root mean square, normalised", title=f"what {images} have")
+        _index_axis(axes[0], "NAD index")
+    shared = axes[bool(content) :]
+    floor = 0.05  # per cent; what is below is drawn there
+    for axis, (title, networks) in zip(shared, panels.items(), strict=True):
+        for colour, (label, (indices, shares, intervals)) in zip(COLOURS, networks.items(), strict=False):
+            where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
+            axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
+            low, high = 100 * np.asarray(intervals, dtype=float).T
+            axis.fill_between(where, low.clip(floor), high.clip(floor), color=colour, alpha=0.15, linewidth=0)
+            carrier = carriers.get(label)
+            if carrier is not None and carrier in indices:
+                at = list(indices).index(carrier)
+                axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor="black")
+        axis.set(yscale="log", ylim=(floor, 100), title=title)
+        axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        _index_axis(axis, "NAD index")
+    shared[0].set_ylabel("changed predictions (%)")
+    for axis in shared[1:]:
+        axis.set_ylabel("")
+        axis.tick_params(labelleft=False)
+    figure.legend(*shared[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+@styled
+def plot_representations(
+    accuracies: Mapping[str, Mapping[str, Sequence[float]]],
+    num_images: int,
+    training: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
+    published: Mapping[str, Mapping[str, float]] | None = None,
+    images: str = "images",
+) -> Figure:
+    """Draw accuracies on several representations of the same images (Fig. 8); a panel a network.
+
+    Args:
+        accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
+        num_images: that were tested; the bars are 95 % intervals of the mean over seeds, for that many images.
+        training: the same on the training set; drawn hollow.
+        published: network -> representation -> the paper's test accuracy; drawn as a grey square.
+        images: what they are, such as "photos".
+    """
+    rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
+    figure, (axes,) = subplots(1, len(accuracies), 0.9 + 0.3 * len(rows), sharex=True, sharey=True)
+    for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
+        for label, tests in values.items():
+            place = rows.index(label)
+            mean = float(np.mean(tests))
+            bars = _bars([mean], [accuracy_interval(mean, num_images)])
+            axis.errorbar([100 * mean], [place], xerr=bars, fmt="|", color="black", capsize=3, markersize=12, zorder=1)
+            axis.plot(100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5)
+            if training:
+                seen = 100 * np.asarray(training[network][label])
+                axis.plot(seen, [place] * len(seen), "o", color=COLOURS[1], markersize=5, fillstyle="none")
+            if published and label in published.get(network, {}):
+                axis.plot(100 * published[network][label], place, "s", color="0.55", markersize=6, zorder=0)
+        axis.axvline(10, color="0.4", linestyle=":", linewidth=1)
+        axis.set(title=network, xlim=(0, 102), xlabel="accuracy (%)")
+        axis.grid(alpha=0.3, axis="x")
+    axes[0].set_yticks(range(len(rows)), rows)
+    axes[0].set(ylim=(len(rows) - 0.5, -0.5), ylabel="representation")
+    axes[0].plot([], [], "o", color=COLOURS[0], label=f"test ({images})")
+    if training:
+        axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label=f"training ({images})")
+    if published:
+        axes[0].plot([], [], "s", color="0.55", label="paper, test (photos)")
+    axes[0].plot([], [], ":", color="0.4", linewidth=1, label="chance")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+@styled
+def plot_scatter(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    ylabel: str,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Draw accuracies against several numbers, one a panel, in groups.
+
+    Args:
+        panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1]. An empty group
+            keeps its colour free.
+        ylabel: of the first panel.
+        levels: label -> accuracy in [0, 1], dotted lines across all panels.
+    """
+    figure, (axes,) = subplots(1, len(panels), 3.2, sharey=True)
+    drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
+    for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
+        for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), COLOURS, "o^svDPX", strict=False):
+            axis.plot(numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75,
+                      label=label if label in drawn else None)  # fmt: skip
+        for (label, level), shade in zip((levels or {}).items(), ("0.2", "0.5", "0.7"), strict=False):
+            axis.axhline(100 * level, color=shade, linestyle=":", linewidth=1.2, label=label)
+        axis.set(xlabel=xlabel)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel(ylabel)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure

@@ -1,0 +1,344 @@
+"""The estimators: which vectors in input space one drawn network contributes to the second moment.
+
+An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block of networks needs;
+``contributions`` turns it into vectors of shape (B, J, D). The J contributions of one network are independent given
+the network and share one expectation: their mean is the network's vector, their spread tells how noisy it is. What else
+`Estimator` asks, what it costs above all, has a default.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import State
+from nads_core.runtime.arguments import require_integers
+
+_INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
+
+
+@dataclass(frozen=True)
+class Draw:
+    """B networks with their inputs, which `Estimator.draw` returns; its networks can be sliced and joined.
+
+    Args:
+        state: weights, name -> ``(B, *shape)``, as `Ensemble.draw` returns them.
+        inputs: (B, K, C, H, W).
+        probes: directions in weight space, name -> ``(B, *shape)``; `MixedDerivative` alone has them.
+        readouts: other last layers of each network, (B, R, F).
+    """
+
+    state: State
+    inputs: Tensor
+    probes: State | None = None
+    readouts: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, rows: slice) -> Draw:
+        def pick(state: State) -> State:
+            return {name: tensor[rows] for name, tensor in state.items()}
+
+        return Draw(
+            pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
+            None if self.readouts is None else self.readouts[rows],
+        )  # fmt: skip
+
+    def thin(self) -> Draw:
+        """Return the same networks with their first pair of inputs and their first readout."""
+        return Draw(
+            self.state, self.inputs[:, :2], self.probes, None if self.readouts is None else self.readouts[:, :1]
+        )
+
+    @staticmethod
+    def cat(draws: Sequence[Draw]) -> Draw:
+        """Join the networks of several draws."""
+        if len(draws) == 1:
+            return draws[0]
+
+        def join(states: Sequence[State]) -> State:
+            return {name: torch.cat([state[name] for state in states]) for name in states[0]}
+
+        probes = [draw.probes for draw in draws if draw.probes is not None]
+        readouts = [draw.readouts for draw in draws if draw.readouts is not None]
+        return Draw(
+            join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
+            join(probes) if probes else None, torch.cat(readouts) if readouts else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How often an estimator passes through one network, counted for one input at a time.
+
+    Args:
+        forward: evaluations of f.
+        backward: from an output back to the input; readouts share a forward pass, and each has its own way back.
+        mixed: to the weights and on to the input, as `Ensemble.mixed_derivatives` goes, beyond the forward pass.
+    """
+
+    forward: int
+    backward: int = 0
+    mixed: int = 0
+
+
+class Estimator(ABC):
+    """What a network contributes, and what that costs: inherit from it for an estimator of your own.
+
+    ``draw`` and ``contributions`` have to be written. All else tells costs and memory, and what a pilot has to choose;
+    by default it describes one input gradient a network. `compute_nads` takes an object with the two methods alone as
+    well, for which the defaults hold. The ``repr`` stands for the estimator in a checkpoint, which goes on only with
+    the same one: it has to name all that decides about the vectors, as that of a dataclass does.
+    """
+
+    def __repr__(self) -> str:
+        return _named(self)
+
+    @abstractmethod
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and inputs of one block of networks."""
+
+    @abstractmethod
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B * readouts, J, D): J contributions a network, which have to be independent given the network."""
+
+    @property
+    def readouts(self) -> int:
+        """How many networks a drawn one counts as, which differ in their last layer; 1 by default."""
+        return 1
+
+    @property
+    def num_contributions(self) -> int:
+        """J. From two on their spread tells the noise, so that `compute_nads` can remove it; 1 by default."""
+        return 1
+
+    @property
+    def inputs_per_contribution(self) -> int:
+        """How many inputs are averaged to one contribution; 2 where they come in opposite pairs, 1 by default."""
+        return 1
+
+    def passes(self, dimension: int) -> Passes:
+        """Count the passes through one network with D = ``dimension`` inputs, all contributions together.
+
+        By default one forward, and one backward for each readout.
+        """
+        return Passes(forward=1, backward=self.readouts)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Fields of a dataclass that a pilot has to choose, "num_inputs" and perhaps "readouts"; none by default."""
+        return ()
+
+
+@dataclass(frozen=True)
+class _TwoMethods(Estimator):
+    """An estimator that says nothing about itself."""
+
+    own: Estimator
+
+    def __repr__(self) -> str:
+        own = repr(self.own)  # object's own would name an address, another one in every process
+        return _named(self.own) if type(self.own).__repr__ is object.__repr__ else own
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        return self.own.draw(ensemble, block)
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        return self.own.contributions(ensemble, draw)
+
+
+def _named(estimator: object) -> str:
+    """Return the class of an estimator with the values that it holds, ``Mine(scale=2)``: the same in every process."""
+    values = ", ".join(f"{name}={value!r}" for name, value in getattr(estimator, "__dict__", {}).items())
+    return f"{type(estimator).__qualname__}({values})"
+
+
+def with_defaults(estimator: Estimator) -> Estimator:
+    """Return an estimator that answers everything: an object with the two methods alone answers by the defaults."""
+    return estimator if isinstance(estimator, Estimator) else _TwoMethods(estimator)
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}")
+
+
+def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: float, antithetic: bool) -> Tensor:
+    count = num_inputs // 2 if antithetic else num_inputs
+    inputs = input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
+    return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if antithetic else inputs
+
+
+def _average_pairs(vectors: Tensor, antithetic: bool) -> Tensor:
+    """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
+    vectors = vectors.flatten(2)  # (B, K, D)
+    return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if antithetic else vectors
+
+
+@dataclass(frozen=True)
+class PointGradient(Estimator):
+    """The input gradient at one random point, as the paper's text has it (section 3.1).
+
+    g = grad_x f_theta(x), x ~ N(0, input_std^2 I), one x a network.
+    """
+
+    input_std: float = 1.0  # of the random point, in units of the input
+
+    def __post_init__(self) -> None:
+        _require_positive(input_std=self.input_std)
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the point of each network of one block."""
+        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, 1, D)."""
+        return ensemble.input_gradients(draw.state, draw.inputs).flatten(2)
+
+
+class _OverInputs(Estimator):
+    """An average over Gaussian inputs, in opposite pairs or not."""
+
+    num_inputs: int | str
+    antithetic: bool
+
+    @property
+    def _chosen_inputs(self) -> int:
+        if isinstance(self.num_inputs, str):
+            raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
+        return self.num_inputs
+
+    @property
+    def inputs_per_contribution(self) -> int:
+        """2 where inputs come in opposite pairs."""
+        return 2 if self.antithetic else 1
+
+    @property
+    def num_contributions(self) -> int:
+        """One a pair, or one an input when not antithetic."""
+        return self._chosen_inputs // self.inputs_per_contribution
+
+
+@dataclass(frozen=True)
+class SmoothedGradient(_OverInputs):
+    """The input gradient averaged over Gaussian inputs, for one network at a time.
+
+    g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its second moment over
+    theta is the mixed derivative of the network's prior kernel, E d/dx d/dx' K(x, x'). Inputs come in opposite pairs
+    (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
+    """
+
+    num_inputs: int | str = 16  # forward-backward pairs a network; "auto": a pilot chooses them, and the readouts
+    input_std: float = 1.0  # of the Gaussian inputs, in units of the input
+    antithetic: bool = True  # draw inputs in pairs (x, -x)
+    readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
+
+    def __post_init__(self) -> None:
+        _require_positive(input_std=self.input_std)
+        require_integers(readouts=self.readouts)
+        if self.num_inputs == "auto":
+            return
+        if isinstance(self.num_inputs, str):
+            raise ValueError(f"num_inputs must be a number or 'auto', got {self.num_inputs!r}")
+        require_integers(num_inputs=self.num_inputs)
+        if self.antithetic and self.num_inputs % 2:
+            raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the Gaussian inputs of one block."""
+        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
+        readouts = ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        return Draw(ensemble.draw(block), inputs, readouts=readouts)
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
+        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)  # (B * readouts, K, C, H, W)
+        return _average_pairs(gradients, self.antithetic)
+
+    def passes(self, dimension: int) -> Passes:
+        """Count one forward pass an input, and one backward for each of the readouts."""
+        return Passes(forward=self._chosen_inputs, backward=self._chosen_inputs * self.readouts)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The inputs and the readouts, if ``num_inputs`` is "auto"."""
+        return ("num_inputs", "readouts") if self.num_inputs == "auto" else ()
+
+
+@dataclass(frozen=True)
+class Dipole(Estimator):
+    """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
+
+    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), which is what the authors computed
+    for their published directions, with step 100. It takes 2 D evaluations a network.
+    """
+
+    step: float = 100.0  # length of the dipole's arm, in units of the input
+    input_std: float = 1.0  # of the random point
+
+    def __post_init__(self) -> None:
+        _require_positive(step=self.step, input_std=self.input_std)
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights and the centre of each network's dipoles."""
+        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, 1, D)."""
+        centre = draw.inputs  # (B, 1, C, H, W)
+        size = centre[0, 0].numel()
+        columns = []
+        for pixels in torch.arange(size, device=centre.device).split(256):
+            arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
+            arms.scatter_(1, pixels[:, None], self.step)
+            arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
+            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))  # (B, 2 P)
+            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))  # (B, P)
+        return torch.cat(columns, dim=1)[:, None]
+
+    def passes(self, dimension: int) -> Passes:
+        """Count both ends of a dipole for each pixel, and nothing backward."""
+        return Passes(forward=2 * dimension)
+
+
+@dataclass(frozen=True)
+class MixedDerivative(_OverInputs):
+    """How the input gradient moves with the weights: right singular vectors of d/dtheta d/dx f (Lemma 2, eq. 5).
+
+    g = grad_x (r^T grad_theta f_theta(x)) with one probe r ~ N(0, I) a network, averaged over Gaussian inputs x as in
+    `SmoothedGradient`. Over the probes, the second moment of g is E (d_theta d_x f)^T (d_theta d_x f). With
+    ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
+    """
+
+    num_inputs: int | str = 16  # double-backward passes a network; "auto": a pilot chooses them
+    input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
+    antithetic: bool = True  # draw inputs in pairs (x, -x)
+
+    def __post_init__(self) -> None:
+        SmoothedGradient(self.num_inputs, self.input_std, self.antithetic)  # which checks them
+
+    def draw(self, ensemble: Ensemble, block: int) -> Draw:
+        """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
+        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
+        return Draw(ensemble.draw(block), inputs, ensemble.probes(block, _PROBES))
+
+    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
+        """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
+        probes = draw.probes or {}  # `draw` always draws some
+        return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, probes), self.antithetic)
+
+    def passes(self, dimension: int) -> Passes:
+        """Count one forward pass an input, and one on to the weights and back to the input."""
+        return Passes(forward=self._chosen_inputs, mixed=self._chosen_inputs)
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The inputs, if ``num_inputs`` is "auto"."""
+        return ("num_inputs",) if self.num_inputs == "auto" else ()
