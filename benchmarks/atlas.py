@@ -25,7 +25,7 @@ from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -117,7 +117,7 @@ def write(content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=1)
     for _ in range(2):
         text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), text)
-    with replacing(TRAINED) as file:
+    with atomic_write(TRAINED) as file:
         file.write(text + "\n")
 
 

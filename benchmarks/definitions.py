@@ -25,7 +25,7 @@ from nads_book.experiments.stored import study_path
 from tqdm import tqdm
 
 import nads_core as nc
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
 FILE = study_path("definitions.json")
@@ -123,7 +123,7 @@ def main() -> int:
     known = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"moments": {}, "trainings": {}}
 
     def keep() -> None:
-        with replacing(FILE, "w") as file:
+        with atomic_write(FILE, "w") as file:
             json.dump(known, file, separators=(",", ":"))
             file.write("\n")
 

@@ -23,7 +23,7 @@ import torch
 from nads_book.experiments import frequency_maps as maps
 
 import nads_core as nc
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -104,7 +104,7 @@ def run_deep() -> None:
         row = {"frequency": list(frequencies[number]), "test_accuracy": round(float(result.test_accuracy), 5)}
         row |= {"train_accuracy": round(float(result.train_accuracy), 5), "seconds": round(float(result.seconds))}
         found["rows"].append(row)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(json.dumps(found, indent=1) + "\n")
 
     nc.train_networks(
@@ -118,7 +118,7 @@ def main() -> None:
         path = path_of(name)
         if not path.exists():
             found = run(name)
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 json.dump(found, file, indent=1)
         if name == "paper":
             print("| size | rank correlation off chance (waves) with seed 0 | with seed 1 | area under the curve "

@@ -23,7 +23,7 @@ from typing import Any
 import nads_book as nb
 import numpy as np
 import torch
-from nads_book.experiments.gain_correction import GainLaw, filter_gain
+from nads_book.experiments.gain_correction import GainCorrection, filter_gain
 from nads_book.experiments.prediction import Family, Responses, predicted_accuracy
 from nads_book.experiments.stored import study_path
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ from tqdm import tqdm
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -62,10 +62,10 @@ def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[
     return symmetrize(seen - noise, (1, 32, 32), nc.LENET.symmetries), total.num_networks
 
 
-def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainLaw:
+def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainCorrection:
     """Fit to several families of directions; without gains, to the ratios alone."""
     ratios, values, accuracies = (np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy"))
-    return GainLaw.fit(ratios, values if gains else np.ones(len(values)), accuracies)
+    return GainCorrection.fit(ratios, values if gains else np.ones(len(values)), accuracies)
 
 
 def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
@@ -238,7 +238,7 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...], recipe: nc.Rec
 def write(path: Path, content: dict[str, Any]) -> None:
     """Replace a file; what has no parts of its own is one line of it."""
     text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), json.dumps(content, indent=1))
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(text + "\n")
 
 

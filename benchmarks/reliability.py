@@ -32,7 +32,7 @@ from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.theory.deep_linear import DeepLinear, gradient_covariance
 
@@ -105,7 +105,7 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> dict[str,
 def keep(path: Path, key: str, found: dict[str, object], indent: int | None) -> None:
     """Add an entry to a file that ships."""
     known = json.loads(path.read_text("utf8")) if path.exists() else {}
-    with replacing(path, "w") as file:
+    with atomic_write(path, "w") as file:
         json.dump(known | {key: found}, file, indent=indent)
         file.write("\n")
 

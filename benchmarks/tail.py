@@ -18,7 +18,7 @@ import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
 CASES = [("none", 0.1), ("subtract", 0.1), *(("shrink", floor) for floor in (0.01, 0.03, 0.1, 0.3, 1.0))]
@@ -57,7 +57,7 @@ def main() -> int:
                 f"{size:>6} {label:<20}",
                 *(f"{100 * m:9.4f} ± {100 * e:.4f} %" for m, e in zip(mean, error, strict=True)),
             )
-    with replacing(ROOT / "benchmarks" / "results" / "tail-lenet.json", "w") as file:
+    with atomic_write(ROOT / "benchmarks" / "results" / "tail-lenet.json", "w") as file:
         json.dump({"energy shares": found, **environment(torch.device("cpu"))}, file, indent=1)
         file.write("\n")
     return 0

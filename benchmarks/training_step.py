@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import nads_core as nc
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.training import seconds_per_step
 
@@ -57,7 +57,7 @@ def main() -> None:
                 "seconds_per_step": seconds, "flop": flop, "limit_flop_per_second": limits.rates[precision],
                 "share_of_limit": share, **environment(torch.device("cpu")),
             }  # fmt: skip
-            with replacing(options.out / f"training_step-{name}-{precision}-cpu.json") as file:
+            with atomic_write(options.out / f"training_step-{name}-{precision}-cpu.json") as file:
                 file.write(json.dumps(result, indent=1) + "\n")
             print(f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit", flush=True)
 

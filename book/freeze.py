@@ -11,7 +11,7 @@ import torch
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
 path = study_path("predicted-fig1.json")
@@ -23,7 +23,7 @@ for name in nb.explorer.data.LABELS:  # those whose NADs ship
     about = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
     predictions[name] = about | {"waves": nb.prediction.wave_energies(nads)}
 content = {"what": nb.prediction.wave_energies.__doc__.strip(), **environment(torch.device("cpu"))}
-with replacing(path) as file:
+with atomic_write(path) as file:
     head = json.dumps(content, indent=1)[:-2]
     waves = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in predictions.items())
     file.write(f'{head},\n "predictions": {{\n  {waves}\n }}\n}}\n')

@@ -58,7 +58,11 @@ MODULES = {
     "nads_core.doctor": "nads_core.cli.doctor",
 }
 # Members of these modules that were renamed, by their old names.
-MEMBERS: dict[str, str] = {}
+MEMBERS = {
+    "Crew": "ThreadedEnsemble", "Likeness": "SubspaceSimilarity", "GainLaw": "GainCorrection",
+    "NUMBERS_VERSION": "RNG_VERSION", "falling_fit": "isotonic_fit", "replacing": "atomic_write",
+    "silent_parts": "find_zero_init",
+}  # fmt: skip
 
 
 def module_getattr(package: str) -> Callable[[str], Any]:

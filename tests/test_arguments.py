@@ -89,7 +89,7 @@ def test_devices_that_are_there():
 
 
 def test_nothing_to_predict():
-    assert prediction.predicted_accuracy([]).shape == (0,) and prediction.falling_fit([]).shape == (0,)
+    assert prediction.predicted_accuracy([]).shape == (0,) and prediction.isotonic_fit([]).shape == (0,)
     assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy([[0], [1]]).shape == (2, 1)
     assert prediction.crossing(np.array([]), np.array([]), 0.75) is None
     with pytest.raises(ValueError, match="no accuracies"):

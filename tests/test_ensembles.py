@@ -16,7 +16,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 import nads_core as nc
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import record, without_overwritten
-from nads_core.networks.threaded_ensemble import Crew
+from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 from nads_core.runtime.seeds import seed_sequence
 
 ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
@@ -567,7 +567,7 @@ def test_the_threads_of_a_crew_give_what_one_gives(request):
     for threads in (1, 3):
         torch.set_num_threads(threads)
         ensemble = Ensemble(nc.LENET.build, (1, 32, 32), seed=5)
-        crew = Crew(ensemble)
+        crew = ThreadedEnsemble(ensemble)
         assert crew.size == threads
         give = lambda own, block: estimator.contributions(own, estimator.draw(own, block))  # noqa: E731
         results.append(crew.map(give, range(5)))
@@ -578,7 +578,7 @@ def test_the_threads_of_a_crew_give_what_one_gives(request):
 def test_a_crew_raises_what_its_threads_raise_and_works_on(request):
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
-    crew = Crew(Ensemble(nc.LENET.build, (1, 32, 32)))
+    crew = ThreadedEnsemble(Ensemble(nc.LENET.build, (1, 32, 32)))
     with pytest.raises(ZeroDivisionError):
         crew.map(lambda _, number: 1 / number, [1, 0, 2])
     assert crew.map(lambda _, number: 2 * number, [1, 2]) == [2, 4] and torch.get_num_threads() == 2
@@ -588,4 +588,4 @@ def test_a_crew_raises_what_its_threads_raise_and_works_on(request):
 def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, request):
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
-    assert Crew(Ensemble(factory, SHAPE)).size == 1
+    assert ThreadedEnsemble(Ensemble(factory, SHAPE)).size == 1

@@ -22,7 +22,7 @@ from nads_book.experiments.runner import run_experiment
 
 import nads_core as nc
 from nads_core.runtime.files import locked
-from nads_core.runtime.provenance import NUMBERS_VERSION
+from nads_core.runtime.provenance import RNG_VERSION
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -361,7 +361,7 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
 
 
 def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
-    edited(shelf, lambda r: r.settings.update(numbers=NUMBERS_VERSION + 1))
+    edited(shelf, lambda r: r.settings.update(numbers=RNG_VERSION + 1))
     assert nb.load_results("fig6-lenet").complete
     with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as refusal:
         run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
@@ -387,7 +387,7 @@ def test_shipped_results_belong_to_their_job(path):
     results = nb.load_results(name, size or "paper")
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
-    assert results.settings["numbers"] == NUMBERS_VERSION
+    assert results.settings["numbers"] == RNG_VERSION
     assert len(results.rows) == len({unit_key(row) for row in results.rows})
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments import gain_correction as law
-from nads_book.experiments.gain_correction import GainLaw, filter_gain
+from nads_book.experiments.gain_correction import GainCorrection, filter_gain
 from nads_book.experiments.prediction import Responses, predicted_accuracy, signal_to_noise
 
 import nads_core as nc
@@ -46,11 +46,11 @@ def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
 def test_a_fit_finds_the_powers_that_made_accuracies():
     rng = np.random.default_rng(0)
     ratios, gains = rng.uniform(0.2, 1.5, 50), rng.uniform(1, 10, 50)
-    true = GainLaw((-0.5, 0.4, -0.2))
-    found = GainLaw.fit(ratios, gains, true.accuracies(ratios, gains))
+    true = GainCorrection((-0.5, 0.4, -0.2))
+    found = GainCorrection.fit(ratios, gains, true.accuracies(ratios, gains))
     np.testing.assert_allclose(found.powers, true.powers, atol=1e-6)
     with pytest.raises(ValueError, match="three accuracies between .* are needed, got 0"):
-        GainLaw.fit(ratios, gains, np.full(50, 0.5))
+        GainCorrection.fit(ratios, gains, np.full(50, 0.5))
 
 
 def test_what_was_predicted_follows_from_what_was_known():
@@ -58,7 +58,7 @@ def test_what_was_predicted_follows_from_what_was_known():
     told, families = found["prediction"], found["candidates"]["families"]
     seen = {name: [np.concatenate([families[f][name] for f in ("fig6-lenet", "fig1-lenet")])
                    for name in ("independent", "gain", "accuracy")] for name in ("both",)}["both"]  # fmt: skip
-    powers = GainLaw.fit(*seen)
+    powers = GainCorrection.fit(*seen)
     np.testing.assert_allclose(powers.powers, told["powers"], atol=1e-3)
     nads = nc.load_nads("lenet", told["nads"]["version"])
     assert nads.fingerprint == told["nads"]["fingerprint"]
@@ -66,7 +66,7 @@ def test_what_was_predicted_follows_from_what_was_known():
     np.testing.assert_allclose(filter_gain(nads.directions[index]), gain, rtol=1e-3)
     np.testing.assert_allclose(predicted_accuracy(z), [row["law"] for row in told["rows"]], atol=1e-4)
     np.testing.assert_allclose(
-        GainLaw(tuple(told["powers"])).accuracies(z, gain), [row["with_gain"] for row in told["rows"]], atol=1e-4
+        GainCorrection(tuple(told["powers"])).accuracies(z, gain), [row["with_gain"] for row in told["rows"]], atol=1e-4
     )
     cells = {(row["index"], row["num_train"], row["noise_std"]) for row in told["rows"]}
     assert {(row["index"], row["num_train"], row["noise_std"]) for row in trained["rows"]} <= cells

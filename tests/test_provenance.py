@@ -18,7 +18,7 @@ from nads_core.directions import nads as shipped
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
-from nads_core.runtime.files import locked, replacing
+from nads_core.runtime.files import atomic_write, locked
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -72,7 +72,7 @@ def test_saved_directions_keep_their_fingerprint(tmp_path):
         assert (loaded.fingerprint == nads.fingerprint) != quantized
         loaded_again = nc.NADs.load(tmp_path / "nads.npz")
         assert loaded_again.fingerprint == loaded.fingerprint
-    assert nads.provenance["numbers"] == provenance.NUMBERS_VERSION
+    assert nads.provenance["numbers"] == provenance.RNG_VERSION
 
 
 def test_versions_of_shipped_directions(monkeypatch, tmp_path):
@@ -109,7 +109,7 @@ def test_other_directions_have_another_fingerprint():
 # The numbers version
 
 # Block sizes, a weight of the first block and one of the third, a vector of network 0; the order of samples, and data.
-# If these change, so do all numbers that users compute: raise NUMBERS_VERSION, say so in CHANGELOG.md, and add the new
+# If these change, so do all numbers that users compute: raise RNG_VERSION, say so in CHANGELOG.md, and add the new
 # values under it.
 NUMBERS = {
     1: {
@@ -137,7 +137,7 @@ def numbers():
 
 
 def test_the_numbers_version_is_raised_when_numbers_change():
-    expected = NUMBERS[provenance.NUMBERS_VERSION]
+    expected = NUMBERS[provenance.RNG_VERSION]
     for name, values in numbers().items():
         np.testing.assert_allclose(values, expected[name], rtol=1e-3, atol=1e-6, err_msg=name)
 
@@ -168,7 +168,7 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
-    monkeypatch.setattr(compute, "NUMBERS_VERSION", provenance.NUMBERS_VERSION + 1)
+    monkeypatch.setattr(compute, "RNG_VERSION", provenance.RNG_VERSION + 1)
     with pytest.raises(ValueError, match=r"numbers was 1, now 2; .*CHANGELOG.md") as refusal:
         checkpointed(path)
     assert "delete" not in str(refusal.value) and path.read_bytes() == before
@@ -235,9 +235,9 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     path = tmp_path / "new" / "file.txt"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write("é")
-    with pytest.raises(ZeroDivisionError), replacing(path, "wb") as file:
+    with pytest.raises(ZeroDivisionError), atomic_write(path, "wb") as file:
         file.write(b"half")
         raise ZeroDivisionError
     assert path.read_text("utf8") == "é"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.stored  # again with other instructions and threads: se
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))
 def test_falling_fit_is_isotonic_regression(values):
     expected = isotonic_regression(np.array(values, float), increasing=False).x
-    np.testing.assert_allclose(statistics.falling_fit(values), expected, atol=1e-12)
+    np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
@@ -24,7 +24,7 @@ def test_falling_fit_is_the_smallest_of_the_largest_means(values):
     mean = lambda first, last: np.mean(values[first : last + 1])  # noqa: E731
     count = len(values)
     expected = [min(max(mean(a, b) for b in range(i, count)) for a in range(i + 1)) for i in range(count)]
-    np.testing.assert_allclose(statistics.falling_fit(values), expected, atol=1e-12)
+    np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
 
 
 def test_order_test_tells_luck_from_disorder():
@@ -35,7 +35,7 @@ def test_order_test_tells_luck_from_disorder():
     shuffled = truth + generator.normal(0, 0.03, 60)
     test = statistics.order_test(np.clip(shuffled, 0, 1), 10_000)
     assert test.spread > 2 * test.luck
-    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.falling_fit(np.clip(shuffled, 0, 1)))
+    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.isotonic_fit(np.clip(shuffled, 0, 1)))
 
 
 def test_the_luck_of_training_counts_too():

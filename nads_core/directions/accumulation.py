@@ -249,13 +249,13 @@ def _add_shared(
         group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
     if state.first_networks.wants(blocks[0][0], evaluation.block_size):  # the same answer in all processes
         state.first_networks.gather()
-    seconds = distributed.agreed(time.perf_counter() - start) / steps
+    seconds = distributed.broadcast(time.perf_counter() - start) / steps
     return max(1, round(_EXCHANGE_SECONDS / seconds))
 
 
 def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
     """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
-    if distributed.largest(interrupt.received):
+    if distributed.all_reduce_max(interrupt.received):
         path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
         if distributed.rank() == 0:
             state.save(path)

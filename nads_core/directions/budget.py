@@ -24,7 +24,7 @@ from nads_core.directions.covariance import leading_subspace
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded_ensemble import Crew
+from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 from nads_core.runtime.timing import timed
 
 _NETWORKS, _INPUTS, _READOUTS = 16, 16, 2  # of the pilot
@@ -95,7 +95,7 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
     readouts = min(_READOUTS, most_readouts)
     pair, long, wide = (_with(estimator, *numbers) for numbers in ((2, 1), (_INPUTS, 1), (_INPUTS, readouts)))
     draws = [wide.draw(ensemble, block)[:count] for block, count in ensemble.blocks(_NETWORKS)]
-    crew = Crew(ensemble)
+    crew = ThreadedEnsemble(ensemble)
     contributions = torch.cat(crew.map(lambda own, draw: wide.contributions(own, draw), draws))  # (P * R, J, D)
 
     size = min(_TIMED_NETWORKS, len(draws[0]))
@@ -114,7 +114,7 @@ def run_pilot(ensemble: Ensemble, estimator: Estimator, num_leading: int = 10) -
     return Pilot(np.array(costs), *variances(contributions, num_leading), most_readouts)
 
 
-def _seconds(crew: Crew, call: Callable[[Ensemble], object]) -> float:
+def _seconds(crew: ThreadedEnsemble, call: Callable[[Ensemble], object]) -> float:
     """Return the shortest of three times that a call took, when every thread of the crew makes it."""
 
     def all_threads() -> object:

@@ -12,7 +12,7 @@ import torch
 
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import differences
 
 
@@ -24,7 +24,7 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
         content: "description" (what is computed), "moments" (a state a group), "blocks_done", "seconds", "first" (the
             vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
     """
-    with replacing(path, "wb") as file:
+    with atomic_write(path, "wb") as file:
         torch.save(content, file)
 
 

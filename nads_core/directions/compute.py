@@ -30,11 +30,11 @@ from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import SYMMETRIES, Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.named import architecture_named
-from nads_core.networks.zero_init import described, silent_parts, with_fresh_readout
+from nads_core.networks.zero_init import described, find_zero_init, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
-from nads_core.runtime.provenance import NUMBERS_VERSION, environment
+from nads_core.runtime.provenance import RNG_VERSION, environment
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
@@ -285,7 +285,7 @@ def _within_budget(
         return filled(estimator, chosen), {"budget": chosen}
     measures = distributed.rank() == 0  # the other processes take its numbers
     best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else {}
-    chosen = {name: int(distributed.agreed(best.get(name, 0))) for name in estimator.left_open}
+    chosen = {name: int(distributed.broadcast(best.get(name, 0))) for name in estimator.left_open}
     return filled(estimator, chosen), {"budget": chosen}
 
 
@@ -294,13 +294,13 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[st
     return {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
-        "numbers": NUMBERS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
+        "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
 
 
 def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """Return, and warn of, branches that begin at or near zero: what the NADs then describe is the rest."""
-    parts = silent_parts(ensemble.template)
+    parts = find_zero_init(ensemble.template)
     if not parts:
         return {}
     warnings.warn(
@@ -308,7 +308,7 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
         "part in these NADs",
         stacklevel=3,
     )
-    return {"silent_parts": parts}
+    return {"find_zero_init": parts}
 
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:

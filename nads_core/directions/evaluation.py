@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded_ensemble import Crew
-from nads_core.networks.zero_init import described, silent_parts
+from nads_core.networks.threaded_ensemble import ThreadedEnsemble
+from nads_core.networks.zero_init import described, find_zero_init
 
 Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one
 
@@ -31,7 +31,7 @@ class Evaluation:
     def __init__(self, ensemble: Ensemble, estimator: Estimator, name: str, batch_size: int):
         self.estimator, self.name, self.batch_size = estimator, name, batch_size
         self.block_size = ensemble.block_size
-        self._crew = Crew(ensemble)
+        self._crew = ThreadedEnsemble(ensemble)
         self.blocks_at_once = max(1, batch_size // ensemble.block_size) * self._crew.size
 
     def contributions(self, blocks: list[Block]) -> Tensor:
@@ -70,7 +70,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Te
         _require_finite(contributions.reshape(len(draw), -1), numbers, name, ensemble.seed)
         if contributions.any():
             return first
-    zero = {part: value for part, value in silent_parts(ensemble.template).items() if value == 0}
+    zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
         f"the output of {name} does not depend on its input: the estimator's vectors are zero for "

@@ -64,7 +64,7 @@ class FirstNetworks:
 
     def gather(self) -> None:
         """Replace each process's networks by those of all processes together."""
-        for state in distributed.collected(self.state_dict()):
+        for state in distributed.all_gather(self.state_dict()):
             self._blocks |= state["blocks"]
             self.num_contributions = max(self.num_contributions, state["num_contributions"])
 

@@ -95,8 +95,8 @@ class DenseMoments:
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
         for tensor in self.sums():
-            distributed.add_up(tensor)
-        self.num_networks = int(distributed.added(self.num_networks))
+            distributed.all_reduce_tensor_(tensor)
+        self.num_networks = int(distributed.all_reduce_sum(self.num_networks))
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on exactly where this stands."""
@@ -234,7 +234,7 @@ class GramMoments:
 
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
-        states = distributed.collected(self.state_dict())
+        states = distributed.all_gather(self.state_dict())
         self.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
 
     def state_dict(self) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
-from nads_core.directions.similarity import Likeness, likeness
-from nads_core.runtime.files import replacing
+from nads_core.directions.similarity import SubspaceSimilarity, likeness
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import fingerprint
 
 
@@ -156,7 +156,7 @@ class NADs:
         coordinates = direction.flatten(-len(shape)) @ self.basis.double()
         return coordinates.square() @ self.eigenvalues.double()
 
-    def nearest(self, k: int | None = None) -> list[Likeness]:
+    def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
         """Say which architectures that ship, of the paper and of the atlas, these NADs resemble, the closest first.
 
         Args:
@@ -226,7 +226,7 @@ class NADs:
 
         What `load` returns then has the fingerprint of those integers.
         """
-        with replacing(path, "wb") as file:
+        with atomic_write(path, "wb") as file:
             provenance, stored = json.dumps(self.provenance), self._stored(quantized)
             stored |= self.certificates.arrays() if self.certificates else {}
             np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it

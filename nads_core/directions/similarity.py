@@ -13,7 +13,7 @@ FEWEST = 4  # directions of a subspace that says something
 
 
 @dataclass(frozen=True)
-class Likeness:
+class SubspaceSimilarity:
     """How much of a leading subspace two architectures share.
 
     Args:
@@ -36,7 +36,7 @@ class Likeness:
         return f"{self.name:<24} {share} of the first {self.num_directions} directions"
 
 
-def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> Likeness | None:
+def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> SubspaceSimilarity | None:
     """Compare two architectures; None where they have no certain subspace of one size.
 
     Args:
@@ -53,4 +53,4 @@ def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> Likenes
         k = int(known.argmax()) + 1
         if known[k - 1] < CERTAIN_ENOUGH:
             return None
-    return Likeness(name, own.overlap(other, k), own.overlap_interval(other, k), k, k / own.basis.shape[0])
+    return SubspaceSimilarity(name, own.overlap(other, k), own.overlap_interval(other, k), k, k / own.basis.shape[0])

@@ -76,7 +76,7 @@ class Certain:
         found = find_eigenpairs(
             state.total(), state.first_networks, among, self.image_shape, self.debiasing, self.symmetries
         )
-        count = int(distributed.agreed(found.certificates.num_certain))  # processors differ in their last bits
+        count = int(distributed.broadcast(found.certificates.num_certain))  # processors differ in their last bits
         return count >= self.num_certain, f"{count} certain"
 
 

@@ -16,9 +16,9 @@ from nads_core.networks.architectures import (
 )
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
-from nads_core.networks.threaded_ensemble import Crew
+from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LABELS", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
-    "Crew", "Ensemble", "Initialisation",
+    "ThreadedEnsemble", "Ensemble", "Initialisation",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-class Crew:
+class ThreadedEnsemble:
     """As many threads as torch has, each with a duplicate of one ensemble and a single thread of torch.
 
     Results do not depend on the number of threads. On a GPU, and where the factory has to be called for every network

@@ -16,7 +16,7 @@ _NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer sca
 _FACTORS = ("scale", "gamma", "alpha")  # in names of parameters that multiply a branch
 
 
-def silent_parts(network: nn.Module) -> dict[str, float]:
+def find_zero_init(network: nn.Module) -> dict[str, float]:
     """Name the weights that multiply what passes through them by a constant at or near zero, with that constant.
 
     Args:

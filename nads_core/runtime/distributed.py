@@ -65,8 +65,8 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
         distributed.destroy_process_group()
 
 
-def meeting() -> distributed.ProcessGroup:
-    """Return a group for `wait_for_all`; all processes ask for it at the same point, and that early.
+def new_group() -> distributed.ProcessGroup:
+    """Return a group for `barrier`; all processes ask for it at the same point, and that early.
 
     It is Gloo's, on GPUs too: its processes hold connections, which break when one dies, so it needs no time limit.
     """
@@ -74,7 +74,7 @@ def meeting() -> distributed.ProcessGroup:
     return group  # type: ignore[return-value]  # a number for those left out of it: none is
 
 
-def wait_for_all(group: distributed.ProcessGroup) -> None:
+def barrier(group: distributed.ProcessGroup) -> None:
     """Wait until every process has come here, however long the slowest works.
 
     Raises:
@@ -89,17 +89,17 @@ def wait_for_all(group: distributed.ProcessGroup) -> None:
         raise ConnectionError(f"a process died that the others waited for ({error})") from error
 
 
-def added(value: float) -> float:
+def all_reduce_sum(value: float) -> float:
     """Return the sum of all processes' values."""
     return _reduced(value, distributed.ReduceOp.SUM) if _joined() else value
 
 
-def agreed(value: float) -> float:
+def broadcast(value: float) -> float:
     """Return process 0's value on all of them."""
-    return added(value if rank() == 0 else 0.0)
+    return all_reduce_sum(value if rank() == 0 else 0.0)
 
 
-def largest(value: float) -> float:
+def all_reduce_max(value: float) -> float:
     """Return the largest value of all processes."""
     return _reduced(value, distributed.ReduceOp.MAX) if _joined() else value
 
@@ -111,13 +111,13 @@ def _reduced(value: float, operation: distributed.ReduceOp.RedOpType) -> float:
     return tensor.item()
 
 
-def add_up(tensor: Tensor) -> None:
+def all_reduce_tensor_(tensor: Tensor) -> None:
     """Replace each process's tensor by the sum of all of them, in place."""
     if _joined():
         distributed.all_reduce(tensor)
 
 
-def collected(content: dict[str, Any]) -> list[dict[str, Any]]:
+def all_gather(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what every process gave, in the order of their ranks."""
     if not _joined():
         return [content]

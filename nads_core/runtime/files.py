@@ -10,7 +10,7 @@ from typing import IO, Any
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file that takes the place of ``path`` when the block ends without an error, and vanishes otherwise.
 
     Args:

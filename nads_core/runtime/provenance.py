@@ -22,7 +22,7 @@ __version__ = "0.2.0"
 
 # Raised only when the same arguments give other numbers: which weights network i has, the size of a block, the order
 # of samples. Files of another version are not continued. CHANGELOG.md says what each version changed.
-NUMBERS_VERSION = 1
+RNG_VERSION = 1
 
 
 def fingerprint(*parts: np.ndarray | bytes | str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.seeds import generator_state
 
 _SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
@@ -59,7 +59,7 @@ class TrainingState:
             return
         state = {"tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device)}
         state["seconds"] = self.seconds + seconds
-        with replacing(self.path, "wb") as file:
+        with atomic_write(self.path, "wb") as file:
             torch.save(state, file)
         self._saved_at = time.perf_counter()
 

@@ -23,8 +23,8 @@ from nads_core.directions.moments import DenseMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import require_integers
-from nads_core.runtime.files import replacing
-from nads_core.runtime.provenance import NUMBERS_VERSION, environment
+from nads_core.runtime.files import atomic_write
+from nads_core.runtime.provenance import RNG_VERSION, environment
 from nads_core.runtime.seeds import seed_sequence
 
 SHAPE = (1, 32, 32)
@@ -76,7 +76,7 @@ def compute_entry(
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         content = _computed(entry, folder, num_networks, seed, progress)
-        with replacing(path, "wb") as file:
+        with atomic_write(path, "wb") as file:
             torch.save(content, file)
         for part in range(PARTS):
             _checkpoint(entry, folder, part).unlink(missing_ok=True)
@@ -137,7 +137,7 @@ def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progres
     ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
     description = {
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
-        "numbers": NUMBERS_VERSION, "num_parameters": ensemble.num_parameters,
+        "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters,
     }  # fmt: skip
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
     accumulate(ensemble, _ESTIMATOR, state, num_networks, progress=progress)

@@ -15,7 +15,7 @@ from nads_book.atlas.entries import ATLAS, Entry
 from nads_book.atlas.measures import Measured, alignment, products, wave_energies
 from nads_book.atlas.runs import Computed
 from nads_book.experiments.stored import load_study, study_path
-from nads_core.runtime.files import replacing
+from nads_core.runtime.files import atomic_write
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +90,10 @@ def write(atlas: Atlas, folder: Path) -> None:
         }
         for name in atlas.entries
     }
-    with replacing(folder / "atlas.json") as file:
+    with atomic_write(folder / "atlas.json") as file:
         rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
         file.write(f"{{\n {rows}\n}}\n")
-    with replacing(folder / "atlas.npz", "wb") as file:
+    with atomic_write(folder / "atlas.npz", "wb") as file:
         np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)
 
 

@@ -22,7 +22,7 @@ from nads_core.directions.estimators import with_defaults
 from nads_core.directions.evaluation import fitting_batch, require_gradients
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded_ensemble import Crew
+from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 from nads_core.runtime.memory import peak_memory
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.timing import timed
@@ -55,7 +55,7 @@ def measure_network(
     """
     estimator, device, dimension = with_defaults(estimator), ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
-    crew, blocks = Crew(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
+    crew, blocks = ThreadedEnsemble(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
     count = blocks * ensemble.block_size * crew.size
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
 

@@ -20,7 +20,7 @@ from nads_core.directions.estimators import Dipole, Estimator, MixedDerivative, 
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import usable_device
-from nads_core.runtime.files import checkout_folder, replacing
+from nads_core.runtime.files import atomic_write, checkout_folder
 from nads_core.runtime.provenance import environment
 
 CASES: dict[str, tuple[Estimator, torch.dtype]] = {
@@ -61,7 +61,7 @@ def load_first_directions(folder: Path | None = None) -> dict[str, np.ndarray]:
 
 def _write(folder: Path, kind: str, name: str, case: str, result: dict[str, Any], device: torch.device) -> Path:
     path = folder / f"{kind}-{name}-{case}-{device.type}.json"
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(json.dumps(result | environment(device), indent=1) + "\n")
     return path
 
@@ -147,5 +147,5 @@ def _save_pictures(nads: NADs, path: Path) -> None:
     size = min(_SHOWN_SIZE, nads.directions.shape[-1])
     small = F.interpolate(nads.directions[:_SHOWN], size=(size, size), mode="area").numpy()
     scale = np.abs(small).max(axis=(1, 2, 3), keepdims=True) / 127
-    with replacing(path, "wb") as file:
+    with atomic_write(path, "wb") as file:
         np.savez_compressed(file, directions=np.round(small / scale).astype(np.int8), scale=scale)

@@ -36,14 +36,14 @@ def run_together(
         ValueError: if another process is writing ``out``, or files left beside it belong to another job.
     """
     (part, parts), rank, size = shard, distributed.rank(), distributed.size()
-    meeting, files = distributed.meeting(), [out.with_suffix(f".process{number}.json") for number in range(size)]
+    meeting, files = distributed.new_group(), [out.with_suffix(f".process{number}.json") for number in range(size)]
     with nullcontext() if rank else writing(out):
         rounded = False
         if not rank:
             gather(out)
             rounded = choose(out=out, device=device)
-        distributed.wait_for_all(meeting)
-        rounded = bool(distributed.agreed(rounded))
+        distributed.barrier(meeting)
+        rounded = bool(distributed.broadcast(rounded))
         if out.exists():
             Results.load(out).save(files[rank])  # what earlier runs have done
         mine = run(
@@ -51,7 +51,7 @@ def run_together(
             progress=rank == 0,
         )  # fmt: skip
         mine.save(files[rank])
-        distributed.wait_for_all(meeting)
+        distributed.barrier(meeting)
         if rank:
             return None
         missing = [file.name for file in files if not file.exists()]

@@ -38,7 +38,7 @@ def informative(accuracies: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class GainLaw:
+class GainCorrection:
     """The first-step law, its signal-to-noise ratio z multiplied by exp(a) gain^b z^c.
 
     An exponent c below zero says that training makes up for a part of what a small ratio lacks.
@@ -50,7 +50,7 @@ class GainLaw:
     powers: tuple[float, float, float]
 
     @classmethod
-    def fit(cls, ratios: np.ndarray, gains: np.ndarray, accuracies: np.ndarray) -> GainLaw:
+    def fit(cls, ratios: np.ndarray, gains: np.ndarray, accuracies: np.ndarray) -> GainCorrection:
         """Fit by least squares to the logarithm of what accuracies are beyond the law, where they are informative.
 
         Args:

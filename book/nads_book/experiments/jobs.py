@@ -21,7 +21,7 @@ from nads_book.experiments.waves import grid_frequencies, spread, stratified_fre
 from nads_core.data.fourier import fourier_direction
 from nads_core.directions import NADs, load_nads
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
-from nads_core.runtime.provenance import NUMBERS_VERSION
+from nads_core.runtime.provenance import RNG_VERSION
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Recipe, seconds_per_step
 
@@ -121,7 +121,7 @@ class Experiment:
             photos: where the images of Figs. 7 and 8 come from, `ImageSet.source`.
         """
         settings = {"recipe": asdict(self.recipe), "num_train": self.num_train, "num_test": self.num_test}
-        settings["numbers"] = NUMBERS_VERSION
+        settings["numbers"] = RNG_VERSION
         settings |= {name: True for name in ("stop_perfect", "paired_test") if getattr(self, name)}
         if self.on_photos:
             settings["photos"] = photos

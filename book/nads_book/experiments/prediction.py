@@ -19,8 +19,8 @@ from nads_book.experiments.statistics import (
     OrderTest,
     area_under_curve,
     crossing,
-    falling_fit,
     first_below,
+    isotonic_fit,
     order_test,
     rank_correlation,
     resampled,
@@ -33,7 +33,7 @@ from nads_core.directions import NADs
 
 __all__ = [
     "Family", "Responses", "predicted_accuracy", "signal_to_noise", "wave_energies",
-    "OrderTest", "area_under_curve", "crossing", "falling_fit", "first_below", "order_test", "rank_correlation",
+    "OrderTest", "area_under_curve", "crossing", "isotonic_fit", "first_below", "order_test", "rank_correlation",
     "resampled", "resampled_correlations", "with_interval",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from nads_book.experiments.jobs import Experiment, Unit, experiment
 from nads_book.experiments.stored import results_folder
-from nads_core.runtime.files import locked, replacing
+from nads_core.runtime.files import atomic_write, locked
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
 _UNIT_FIELDS = (
@@ -98,7 +98,7 @@ class Results:
         content = {name: value for name, value in vars(self).items() if name != "rows"}
         head = json.dumps({"fingerprint": fingerprint(canonical(vars(self))), **content}, indent=1)[:-2]
         rows = ",\n  ".join(json.dumps(row) for row in self.rows)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
 
     @classmethod

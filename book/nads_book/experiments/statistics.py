@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 
-def falling_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
+def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """Return the falling sequence (n,) with the least squared distance from values (n,)."""
     from scipy.optimize import isotonic_regression
 
@@ -22,7 +22,7 @@ def falling_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
     """Return the first of n keys at which the falling fit of values (n,) is below a level, None if there is none."""
-    return next((key for key, value in zip(keys, falling_fit(values), strict=True) if value < level), None)
+    return next((key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,10 @@ def order_test(
     """
     if not len(accuracies):
         raise ValueError("there are no accuracies whose order could be tested")
-    fit = falling_fit(accuracies)
+    fit = isotonic_fit(accuracies)
 
     def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        fit = falling_fit(accuracies)
+        fit = isotonic_fit(accuracies)
         return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
 
     gaps, found = deviations(np.asarray(accuracies))
@@ -177,7 +177,7 @@ def pooled(groups: Iterable[Sequence[float] | np.ndarray]) -> Luck:
 def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
     """Return where accuracies, made monotone in x, fall below a level; None if they do not."""
     order = np.argsort(-x)
-    below = falling_fit(accuracies[order]) < level
+    below = isotonic_fit(accuracies[order]) < level
     return float(x[order][below.argmax()]) if below.any() and not below.all() else None
 
 
