@@ -20,7 +20,7 @@ from torch import Tensor
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.likeness import Likeness, likeness
-from nads_core.machinery.files import replacing
+from nads_core.machinery.files import replacing, require_undamaged, seal
 from nads_core.machinery.provenance import fingerprint
 
 
@@ -225,11 +225,15 @@ class NADs:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
 
         What `load` returns then has the fingerprint of those integers.
+
+        Raises:
+            OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
         """
         with replacing(path, "wb") as file:
             provenance, stored = json.dumps(self.provenance), self._stored(quantized)
             stored |= self.certificates.arrays() if self.certificates else {}
             np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
+            seal(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NADs:
@@ -237,12 +241,12 @@ class NADs:
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs.
+            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written.
         """
         with open(path, "rb") as raw:
             try:
                 file = np.load(raw)
-            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
                 raise ValueError(f"{path} holds no NADs, or a part of them: {error}") from error
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
@@ -250,6 +254,7 @@ class NADs:
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
             try:
+                require_undamaged(path)
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
