@@ -51,6 +51,7 @@ def compute_nads(
     output: int = 0,
     fresh_readout: bool = False,
     seed: int = 0,
+    evaluation: Literal["loop", "vmap", "rebuild"] | None = None,
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     batch_size: int | None = None,
@@ -89,6 +90,10 @@ def compute_nads(
         seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
             ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
             them other NADs: repeat such a run with the numbers that its provenance names.
+        evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
+            or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
+            but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
+            plain attribute, a random activation or a random structure. It takes no ``readouts`` beyond one.
         device: by default a GPU if there is one.
         dtype: of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
@@ -114,7 +119,8 @@ def compute_nads(
     Raises:
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
-            that returns the same weights every time, or a checkpoint of another computation.
+            that returns the same weights every time, networks that differ in more than their weights and buffers
+            (the message names the difference), or a checkpoint that is damaged or of another computation.
         MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than is free
             (`GramMoments.needed_bytes`).
         KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a file that the
@@ -143,9 +149,13 @@ def compute_nads(
         architecture = architecture_named(architecture, image_shape)
     name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
     if fresh_readout:
-        Ensemble(factory, image_shape, seed=seed, output=output)  # whose errors say what is wrong with a factory
+        # Validate the factory first, so that its errors are specific
+        Ensemble(factory, image_shape, seed=seed, output=output, evaluation=evaluation)
         factory = with_fresh_readout(factory, image_shape)
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
+    ensemble = Ensemble(
+        factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, evaluation=evaluation,
+        kernels=kernels,
+    )  # fmt: skip
     path = Path(checkpoint) if checkpoint else None
     estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
     moments = empty_moments(ensemble)
@@ -155,6 +165,8 @@ def compute_nads(
     description = _description(name, ensemble, estimator) | budget
     if fresh_readout:
         description["fresh_readout"] = True
+    if evaluation == "rebuild":  # the others give the same numbers
+        description["evaluation"] = evaluation
     drawn_on = "any" if ensemble.keyed else ensemble.device.type
     state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
     state.identify(require_gradients(ensemble, estimator, name))
