@@ -30,7 +30,8 @@ class NADs:
 
     Args:
         directions: ``(n, *image_shape)`` float32, orthonormal.
-        eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
+        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
+            (1/N) sum g g^T.
         provenance: how they were computed.
         certificates: what is known about each; None in files that were written before there were any.
     """
@@ -60,7 +61,10 @@ class NADs:
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
         known = "" if self.certificates is None else f", {self._known.num_certain} certain above 0.9"
-        return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks{known})"
+        effective = self.provenance.get("effective_networks")
+        counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
+        shape = tuple(self.directions.shape[1:])
+        return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     @property
     def _known(self) -> Certificates:
