@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.runtime.files import atomic_write
+from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.seeds import generator_state
 
 _SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
@@ -39,13 +38,16 @@ class TrainingState:
         if not self.path.exists():
             return []
         try:
+            require_undamaged(self.path)
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
             for name, tensor in tensors.items():
                 tensor.copy_(saved["tensors"][name])
             _set_generator(saved["generator"], device)
             self.seconds = saved["seconds"]
             return list(saved["losses"].to(device))
-        except (RuntimeError, KeyError, EOFError, pickle.UnpicklingError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # an unpickler that reads something else can raise anything
             raise ValueError(
                 f"{self.path} does not hold a training to go on with ({type(error).__name__}): without that file it "
                 "begins again"
@@ -61,6 +63,7 @@ class TrainingState:
         state["seconds"] = self.seconds + seconds
         with atomic_write(self.path, "wb") as file:
             torch.save(state, file)
+            seal(file)
         self._saved_at = time.perf_counter()
 
     def forget(self) -> None:
