@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(
-    job: str, preset: str = "demo", out: Path | None = None, shard: tuple[int, int] | None = None, device: str | None = None,
-    mixed_precision: bool | None = None, **options: Any,
+    job: str, preset: str = "demo", out: Path | None = None, shard: tuple[int, int] | None = None,
+    device: str | None = None, mixed_precision: bool | None = None, **options: Any,
 ) -> int:  # fmt: skip
     """Run a job, or resume it from its results file.
 
