@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
 from nads_book.benchmarks import first_directions, load_costs, measure_eigenvectors, measure_network
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
 from nads_book.benchmarks.suite import load_first_directions
+from nads_book.cli import main
 from tables import rewrite, tables
 from torch import nn
 

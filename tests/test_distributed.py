@@ -12,7 +12,7 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book.__main__ import main
+from nads_book.cli import main
 
 import nads_core as nc
 
@@ -131,7 +131,7 @@ import os, sys, time
 from datetime import timedelta
 import torch.distributed
 from torch.distributed import distributed_c10d
-from nads_book import __main__ as program
+from nads_book.cli import main, run as program
 
 def run(*arguments, plain=program.run_experiment, **options):
     getattr(torch.distributed, "set_timeout", distributed_c10d._set_pg_timeout)(timedelta(seconds=0.5))
@@ -142,7 +142,7 @@ def run(*arguments, plain=program.run_experiment, **options):
     return plain(*arguments, **options)
 
 program.run_experiment = run
-sys.exit(program.main(sys.argv[1:]))
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -168,11 +168,11 @@ def test_a_sweep_is_shared_and_joined(folder, whole):
 
 UNDECIDED = """
 import os, sys
-from nads_book import __main__ as program
+from nads_book.cli import main
 from nads_book.experiments import runner
 
 runner.prefers_bfloat16 = lambda *_: os.environ["RANK"] == "0"
-sys.exit(program.main(sys.argv[1:]))
+sys.exit(main(sys.argv[1:]))
 """
 
 

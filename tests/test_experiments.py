@@ -13,7 +13,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
+from nads_book.cli import main
 from nads_book.experiments import photos
 from nads_book.experiments.jobs import FIGURES, experiment
 from nads_book.experiments.presets import SIZES
@@ -174,9 +174,9 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
         assert main([*command, "--time-limit", "8e4"]) == 0
     first = nb.Results.load(out)
     assert 0 < len(first.rows) < 6
-    assert f"({6 - len(first.rows)} left: run it again to go on)" in capsys.readouterr().out
+    assert f"({6 - len(first.rows)} left: the same command resumes)" in capsys.readouterr().out
     assert main([*command, "--count", str(len(first.rows))]) == 0
-    assert "(all that was asked for)" in capsys.readouterr().out
+    assert "(all requested networks)" in capsys.readouterr().out
     assert main(command) == 0
     assert "(complete)" in capsys.readouterr().out
     again = nb.Results.load(out)
@@ -189,7 +189,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     out = tmp_path / "r.json"
-    command = [sys.executable, "-m", "nads_core", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
+    command = [sys.executable, "-m", "nads_book", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
     command += ["--out", str(out), "--workers", "2"]
     sizes, ended = [0], False
     for pause in (0.05, 0.4):

@@ -36,6 +36,7 @@ LAYERS = {
         {"experiments"},
         {"atlas", "figures"},
         {"explorer"},
+        {"cli"},
         {"__init__", "__main__"},
     ),
 }

@@ -1,11 +1,11 @@
-"""What works here, and what to trust on a GPU: ``nads doctor`` and ``nads doctor --gpu``.
+"""``nads doctor``: list available optional features; ``nads doctor --gpu``: verify a GPU against the CPU.
 
-What `networks`, `directions` and `training` compute by another path on a GPU is compared with the path of a CPU. It
-asks many rooms, and stands above all of them, beside the command line.
+The checks compare results of `networks`, `directions` and `training` that a GPU computes by another path than a CPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib.util
 import os
@@ -39,26 +39,26 @@ from nads_core.training import Recipe, TrainingState, num_cores, train_networks
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """Outcome of one check.
 
     Args:
-        what: was compared.
-        fine: whether it agrees.
-        said: by how much it differs, or the error.
-        otherwise: what not to trust where it does not agree.
-        seconds: that the check took.
+        name: quantity that was compared.
+        ok: whether the difference is within rounding.
+        detail: size of the difference, or the error.
+        advice: consequence of a difference.
+        seconds: duration of the check.
     """
 
-    what: str
-    fine: bool
-    said: str
-    otherwise: str
+    name: str
+    ok: bool
+    detail: str
+    advice: str
     seconds: float
 
     def __str__(self) -> str:
-        verdict = "ok  " if self.fine else "FAIL"
-        advice = "" if self.fine else f"\n       -> {self.otherwise}"
-        return f"{verdict}  {self.what}: {self.said} ({self.seconds:.1f} s){advice}"
+        verdict = "ok  " if self.ok else "FAIL"
+        advice = "" if self.ok else f"\n       -> {self.advice}"
+        return f"{verdict}  {self.name}: {self.detail} ({self.seconds:.1f} s){advice}"
 
 
 def _small_network() -> nn.Module:
@@ -99,10 +99,10 @@ def _largest(a: torch.Tensor, b: torch.Tensor) -> float:
 
 def _weights(device: torch.device) -> float:
     require_kernels("triton", device)
-    worst = 0.0
-    for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:  # an interpreter takes minutes
+    worst = 0.0  # on a CPU Triton's interpreter would need minutes for the other architectures
+    for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:
         parameters = Initialisation.of(partial(architecture.build, 1, 32, 1), device).random_parameters()
-        if parameters is None:  # not each by one operation: PyTorch's generators draw these
+        if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
             continue
         drawn = (draw_weights(parameters, seed=3, first=5, count=2, device=device, twin=twin) for twin in (False, True))
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
@@ -143,23 +143,23 @@ def _directions(device: torch.device) -> float:
 
 
 def _deep_gradients(device: torch.device) -> float:
-    """ResNet-18's input gradients of the same two networks, here and on a CPU."""
-    found = []
+    """Compare input gradients of the same two ResNet-18 networks with those of a CPU."""
+    gradients = []
     for place in ("cpu", device):
         ensemble = Ensemble(lambda: RESNET18.build(1, 32, 1), (1, 32, 32), device=place, dtype=torch.float64)
         images = torch.randn(2, 2, 1, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        found.append(ensemble.input_gradients(ensemble.stack(2), images.to(place)))
-    return _largest(found[1], found[0])
+        gradients.append(ensemble.input_gradients(ensemble.stack(2), images.to(place)))
+    return _largest(gradients[1], gradients[0])
 
 
 def _readouts(device: torch.device) -> float:
-    """Input gradients of the same eight networks with two readouts each: all at once, and one by one on a CPU."""
+    """Compare vectorised input gradients of eight networks with two readouts with sequential ones on a CPU."""
     here, there = (
         Ensemble(lambda: LENET.build(1, 16, 1), (1, 16, 16), device=place, dtype=torch.float64, evaluation=evaluation)
         for place, evaluation in (("cpu", "loop"), (device, "vmap"))
     )
     drawn = SmoothedGradient(4, readouts=2).draw(here, 0)[:8]
-    assert drawn.readouts is not None, "two were asked for"
+    assert drawn.readouts is not None, "the estimator has two readouts"
     state = {name: tensor.to(device) for name, tensor in drawn.state.items()}
     moved = there.input_gradients(state, drawn.inputs.to(device), drawn.readouts.to(device))
     return _largest(moved, here.input_gradients(drawn.state, drawn.inputs, drawn.readouts))
@@ -175,11 +175,11 @@ def _checkpoint(device: torch.device) -> float:
 
 
 class _StoppedError(Exception):
-    """Ends a training early."""
+    """Signal that ends a training early."""
 
 
 class _Stopping(TrainingState):
-    """Stops its training after the first epoch, once the state is written."""
+    """State that stops its training after the first epoch has been written."""
 
     def save_if_due(self, *arguments: Any) -> None:
         self._saved_at = -1e9
@@ -213,93 +213,108 @@ def _generators(device: torch.device) -> float:
     return _largest(first, second) + float(torch.equal(before, first))
 
 
-# What is compared, the difference that is rounding, and what not to trust beyond it.
+# Name of a check, its function, the difference that rounding explains, and what to avoid if the check fails.
 CHECKS: tuple[tuple[str, Callable[[torch.device], float], float, str], ...] = (
-    ("input gradients of ResNet-18, against the CPU's", _deep_gradients, 1e-9, "anything computed on this device"),
-    ("input gradients of two readouts, against the CPU's", _readouts, 1e-9, "readouts: leave them at 1"),
-    ("first 10 NADs of LeNet, against the CPU's", _directions, 1e-4, "NADs computed on this device"),
-    ("weights drawn by our kernel, against its twin", _weights, 1e-5, 'kernels="triton": leave kernels at "torch"'),
-    ("second moments by our kernel, in tf32, against float64", _moments, 2e-3,
-     'kernels="triton": leave kernels at "torch"'),
-    # On a GPU the rate of a step is a float32 number, on a CPU a Python float.
-    ("trainings one after another, against the CPU's", _loop, 1e-6, "trainings on this device"),
-    ("trainings in one vectorised step, against the CPU's", _vectorised, 1e-6, 'method="vmap": take method="graph"'),
-    ("trainings as CUDA graphs, against the loop", _graph, 1e-6, 'method="graph": take method="loop"'),
-    ("first losses in bfloat16, against float32", _rounded, 0.05, "mixed_precision: leave it False"),
-    ("NADs begun on this device and finished on the CPU", _checkpoint, 1e-4, "checkpoints that change devices"),
-    ("trainings stopped after an epoch and gone on with", _state, 1e-8, "interrupted trainings on this device"),
-    ("generators put back after seeding", _generators, 0.0, "seeds on this device"),
+    ("input gradients of ResNet-18, against the CPU", _deep_gradients, 1e-9, "do not use this device"),
+    ("input gradients of two readouts, against the CPU", _readouts, 1e-9, "leave readouts at 1"),
+    ("first 10 NADs of LeNet, against the CPU", _directions, 1e-4, "do not compute NADs on this device"),
+    ("weights of the Triton kernel, against its reference", _weights, 1e-5, 'leave kernels at "torch"'),
+    ("second moments of the Triton kernel in tf32, against float64", _moments, 2e-3, 'leave kernels at "torch"'),
+    # The learning rate of a step is a float32 number on a GPU and a Python float on a CPU.
+    ("sequential training, against the CPU", _loop, 1e-6, "do not train on this device"),
+    ("vectorised training, against the CPU", _vectorised, 1e-6, 'use method="graph" instead of "vmap"'),
+    ("training as CUDA graphs, against the loop", _graph, 1e-6, 'use method="loop" instead of "graph"'),
+    ("first losses in bfloat16, against float32", _rounded, 0.05, "leave mixed_precision at False"),
+    ("NADs resumed on the CPU", _checkpoint, 1e-4, "do not resume checkpoints on another device"),
+    ("training resumed after an epoch", _state, 1e-8, "do not resume training on this device"),
+    ("generators restored after seeding", _generators, 0.0, "do not rely on seeds on this device"),
 )  # fmt: skip
 
 
 def examine(device: torch.device | str = "cuda") -> Iterator[Finding]:
-    """Compare what this device computes with what the CPU computes, and yield each finding.
+    """Compare results of a device with those of the CPU, and yield the outcome of each check.
 
-    On a CPU the kernels run in Triton's interpreter if TRITON_INTERPRET=1 is set, and CUDA graphs are left out.
-    After an error of CUDA nothing more is checked.
+    On a CPU the kernels run in Triton's interpreter if TRITON_INTERPRET=1 is set, and CUDA graphs are skipped. The
+    checks end after a CUDA error, from which a process does not recover.
 
     Raises:
-        ValueError: for a device that is not there.
+        ValueError: if the device is not available.
     """
     device = usable_device(device)
-    for what, check, rounding, otherwise in CHECKS:
+    for name, check, rounding, advice in CHECKS:
         if check is _graph and device.type != "cuda":
             continue
         start = time.perf_counter()
         try:
             difference = check(device)
-            fine, said = difference <= rounding, f"differs by {difference:.1e}, rounding is up to {rounding:.0e}"
-        except Exception as error:  # noqa: BLE001 whatever goes wrong is what the reader wants to know
-            fine, said = False, f"{type(error).__name__}: {error}"
-        yield Finding(what, fine, said, f"do not trust {otherwise}", time.perf_counter() - start)
-        if "CUDA error" in said:  # of which this process does not recover: later checks would fail because of it
+            ok, detail = difference <= rounding, f"differs by {difference:.1e}, rounding explains {rounding:.0e}"
+        except Exception as error:  # noqa: BLE001 every error is a result of the check
+            ok, detail = False, f"{type(error).__name__}: {error}"
+        yield Finding(name, ok, detail, advice, time.perf_counter() - start)
+        if "CUDA error" in detail:
             return
 
 
 def describe() -> Iterator[str]:
-    """Say what this machine has of what the library and the book can use, a line each."""
-    for name, value in environment(usable_device(None)).items():
-        yield f"{name:<12} {value}"
+    """Yield one line per optional feature of this machine."""
+    facts: dict[str, object] = dict(environment(usable_device(None)))
     free = available_memory("cpu")
-    yield f"{'cores':<12} {num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
-    yield f"{'bfloat16':<12} {_bfloat16()}"
-    triton = _installed("triton")
-    yield f"{'Triton':<12} {'here' if triton else 'none: kernels stay at torch'}"
+    facts["cores"] = f"{num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
+    facts["bfloat16"] = f"{_bfloat16_speed():.1f} times the speed of float32 in matrix products"
+    facts["Triton"] = "available" if _installed("triton") else "not installed: kernels stay at torch"
+    facts["GPU"] = "none: chapters run at preset demo; preset paper needs one"
     if torch.cuda.is_available():
-        facts = torch.cuda.get_device_properties(0)
-        size = f"{facts.total_memory / 2**30:.0f} GB"
-        yield f"{'GPU':<12} {facts.name}, {size}: nads doctor --gpu compares it with the CPU"
-    else:
-        yield f"{'GPU':<12} none: chapters run at demo; preset paper is for one"
+        device = torch.cuda.get_device_properties(0)
+        facts["GPU"] = f"{device.name}, {device.total_memory / 2**30:.0f} GB: nads doctor --gpu verifies it"
     try:
-        photos = load_images("cifar10", train=False, num_images=10, progress=False, download=False)
-        yield f"{'photos':<12} {photos.source}"
+        facts["photos"] = load_images("cifar10", train=False, num_images=10, progress=False, download=False).source
     except (DatasetNotFoundError, OSError) as error:
-        yield f"{'photos':<12} none, so that chapters 7 and 8 show generated images: {error}"
-    known = os.environ.get("NADS_REFERENCE")
-    without = "none: chapters 5 and 6 leave out what they compare with the published directions (NADS_REFERENCE)"
-    yield f"{'references':<12} {known or without}"
+        facts["photos"] = f"none: chapters 7 and 8 use generated images: {error}"
+    absent = "none: chapters 5 and 6 omit comparisons with the published directions (NADS_REFERENCE)"
+    facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
-    yield f"{'browser':<12} {browser or 'none: the tests of the pages are skipped'}"
-    lacking = [name for name in ("matplotlib", "jupyter_book", "papermill", "torchvision") if not _installed(name)]
-    said = f"without {', '.join(lacking)}: pip install nads-core[book]" if lacking else "what executes it is installed"
-    yield f"{'book':<12} {said}"
+    facts["browser"] = browser or "none: tests of the pages are skipped"
+    missing = [name for name in ("matplotlib", "jupyter_book", "papermill", "torchvision") if not _installed(name)]
+    install = f"missing {', '.join(missing)}: pip install nads-core[book]"
+    facts["book"] = install if missing else "all requirements are installed"
+    for name, value in facts.items():
+        yield f"{name:<12} {value}"
 
 
 def _installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def _bfloat16() -> str:
-    """Say whether bfloat16 is faster than float32 here, by a product of matrices: processors without it emulate it."""
+def _bfloat16_speed() -> float:
+    """Return the speed of a matrix product in bfloat16 relative to float32: some processors emulate bfloat16."""
     device, seconds = usable_device(None), {}
     for dtype in (torch.float32, torch.bfloat16):
         matrix = torch.ones(1024, 1024, device=device, dtype=dtype)
         times = []
         for _ in range(3):
             start = time.perf_counter()
-            (matrix @ matrix)[0, 0].item()  # waits for a GPU
+            (matrix @ matrix)[0, 0].item()  # reading a number waits for a GPU
             times.append(time.perf_counter() - start)
         seconds[dtype] = min(times)
-    return f"{seconds[torch.float32] / seconds[torch.bfloat16]:.1f} times as fast as float32 in products of matrices"
+    return seconds[torch.float32] / seconds[torch.bfloat16]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options of ``nads doctor``."""
+    parser.add_argument("--gpu", action="store_true", help="compare results of the GPU with those of the CPU")
+    parser.add_argument("--device", help="device to compare instead of the first GPU, such as cuda:1")
+
+
+def run(gpu: bool = False, device: str | None = None) -> int:
+    """List features, or verify a device; return 1 if a check fails."""
+    if not (gpu or device):
+        for line in describe():
+            print(line, flush=True)
+        return 0
+    all_ok = True
+    for finding in examine(device or "cuda"):
+        print(finding, flush=True)
+        all_ok = all_ok and finding.ok
+    print("all checks passed" if all_ok else "some checks failed: follow the advice above")
+    return 0 if all_ok else 1
