@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from nads_core.machinery.files import replacing
+from nads_core.machinery.provenance import environment
 from torch import nn
 
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import effective_share
-from nads_core.machinery.files import replacing
-from nads_core.machinery.provenance import environment
 
 SHAPE = (1, 8, 8)
 RANKS = 5  # directions that are compared

@@ -21,7 +21,7 @@ COMMANDS = {
     "forecast": "predict how many directions more networks would determine",
     "similar": "list the shipped architectures with the most similar NADs",
     "class-differences": "compare the classes of an image folder along NADs",
-    "doctor": "list available optional features, or verify a GPU",
+    "doctor": "list available optional features",
 }
 # Names up to version 0.2, which still work in 0.3.
 _RENAMED = {"classes": "class-differences", "nearest": "similar"}
