@@ -35,7 +35,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     Args:
         images: (N, 3, H, W) in [0, 1].
         labels: (N,) integers from 0.
-        nads: of single-channel images of the same size.
+        nads: NADs of single-channel images of the same size.
         index: NAD index of the carrier.
         strength: epsilon, the coordinate's new magnitude, in the unit of the pixels.
 
@@ -75,7 +75,7 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
 
     Args:
         images: (N, C, H, W).
-        nads: of single-channel images of the same size.
+        nads: NADs of single-channel images of the same size.
 
     Returns:
         (N, C, H, W).

@@ -27,7 +27,7 @@ class Architecture:
 
     Args:
         name: short identifier, as used by `load_nads` and on the command line.
-        module: called as ``module(in_channels, image_size, num_classes, **options)``; returns an `nn.Module`.
+        module: factory ``module(in_channels, image_size, num_classes, **options)`` of an `nn.Module`.
         options: keyword arguments for ``module``, such as ``pooling``.
         symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks at
             initialisation unchanged. `compute_nads` averages over the group that they generate.

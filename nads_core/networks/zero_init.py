@@ -20,7 +20,7 @@ def find_zero_init(network: nn.Module) -> dict[str, float]:
     """Name the weights that multiply what passes through them by a constant at or near zero, with that constant.
 
     Args:
-        network: as it was initialised.
+        network: network with its initial weights.
     """
     layers = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
     found = {}

@@ -48,7 +48,7 @@ def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
 
     Args:
         path: the file.
-        advice: what to do instead, for the message.
+        advice: remedy, for the message.
 
     Raises:
         ValueError: if another process holds the lock.

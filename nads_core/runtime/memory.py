@@ -53,9 +53,9 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
 
     Args:
         needed: bytes.
-        device: where.
-        what: they are for, the subject of the message.
-        advice: what to do about it.
+        device: device of the memory.
+        what: subject of the message: the purpose of the memory.
+        advice: remedy, for the message.
     """
     free = available_memory(device)
     if free is not None and needed > free:

@@ -22,7 +22,7 @@ class TrainingState:
     """One training's file. Its name has to stand for all that decides about the training.
 
     Args:
-        path: where; there is no file before the first epoch ends, and none once `forget` was called.
+        path: file of the state; it exists from the end of the first epoch until `forget` is called.
     """
 
     path: Path

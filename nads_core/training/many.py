@@ -69,27 +69,27 @@ def train_networks(
             item is asked for only when its network is due; of a sequence that is not a list, in a worker.
         test_datasets: B test sets.
         recipe: `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
-        num_classes: of the networks that ``architecture`` builds.
-        seed: fixes initial weights and the order of the samples.
-        numbers: of the networks, in place of 0 to B - 1: to train some of a larger family.
-        device: by default a GPU if there is one.
-        dtype: of weights and images.
-        mixed_precision: run the layers in bfloat16; by default on a GPU that has it, for float32 weights.
+        num_classes: number of classes of the networks that ``architecture`` builds.
+        seed: seed of initial weights and of the order of samples.
+        numbers: numbers of the networks, in place of 0 to B - 1, for a part of a larger family.
+        device: device of the networks; a GPU if available by default.
+        dtype: number type of weights and images.
+        mixed_precision: whether layers run in bfloat16; by default on a GPU that supports it, for float32 weights.
         method: "processes" trains one network a core, each on one thread; "vmap" all in one vectorised step; "graph"
             one after another, its step captured as a CUDA graph; "loop" one after another. "auto" takes processes
             on a CPU (one after another without the package loky), vmap for small and graph for large networks on CUDA.
             Networks with dropout don't go by "vmap": one generator would draw for all, by who is beside whom.
-        workers: of method "processes"; by default the number of cores that this process may use.
-        stop_loss: stop a network when the mean of its last 20 losses is at most this (not with "vmap").
-        stop_perfect: stop a network after an epoch that lowered its mean loss, if then no test image is wrong (not with
-            "vmap").
+        workers: number of workers of method "processes"; by default the number of cores available to this process.
+        stop_loss: loss at which a network stops, as the mean of its last 20 steps (not with "vmap").
+        stop_perfect: whether a network stops after an epoch that lowered its mean loss, if then every test image is
+            classified correctly (not with "vmap").
         timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
-        measure: called with each network after its training (in its worker), or one function for each; what it returns
-            becomes ``measured``.
-        on_result: called with b and its result as soon as network b is ready.
+        measure: function of each trained network (in its worker), or one function per network; its result becomes
+            ``measured``.
+        on_result: callback with b and the result of network b, as soon as it is ready.
         states: a file for each network, from which it goes on where an earlier call was stopped; written once an epoch,
             never with "vmap". Yours to delete (`TrainingState.forget`) once the result is kept.
-        progress: show a progress bar.
+        progress: whether to show a progress bar.
 
     Returns:
         Fields of shape (B, ...).

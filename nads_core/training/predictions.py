@@ -40,8 +40,8 @@ def changed_predictions(
     Args:
         network: maps (N, C, H, W) to logits.
         images: (N, C, H, W), as the network takes them (normalised).
-        nads: of single-channel images of the same size.
-        indices: which NADs, one after another.
+        nads: NADs of single-channel images of the same size.
+        indices: indices of the NADs, which are processed separately.
         change: "remove" sets the component of every channel to 0, "flip" turns its sign.
 
     Returns:

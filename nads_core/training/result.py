@@ -17,11 +17,11 @@ class TrainingResult:
     """What training reached; every field has a leading dimension B when B networks were trained.
 
     Args:
-        train_accuracy: on the training set, after training, in eval mode; in [0, 1].
-        test_accuracy: on the test set, or None if there is none.
+        train_accuracy: accuracy on the training set after training, in eval mode; in [0, 1].
+        test_accuracy: accuracy on the test set, or None if there is none.
         losses: (steps,), the training loss of each batch before its step; NaN after training stopped early.
         seconds: wall time of a network (an equal share of it, where several were trained in one step).
-        measured: what the ``measure`` given to `train_networks` returned.
+        measured: result of the ``measure`` given to `train_networks`.
     """
 
     train_accuracy: Tensor

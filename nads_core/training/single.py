@@ -48,16 +48,16 @@ def train_network(
         train: images (N, C, H, W) and labels (N,).
         test: images and labels of the same kind to measure the accuracy on, after training.
         recipe: `CIFAR10_RECIPE` and `SEPARABLE_RECIPE` are the paper's, for photos and for D(v).
-        seed: fixes the order of the samples (and dropout, through torch's own generators, which are restored).
-        device: by default a GPU if there is one.
-        mixed_precision: run the layers in bfloat16 and channels last; weights and their updates stay as they are.
+        seed: seed of the order of samples (and of dropout, through torch's own generators, which are restored).
+        device: device of the network; a GPU if available by default.
+        mixed_precision: whether layers run in bfloat16 and channels last; weights and their updates keep their type.
         captured: record the step as a CUDA graph; by default on a GPU.
-        stop_loss: stop when the mean of the last 20 losses is at most this.
-        stop_perfect: stop after an epoch whose mean loss is lower than that of the epoch before, if then no test image
-            is wrong. The test set decides when to stop, so that an accuracy of 1 is a little too good.
+        stop_loss: loss at which training stops, as the mean of the last 20 steps.
+        stop_perfect: whether training stops after an epoch that lowered the mean loss, if then every test image is
+            classified correctly. The test set thus decides when to stop, so an accuracy of 1 is slightly optimistic.
         timeout: seconds after which to give up.
-        label: what the progress bar says.
-        progress: show it.
+        label: label of the progress bar.
+        progress: whether to show a progress bar.
 
     Returns:
         Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
