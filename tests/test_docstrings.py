@@ -13,9 +13,9 @@ NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 # First words of entries that continue the name of the argument instead of saying what it is ("of the job").
 # "whether" is not among them: it introduces a condition that stands alone.
 FRAGMENTS = set(
-    "about after also among and as at because before below beside between but by during each's from for how if in inside "
-    "instead into it its like of on once only or over per so such than that the-same their then these they this those to "
-    "under until what when where which while who whose why with within without "
+    "about after also among and as at because before below beside between but by during from for how if in inside "
+    "instead into it its like of on once only or over per so such than that their then these they this those to under "
+    "until what when where which while who whose why with within without "
     "are be called comes decides draw drawn fixes given gives go goes has have is keep keeps leaves look make makes "
     "measure measured multiplies needs put returns run says see seen show shown shows skip "
     "store stop take takes tell tells turns use used uses wanted was were".split()
