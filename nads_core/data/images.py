@@ -72,7 +72,7 @@ def load_images(
 
     Args:
         dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they can be had,
-            else the generated set (its ``source`` says so).
+            else the generated set (recorded in its ``source``).
         train: the training part, or the test part.
         num_images: number of images, drawn evenly from the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
@@ -135,7 +135,7 @@ def _pixels(photo: Image.Image, size: int) -> Tensor:
 
 
 def _download(folder: Path) -> None:
-    """Fetch the official files; what is there is complete, whoever else fetches them or is killed meanwhile."""
+    """Download the official files; existing files are complete, even after concurrent or killed downloads."""
     from filelock import FileLock
     from torchvision.datasets import CIFAR10
 

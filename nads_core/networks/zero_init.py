@@ -1,4 +1,4 @@
-"""Parts of a network that say nothing at initialisation: zero last layers, and branches that begin at or near zero."""
+"""Parts of a network that are initialised at or near zero: zero last layers, and scaled branches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_zero_init(network: nn.Module) -> dict[str, float]:
 
 
 def _constant(parameter: Tensor) -> float | None:
-    """Return the value that all entries share; None if they differ, or one entry alone says nothing."""
+    """Return the value that all entries share; None if they differ, or if there is only one entry."""
     values = parameter.detach().flatten()
     drawn = len(values) < 2 and bool(values.any())
     return float(values[0]) if len(values) and not drawn and bool((values == values[0]).all()) else None

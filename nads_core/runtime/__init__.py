@@ -1,1 +1,1 @@
-"""Seeds, files, provenance, processes, memory and interrupts: what knows nothing about networks or directions."""
+"""Infrastructure without knowledge of networks or directions: seeds, files, provenance, processes, memory, interrupts."""

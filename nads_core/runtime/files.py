@@ -42,7 +42,7 @@ def checkout_folder(name: str) -> Path:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
-    """Hold a lock beside a file, so that two processes cannot lose each other's work.
+    """Hold a lock for a file, so that two processes cannot overwrite each other's work.
 
     The empty lock file ``.NAME.lock`` stays: were it deleted, two processes could hold locks of the same name.
 

@@ -1,8 +1,7 @@
-"""Training: one network of any size, or many of one architecture together, and what a trained one answers.
+"""Training of one network, or of many networks of one architecture, and evaluation of trained networks.
 
-Recipes, the ways of training many networks on one device, and what a training reached or left behind when it was
-interrupted belong here. What networks learn from is in `data`; which trainings the paper's figures need, and what they
-measured, is in `evidence`.
+Recipes, methods to train many networks on one device, results, and the state of an interrupted training belong here.
+Datasets are in `data`. The book's package defines which trainings the paper's figures need (`nads_book.experiments`).
 """
 
 from nads_core.training.accuracies import accuracy, accuracy_interval, difference_interval

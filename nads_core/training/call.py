@@ -79,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Call:
-    """The networks of one call, what each learns from, until when, and who is told; b counts from 0."""
+    """The networks of one call with their datasets, stopping rules and callbacks; b counts from 0."""
 
     settings: Settings
     numbers: Sequence[int]  # network b is number numbers[b] of its family
@@ -98,7 +98,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """What the bar says."""
+        """Text of the progress bar."""
         return f"training {self.count} networks" if self.count > 1 else "training"
 
     @property

@@ -1,4 +1,4 @@
-"""The state of a training after its last whole epoch, in a file: what was killed goes on from there."""
+"""The state of a training after its last complete epoch, in a file from which a killed process resumes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Training many networks of one architecture, each on a dataset of its own, by the fastest way of the device.
+"""Training many networks of one architecture, each on its own dataset, by the fastest method of the device.
 
-On a CPU every core trains one network on one thread (method "processes", in `processes`); on a GPU small networks
-share one vectorised step ("vmap", in `vectorised`), and large ones are trained one after another, the step captured as
-a CUDA graph ("graph", or "loop" where it is not, in `in_turn`). Every way does the same arithmetic, up to rounding, and
-network b starts from the same weights on all of them. Only what is drawn during training, such as dropout, comes from
-the generator of the device, and from another place of it where the step is captured.
+On a CPU every core trains one network on one thread (method "processes", in `processes`). On a GPU small networks share
+one vectorised step ("vmap", in `vectorised`), and large ones are trained sequentially, with the step captured as a CUDA
+graph ("graph") or not ("loop", both in `sequential`). All methods compute the same numbers up to rounding, and network b
+starts from the same weights in all of them. Only random numbers during training, such as dropout masks, come from the
+device's generator, whose position differs if the step is captured.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def train_networks(
 ) -> TrainingResult:
     """Train one network on each of B datasets, as many at a time as the device is fastest with.
 
-    Network b is a function of ``seed``, its number and its dataset alone, whatever is trained beside it: up to rounding
+    Network b is a function of ``seed``, its number and its dataset alone, whatever else is trained with it: up to rounding
     on any device, with dropout on one device and by one method. All see their samples in one order.
 
     Args:
@@ -75,20 +75,20 @@ def train_networks(
         device: device of the networks; a GPU if available by default.
         dtype: number type of weights and images.
         mixed_precision: whether layers run in bfloat16; by default on a GPU that supports it, for float32 weights.
-        method: "processes" trains one network a core, each on one thread; "vmap" all in one vectorised step; "graph"
-            one after another, its step captured as a CUDA graph; "loop" one after another. "auto" takes processes
-            on a CPU (one after another without the package loky), vmap for small and graph for large networks on CUDA.
-            Networks with dropout don't go by "vmap": one generator would draw for all, by who is beside whom.
+        method: "processes": one network per core, each on one thread; "vmap": all networks in one vectorised step;
+            "graph": sequential training with the step captured as a CUDA graph; "loop": sequential training. "auto"
+            selects processes on a CPU (sequential without the package loky), vmap for small and graph for large
+            networks on CUDA. Networks with dropout cannot use "vmap", where one generator would draw for all.
         workers: number of workers of method "processes"; by default the number of cores available to this process.
         stop_loss: loss at which a network stops, as the mean of its last 20 steps (not with "vmap").
         stop_perfect: whether a network stops after an epoch that lowered its mean loss, if then every test image is
             classified correctly (not with "vmap").
-        timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
+        timeout: seconds after which training ends; networks that would exceed it are not started, or abandoned.
         measure: function of each trained network (in its worker), or one function per network; its result becomes
             ``measured``.
         on_result: callback with b and the result of network b, as soon as it is ready.
-        states: a file for each network, from which it goes on where an earlier call was stopped; written once an epoch,
-            never with "vmap". Yours to delete (`TrainingState.forget`) once the result is kept.
+        states: files from which interrupted networks resume, one per network; written once per epoch, never with
+            "vmap". Delete them (`TrainingState.forget`) once the result is stored.
         progress: whether to show a progress bar.
 
     Returns:

@@ -40,7 +40,7 @@ class TrainingResult:
 
 
 class TrainingTimeout(TimeoutError):
-    """Training reached its time limit; what was finished before has been handed to ``on_result``."""
+    """Training reached its time limit; finished networks have been passed to ``on_result``."""
 
 
 class TrainingDiverged(ValueError):

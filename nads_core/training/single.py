@@ -95,7 +95,7 @@ def fit(
 ) -> TrainingResult:
     """Train one network in place; dropout draws from torch's generators as they stand.
 
-    With a ``state`` it goes on where an interrupted call stopped, with the numbers of an uninterrupted one.
+    With a ``state`` it resumes an interrupted call, with the numbers of an uninterrupted one.
     """
     require_dataset(train, "train")
     if stop_perfect and test is None:
