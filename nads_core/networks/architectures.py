@@ -281,9 +281,7 @@ class DenseNet121Net(nn.Module):
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
-LOGREG = Architecture(
-    "logreg", LogisticRegression
-)  # all directions are equivalent, so there are no types to distinguish
+LOGREG = Architecture("logreg", LogisticRegression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)

@@ -1,1 +1,1 @@
-"""Infrastructure without knowledge of networks or directions: seeds, files, provenance, processes, memory, interrupts."""
+"""Infrastructure that knows no networks or directions: seeds, files, provenance, processes, memory, interrupts."""

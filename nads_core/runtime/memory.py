@@ -64,7 +64,7 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
-    """Run ``work`` and return its peak: of the process on a CPU, of the tensors on a GPU; None if the system does not report it.
+    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
 
     The process on a CPU holds Python and PyTorch as well, a few hundred megabytes.
     """

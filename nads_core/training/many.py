@@ -2,7 +2,7 @@
 
 On a CPU every core trains one network on one thread (method "processes", in `processes`). On a GPU small networks share
 one vectorised step ("vmap", in `vectorised`), and large ones are trained sequentially, with the step captured as a CUDA
-graph ("graph") or not ("loop", both in `sequential`). All methods compute the same numbers up to rounding, and network b
+graph ("graph") or not ("loop", both in `sequential`). All methods compute the same numbers up to rounding. Network b
 starts from the same weights in all of them. Only random numbers during training, such as dropout masks, come from the
 device's generator, whose position differs if the step is captured.
 """
@@ -60,8 +60,8 @@ def train_networks(
 ) -> TrainingResult:
     """Train one network on each of B datasets, as many at a time as the device is fastest with.
 
-    Network b is a function of ``seed``, its number and its dataset alone, whatever else is trained with it: up to rounding
-    on any device, with dropout on one device and by one method. All see their samples in one order.
+    Network b is a function of ``seed``, its number and its dataset alone, not of the other networks: up to rounding on
+    any device, with dropout on one device and by one method. All see their samples in one order.
 
     Args:
         architecture: one of ours, or a function that returns a new network with ``num_classes`` outputs.

@@ -35,7 +35,7 @@ def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4, *
     """Return q(l): the squared norm of the part of v that lies in the row space of the pooling layer.
 
     It is also the share of the variance of v^T x, for white noise x, that can still be read linearly from the output.
-    Over an orthonormal basis of directions q sums to the rank of P: a prefilter can move the retained energy, but not increase it.
+    Over an orthonormal basis of directions q sums to the rank of P: a prefilter can move energy, not add it.
 
     Args:
         frequency: l, an integer or an array of integers.
