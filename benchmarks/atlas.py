@@ -1,6 +1,6 @@
 """The atlas: what ships of it, and whether what random weights prefer is what training learns.
 
-.venv/bin/python -m nads_core atlas --folder _build/atlas          # computes the entries: an hour of two cores
+.venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for nads_core/precomputed/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
@@ -47,7 +47,7 @@ def ship(folder: Path) -> None:
     computed = {}
     for name, entry in nb.atlas.ATLAS.items():
         if not (folder / f"{name}.pt").exists():
-            sys.exit(f"{folder} has no {name}: python -m nads_core atlas {name} --folder {folder}")
+            sys.exit(f"{folder} has no {name}: python -m nads_book atlas {name} --folder {folder}")
         computed[name] = nb.atlas.compute_entry(entry, folder)
     atlas = nb.atlas.assemble(computed)
     nb.atlas.write(atlas, PRECOMPUTED)

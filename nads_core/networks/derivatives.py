@@ -23,8 +23,8 @@ class ScalarFunction:
 
     Args:
         module: the network, in eval mode, without gradients of its weights.
-        varying: names of the weights that callers give; all others stay as they are in ``module``.
-        output: which output is the scalar f(x).
+        varying: names of the weights that callers pass; all others keep their values in ``module``.
+        output: index of the output that is the scalar f(x).
     """
 
     def __init__(self, module: nn.Module, varying: set[str], output: int = 0):

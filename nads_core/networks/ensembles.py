@@ -41,18 +41,18 @@ class Ensemble:
     each drawn from a generator of their own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
 
     Args:
-        factory: returns a new network with freshly drawn weights at each call.
+        factory: function that returns a network with freshly drawn weights at each call.
         image_shape: (C, H, W) of one input; or (C, L), or (F,). Where shapes below say C, H, W, these stand instead.
-        seed: fixes all weights and inputs.
-        device: where the networks live.
-        dtype: of weights and inputs. Weights are drawn in the factory's own type and then converted.
-        output: which of the network's outputs is the scalar f(x).
+        seed: seed of all weights and inputs.
+        device: device of the networks.
+        dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
+        output: index of the network output that is the scalar f(x).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
-            Both put the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
-            the networks as the factory builds them, one after another: for factories whose networks differ in their
-            structure, in activations or in tensors kept as plain attributes.
-        kernels: with ``"triton"`` one launch draws all weights of a block, other ones than ``"torch"`` draws, where
-            each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
+            Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
+            each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
+            activations or in tensors that are plain attributes.
+        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. The
+            latter requires that each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
@@ -205,10 +205,11 @@ class Ensemble:
         """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
 
         Args:
-            block: whose networks the numbers are for.
-            stream: what is independent has streams of its own. Stream 0 draws the weights; our estimators draw inputs
-                from 1, probes from 2 and readouts from 3, so that 4 and up are free beside them.
-            shape: of the numbers of one network.
+            block: number of the block of networks.
+            stream: number of the random stream; independent quantities have different streams. Stream 0 draws the
+                weights. The library's estimators draw inputs from 1, probes from 2 and readouts from 3, so streams from
+                4 are free.
+            shape: shape of the numbers of one network.
         """
         if self.keyed:
             return self._draw_keyed([RandomParameter(shape, "normal")], block, stream)[0]

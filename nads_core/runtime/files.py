@@ -94,13 +94,13 @@ def checkout_folder(name: str) -> Path:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
-    """Hold a lock beside a file, so that two processes cannot lose each other's work.
+    """Hold a lock for a file, so that two processes cannot overwrite each other's work.
 
     The empty lock file ``.NAME.lock`` stays: were it deleted, two processes could hold locks of the same name.
 
     Args:
         path: the file.
-        advice: what to do instead, for the message.
+        advice: remedy, for the message.
 
     Raises:
         ValueError: if another process holds the lock.

@@ -36,11 +36,11 @@ def seconds_per_step(
     core is trained.
 
     Args:
-        build: makes the network, with two or more outputs.
+        build: factory of the network, with two or more outputs.
         image_shape: (C, H, W) of its images.
-        recipe: whose batches.
-        mixed_precision: run the layers in bfloat16.
-        device: where.
+        recipe: recipe that defines the batches.
+        mixed_precision: whether layers run in bfloat16.
+        device: device of the network.
     """
     device = usable_device(device)
     config = TrainConfig(recipe, mixed_precision=mixed_precision, cuda_graph=device.type == "cuda")

@@ -1,4 +1,4 @@
-"""The long jobs that the book waits for, in the order in which they matter: ``python -m nads_core run --pending``.
+"""The long jobs that the book waits for, in the order in which they matter: ``nads-book queue``.
 
 Each is a job of `nads_book.experiments.jobs` at a size, up to a number of networks. What is done is not done again,
 so that the command may be stopped at any time, and started again, here or where there is a GPU.
