@@ -137,7 +137,7 @@ def compute_nads(
     Example:
         >>> from nads_core import LOGREG
         >>> compute_nads(LOGREG, 64, progress=False)
-        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 63), 0 certain above 0.9)
+        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
     if normalise not in (None, "network"):
         raise ValueError(f"normalise must be 'network' or None, got {normalise!r}")
