@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import operator
-import os
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ from nads_book.explorer import wall
 from nads_book.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
 from nads_book.explorer.pictures import load_pictures
 from nads_book.explorer.program import FILE, link, packed_script, script
+from nads_book.publishing import publishing
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
 
@@ -192,7 +192,7 @@ def show(
         chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
     for key, value in vars(chosen).items():
         setattr(chosen, key, require_drawable(key, value, chosen, source))
-    if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter
+    if publishing():
         return Page(chosen, source, book=True)
     try:
         from nads_book.explorer.widget import Explorer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +12,7 @@ from nads_book.atlas import load_atlas
 from nads_book.atlas.measures import SHORT
 from nads_book.explorer.data import LEVELS, Packet, as_script
 from nads_book.explorer.program import link, packed_script
+from nads_book.publishing import publishing
 from nads_core.directions import load_nads
 
 NAME = "atlas"  # of the packet, and of its file
@@ -64,7 +64,7 @@ class Wall:
 
     chosen: str = "cnn-average"
     sort: str = "effective"
-    book: bool = field(default_factory=lambda: "NADS_BOOK" in os.environ)  # book/build.py executes this chapter
+    book: bool = field(default_factory=publishing)
 
     def __post_init__(self) -> None:
         if self.sort not in SORTED_BY:

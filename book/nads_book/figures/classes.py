@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nads_book.figures.style import COLOURS, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, shade, show_signed, subplots
+from nads_book.figures.variants import styled
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
 
@@ -31,7 +32,7 @@ def plot_class_differences(found: Mapping[str, tuple[NADs, ClassDifferences]]) -
     for row, (label, (nads, differences)) in zip(axes, found.items(), strict=True):
         ranks = np.arange(1, len(nads) + 1)
         row[0].plot(ranks, 100 * differences.explained, ".", color=COLOURS[0], ms=3, alpha=0.7, mew=0)
-        row[0].plot(ranks, 100 * differences.chance, color="0.5", lw=1, label="random labels")
+        row[0].plot(ranks, 100 * differences.chance, color=shade(0.5), lw=1, label="random labels")
         row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
         row[0].set_xlabel("rank of the NAD")
         for axis, index in zip(row[1:], differences.leading(_SHOWN), strict=False):
