@@ -31,7 +31,7 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"report"},
+        {"publishing", "report"},
         {"checks", "benchmarks"},
         {"experiments"},
         {"atlas", "figures"},
