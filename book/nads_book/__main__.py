@@ -19,7 +19,7 @@ from nads_book.atlas import ATLAS, compute_entry
 from nads_book.benchmarks import CASES, results_folder, run_suite
 from nads_book.experiments import queue as pending
 from nads_book.experiments.distributed_run import gather, run_together
-from nads_book.experiments.jobs import FIGURES, experiment
+from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, merge_results, results_path, writing
 from nads_book.experiments.runner import choose_precision, run_experiment
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _figures() -> str:
-    return "figures: " + "; ".join(f"{name}: {what}" for name, what in FIGURES.items())
+    return "figures: " + "; ".join(f"{name}: {kind.summary}" for name, kind in EXPERIMENTS.items())
 
 
 def _count(text: str) -> int | str:

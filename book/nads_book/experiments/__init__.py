@@ -8,7 +8,8 @@ trained is `training`'s, how results are drawn `figures`'s.
 """
 
 from nads_book.experiments import frequency_maps, prediction, published, queue, waves
-from nads_book.experiments.jobs import Experiment, experiment
+from nads_book.experiments.base import Experiment
+from nads_book.experiments.jobs import experiment
 from nads_book.experiments.presets import choose_preset
 from nads_book.experiments.results import Results, load_results, merge_results, results_path
 from nads_book.experiments.runner import run_experiment

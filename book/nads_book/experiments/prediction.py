@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.experiments.jobs import direction_of
+from nads_book.experiments.direction_experiments import DirectionExperiment
 from nads_book.experiments.results import Results
 from nads_book.experiments.statistics import (
     OrderTest,
@@ -71,6 +71,8 @@ class Family:
         if not results.rows:
             raise ValueError(f"{results.job} has no results yet: run it first")
         job = results.experiment()
+        if not isinstance(job, DirectionExperiment):
+            raise ValueError(f"{results.job} is not a sweep over directions")
         found: dict[Any, list[float]] = {}  # by index, or by frequency
         for row in results.rows:
             name = "index" if "index" in row else "frequency"
@@ -79,7 +81,7 @@ class Family:
         keys = sorted(found)
         return cls(
             keys,
-            torch.stack([direction_of(job, {name: key}) for key in keys]),
+            torch.stack([job.direction({name: key}) for key in keys]),
             np.array([np.mean(found[key]) for key in keys]),
             np.array([job.num_test * len(found[key]) for key in keys]),
             job.num_train,

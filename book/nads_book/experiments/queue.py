@@ -16,10 +16,11 @@ from typing import Any
 
 import torch
 
-from nads_book.experiments.jobs import Experiment, experiment
+from nads_book.experiments.base import Experiment
+from nads_book.experiments.jobs import experiment
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.experiments.results import Results, results_path
-from nads_book.experiments.runner import prefers_bfloat16, run_experiment
+from nads_book.experiments.runner import prefers_bfloat16, run_experiment, step_seconds
 from nads_core.data.images import DatasetNotFoundError
 from nads_core.training import num_cores, steps_of_training
 
@@ -115,7 +116,7 @@ def estimates(
         precisions = _precisions(part, device)
         kind = (job.architecture, job.on_photos, job.recipe.batch_size, *precisions)
         if kind not in measured:
-            measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
+            measured[kind] = min(step_seconds(job, rounded, device) for rounded in precisions)
         steps = steps_of_training(job.recipe, job.num_train, job.num_test)
         yield part, left, measured[kind] * steps * math.ceil(left / together)
 

@@ -14,16 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments.jobs import Experiment, Unit, experiment
+from nads_book.experiments.base import Experiment, Unit
+from nads_book.experiments.jobs import experiment, experiment_class
 from nads_book.experiments.stored import results_folder
 from nads_core.runtime.files import atomic_write, locked
 from nads_core.runtime.provenance import canonical, differences, fingerprint
-
-_UNIT_FIELDS = (
-    "frequency", "index", "flipped", "images", "background", "written", "size",  # of notes
-    "source", "target", "order", "signs", "draw",  # of maps
-    "seed",
-)  # fmt: skip
 
 
 @dataclass
@@ -70,8 +65,9 @@ class Results:
 
     def missing(self, units: Iterable[Unit]) -> list[Unit]:
         """Return those of some units of the job that have no row."""
-        done = {unit_key(row) for row in self.rows}
-        return [unit for unit in units if unit_key(unit) not in done]
+        key = experiment_class(self.job).key
+        done = set(map(key, self.rows))
+        return [unit for unit in units if key(unit) not in done]
 
     def experiment(self) -> Experiment:
         """Return the job that these results belong to, about the NADs that they name.
@@ -124,26 +120,20 @@ class Results:
         return results
 
 
-def unit_key(row: dict[str, Any]) -> str:
-    """Name the unit that a row, or a unit, is about: what is trained, and its seed."""
-    return json.dumps([row.get(field) for field in _UNIT_FIELDS])
-
-
 def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
     """Return rows in the order of a job's units, a unit that occurs twice once.
 
     Raises:
         ValueError: if a row belongs to no unit.
     """
-    by_key = {unit_key(row): row for row in rows}
-    keys = list(map(unit_key, job.units))
-    if foreign := by_key.keys() - set(keys):
-        units = [
-            {name: row[name] for name in _UNIT_FIELDS if name in row} for key, row in by_key.items() if key in foreign
-        ]
+    by_key = {job.key(row): row for row in rows}
+    keys = list(map(job.key, job.units))
+    if foreign := [row for key, row in by_key.items() if key not in set(keys)]:
+        names = (*job.unit_fields, "seed")
+        units = [{name: row[name] for name in names if name in row} for row in foreign[:5]]
         raise ValueError(
-            f"{len(units)} rows do not belong to {job.name} at preset {job.preset}: {units[:5]}"
-            f"{' and more' * (len(units) > 5)}: keep them in a file of their own"
+            f"{len(foreign)} rows do not belong to {job.name} at preset {job.preset}: {units}"
+            f"{' and more' * (len(foreign) > 5)}: keep them in a file of their own"
         )
     return [by_key[key] for key in keys if key in by_key]
 

@@ -10,10 +10,8 @@ of a training is done when it is killed lies in a file of its own, beside the re
 from __future__ import annotations
 
 import glob
-import math
 import os
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,15 +21,14 @@ from typing import Any
 
 import torch
 
-from nads_book.experiments.jobs import LOSSES, Experiment, Unit, direction_of, experiment
-from nads_book.experiments.photos import PhotoDatasets, measures, photos_of
+from nads_book.experiments.base import Experiment, Unit
+from nads_book.experiments.jobs import experiment
+from nads_book.experiments.photo_experiments import PhotoExperiment
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.experiments.results import Results, merge_results, writing
-from nads_core.data.separable import SeparableDatasets
 from nads_core.runtime.arguments import require_integers, usable_device
 from nads_core.runtime.provenance import canonical, environment, fingerprint
-from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import Dataset, TrainingResult, TrainingState, TrainingTimeout, train_networks
+from nads_core.training import TrainingResult, TrainingState, TrainingTimeout, seconds_per_step, train_networks
 
 
 def run_experiment(
@@ -104,7 +101,7 @@ def _version_begun_with(name: str, out: Path | None) -> int | None:
 
 def _begun(job: Experiment, out: Path | None, root: str | None) -> Results:
     """Return what is in the results file, or results without rows where there is none."""
-    photos = photos_of(job, False, root).source if job.on_photos else None
+    photos = job.photos(False, root).source if isinstance(job, PhotoExperiment) else None
     results = Results(job.name, job.preset, job.settings(photos), len(job.units), [], [])
     if out is None or not out.exists():
         return results
@@ -150,7 +147,14 @@ def prefers_bfloat16(job: Experiment, device: torch.device) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu" or job.preset not in ON_CPUS:
         return False
-    return job.seconds_per_step(mixed_precision=True) < job.seconds_per_step(mixed_precision=False)
+    return step_seconds(job, True) < step_seconds(job, False)
+
+
+def step_seconds(job: Experiment, mixed_precision: bool, device: torch.device | str = "cpu") -> float:
+    """Measure a step of one of a job's trainings here, see `nads_core.training.seconds_per_step`."""
+    channels, size, _ = job.image_shape
+    build = partial(job.architecture.build, channels, size, job.num_classes)
+    return seconds_per_step(build, job.image_shape, job.recipe, mixed_precision=mixed_precision, device=device)
 
 
 @dataclass
@@ -218,23 +222,21 @@ class _Run:
             states = [_state(job, unit, self.results, self.out, self.device, self.mixed_precision) for unit in units]
 
         def keep(b: int, result: TrainingResult) -> None:
-            self.results.rows.append({**units[b], **_row(job, result)})
+            self.results.rows.append({**units[b], **job.row(result)})
             self.entry["networks"] += 1
             self.entry["seconds"] = round(time.monotonic() - self.start, 1)
             if self.out is not None and states is not None:
                 self.results.save(self.out)
                 states[b].forget()
 
-        train, test = _datasets(job, units, seed, self.root, self.results.photos)
+        train, test = job.datasets(units, seed, self.root, self.results.photos)
         train_networks(
-            job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
-            # Those of one seed that get notes, or maps, begin alike, so that the kinds are compared in pairs
-            numbers=[0 if job.figure in ("maps", "notes") else job.units.index(unit) for unit in units],
-            device=self.device, workers=self.workers,
-            mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
+            job.architecture, train, test, recipe=job.recipe, num_classes=job.num_classes, seed=seed,
+            numbers=job.network_ids(units), device=self.device, workers=self.workers,
+            mixed_precision=self.mixed_precision, stop_loss=job.stop_loss,
             stop_perfect=job.stop_perfect,
             timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
-            measure=measures(job, units, self.root),
+            measure=job.measures(units, self.root),
             on_result=keep, states=states, progress=progress,
         )  # fmt: skip
 
@@ -245,36 +247,3 @@ def _state(
     """Return the file of a unit's training, under a name that stands for all that decides about it."""
     what = [job.name, job.preset, results.settings, unit, device.type, mixed_precision]
     return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(what))}.part"))
-
-
-def _row(job: Experiment, result: TrainingResult) -> dict[str, Any]:
-    """Return what is kept of a training, as JSON: see `Results`."""
-    steps = math.ceil(job.num_train / job.recipe.batch_size)  # of an epoch
-    losses = result.losses[result.losses.isfinite()]
-    row: dict[str, Any] = {
-        "test_accuracy": round(float(result.test_accuracy), 5),  # type: ignore[arg-type]  # there is a test set
-        "train_accuracy": round(float(result.train_accuracy), 5),
-        "final_loss": round(float(losses[-steps:].mean()), 5),
-        "seconds": round(float(result.seconds or 0), 2),
-    }
-    if job.figure == "fig2":
-        row["iterations"] = [int(result.iterations_to(loss)) for loss in LOSSES]
-    if result.measured is not None:
-        row |= result.measured
-    return row
-
-
-# What the networks learn
-
-
-def _datasets(
-    job: Experiment, units: list[Unit], seed: int, root: str | None, photos: str | None
-) -> tuple[Sequence[Dataset], Sequence[Dataset]]:
-    """Return the training and the test set of each unit, made when they are asked for."""
-    if job.on_photos:
-        seen = partial(PhotoDatasets, job, tuple(units), root=root, source=photos)
-        return seen(train=True), seen(train=False)
-    directions = torch.stack([direction_of(job, unit) for unit in units])  # (B, 1, 32, 32)
-    draw = partial(SeparableDatasets, directions, margin=1.0, noise_std=job.noise_std)
-    test = draw(job.num_test, seed=seed_sequence(seed, 6), paired=job.paired_test)
-    return draw(job.num_train, seed=seed_sequence(seed, 5)), test
