@@ -1,21 +1,21 @@
 """A step of training beside what one core allows, in float32 and bfloat16: ``python benchmarks/training_step.py``.
 
-On a CPU `train_networks` trains one network a core, each on one thread, so that a core is the limit. A step is what
-`nads_core.training.seconds_per_step` measures: forward, backward and update for one batch of preset `laptop`. Its
-operations are counted by PyTorch; the limit is the best of several square matrix products on one thread, in the same
-run. Writes one JSON file a case into ``benchmarks/results/``.
+On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the limit. A step is what
+`nads_book.benchmarks.training.seconds_per_step` measures: forward, backward and update for one batch of preset
+`laptop`. Its operations are counted by PyTorch; the limit is the best of several square matrix products on one thread,
+in the same run. Writes one JSON file per case into ``benchmarks/results/``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 
 import nads_book as nb
 import torch
 from nads_book.benchmarks.roofline import measure_limits
+from nads_book.benchmarks.training import seconds_per_step
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,7 +23,6 @@ from torch.utils.flop_counter import FlopCounterMode
 import nads_core as nc
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
-from nads_core.training import seconds_per_step
 
 SHAPE, CLASSES = (1, 32, 32), 2
 PRECISIONS = {"float32": False, "bfloat16": True}
@@ -47,10 +46,9 @@ def main() -> None:
     limits = measure_limits()
     for name in options.architectures:
         recipe = nb.experiment(f"fig1-{name}", "laptop").recipe
-        build = partial(nc.ARCHITECTURES[name].build, SHAPE[0], SHAPE[1], CLASSES)
-        flop = operations(build(), recipe.batch_size)
+        flop = operations(nc.ARCHITECTURES[name].build(SHAPE[0], SHAPE[1], CLASSES), recipe.batch_size)
         for precision, mixed in PRECISIONS.items():
-            seconds = seconds_per_step(build, SHAPE, recipe, mixed_precision=mixed)
+            seconds = seconds_per_step(nc.ARCHITECTURES[name], SHAPE, recipe, mixed_precision=mixed)
             share = flop / seconds / limits.rates[precision]
             result = {
                 "problem": f"{name}, batch of {recipe.batch_size}", "architecture": name, "precision": precision,

@@ -40,6 +40,7 @@ MODULES = {
     "nads_core.data.maps": f"{_BOOK}.experiments.orthogonal_transforms",
     "nads_core.data.notes": f"{_BOOK}.experiments.shortcut_injection",
     "nads_core.training.in_turn": "nads_core.training.sequential",
+    "nads_core.training.trial": f"{_BOOK}.benchmarks.training",
     "nads_core.theory.checks": f"{_BOOK}.checks",
     "nads_core.theory.errata": f"{_BOOK}.checks.errata",
     "nads_core.costs": f"{_BOOK}.benchmarks",
@@ -62,6 +63,9 @@ MEMBERS = {
     "Crew": "ThreadedEnsemble", "Likeness": "SubspaceSimilarity", "GainLaw": "GainCorrection",
     "NUMBERS_VERSION": "RNG_VERSION", "falling_fit": "isotonic_fit", "replacing": "atomic_write",
     "silent_parts": "find_zero_init",
+    "Notes": "ShortcutInjection", "WRITTEN": "INJECTION_MODES", "COMMON": "COMMON_DEVIATION", "FIGURES": "EXPERIMENTS",
+    "Luck": "SeedVariance", "pooled": "pooled_variance", "run_together": "run_distributed", "Pending": "QueuedJob",
+    "run_pending": "run_queue", "map_units": "transform_units",
 }  # fmt: skip
 
 

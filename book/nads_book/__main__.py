@@ -18,11 +18,11 @@ import torch
 from nads_book.atlas import ATLAS, compute_entry
 from nads_book.benchmarks import CASES, results_folder, run_suite
 from nads_book.experiments import queue as pending
-from nads_book.experiments.distributed_run import gather, run_together
+from nads_book.experiments.distributed_run import gather, run_distributed
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, merge_results, results_path, writing
-from nads_book.experiments.runner import choose_precision, run_experiment
+from nads_book.experiments.runner import run_experiment
 from nads_core.cli import doctor
 from nads_core.data import class_differences, load_folder
 from nads_core.directions import NADs, compute_nads, forecast, load_nads
@@ -171,7 +171,7 @@ def _pending(options: argparse.Namespace) -> int:
         print(f"about {_duration(total)} on this machine; networks that are through stop earlier")
         return 0
     lacking = False
-    for part, found in pending.run_pending(
+    for part, found in pending.run_queue(
         time_limit=options.time_limit, device=device, workers=options.workers, root=options.root
     ):
         lacking = lacking or not isinstance(found, Results)
@@ -205,20 +205,17 @@ def _run(options: argparse.Namespace) -> int:
         out = out.with_suffix(f".{part}of{parts}.json")
     run = partial(
         run_experiment, options.job, options.preset, time_limit=options.time_limit, workers=options.workers,
-        count=options.count, root=options.root,
+        count=options.count, root=options.root, mixed_precision=options.mixed_precision,
     )  # fmt: skip
-    choose = partial(choose_precision, options.job, options.preset, mixed_precision=options.mixed_precision)
     with distributed.process_group(options.device) as own:
         device = usable_device(own)
         _require_cpu_for_workers(options.workers, device)
         if distributed.size() == 1:
             with writing(out):
                 gather(out)
-            results: Results | None = run(
-                out=out, shard=options.shard, device=device, mixed_precision=options.mixed_precision
-            )
+            results: Results | None = run(out=out, shard=options.shard, device=device)
         else:
-            results = run_together(run, choose, out, options.shard, device)
+            results = run_distributed(run, out, options.shard, device)
     if results is not None:
         left = len(results.missing(results.experiment().units[: options.count][part - 1 :: parts]))
         asked = "all that was asked for" if parts == 1 else f"part {part} of {parts}"
