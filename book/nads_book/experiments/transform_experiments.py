@@ -26,9 +26,9 @@ from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import Dataset
 
-NADS_VERSION = 2  # of all bases, whichever network is trained
+NADS_VERSION = 2  # of all bases, whatever architecture is trained
 _DRAWS = 3
-_OTHER = {"lenet": "resnet18"}  # every other network meets LeNet's
+_OTHER = {"lenet": "resnet18"}  # the other NADs of all other architectures are those of LeNet
 
 
 def _kind(source: str, target: str, order: str = "kept", signs: bool = False) -> dict[str, Any]:
@@ -36,25 +36,25 @@ def _kind(source: str, target: str, order: str = "kept", signs: bool = False) ->
 
 
 def transform_units(architecture: str) -> list[dict[str, Any]]:
-    """Return the maps that a network meets, each with the number of its draw; a beginning has one of every kind.
+    """Return the transforms of an architecture, each with the number of its draw; a beginning has one of every kind.
 
-    Of `orthogonal_map`: ``source`` and ``target`` are "pca" (of centred photos), "fourier" (low frequencies first),
-    "random", or an architecture, for its NADs.
+    They are arguments of `orthogonal_map`: ``source`` and ``target`` are "pca" (of centred photos), "fourier" (low
+    frequencies first), "random", or an architecture, for its NADs.
     """
-    own = architecture if architecture != "logreg" else "lenet"
-    other = _OTHER.get(own, "lenet")
-    fixed = [_kind(own, own), _kind(own, own, "reversed"), _kind(other, other, "reversed"),
+    same = architecture if architecture != "logreg" else "lenet"
+    other = _OTHER.get(same, "lenet")
+    fixed = [_kind(same, same), _kind(same, same, "reversed"), _kind(other, other, "reversed"),
              _kind("fourier", "fourier", "reversed")]  # fmt: skip
     drawn = [_kind("pca", basis, order, True)
-             for basis in (own, other, "fourier", "random") for order in ("kept", "reversed")]  # fmt: skip
-    drawn += [_kind(own, own, "kept", True), _kind(own, own, "shuffled in octaves"), _kind(own, own, "shuffled"),
-              _kind("pca", own, "shuffled in octaves", True), _kind("pca", own, "shuffled", True)]  # fmt: skip
-    drawn.remove(_kind("pca", "random", "reversed", True))  # as random as the other way round
+             for basis in (same, other, "fourier", "random") for order in ("kept", "reversed")]  # fmt: skip
+    drawn += [_kind(same, same, "kept", True), _kind(same, same, "shuffled in octaves"), _kind(same, same, "shuffled"),
+              _kind("pca", same, "shuffled in octaves", True), _kind("pca", same, "shuffled", True)]  # fmt: skip
+    drawn.remove(_kind("pca", "random", "reversed", True))  # the reversed order of a random basis is as random
     return [unit | {"draw": 0} for unit in fixed] + [unit | {"draw": draw} for draw in range(_DRAWS) for unit in drawn]
 
 
 def _basis(name: str, draw: int, covariance: Tensor) -> Tensor:
-    """Return a basis of 32 x 32 images, (1024, 1024), a direction a column."""
+    """Return a basis of 32 x 32 images, (1024, 1024), one direction per column."""
     if name == "pca":
         return principal_components(covariance).float()
     if name == "fourier":
@@ -70,17 +70,17 @@ def matrix_of(unit: dict[str, Any], covariance: Tensor) -> Tensor:
     """Return the (1024, 1024) matrix of a unit.
 
     Args:
-        unit: of `map_units`.
-        covariance: of the photos' channels, see `nads_book.experiments.orthogonal_transforms.covariance`.
+        unit: unit of `transform_units`.
+        covariance: covariance of the photos' channels, see `nads_book.experiments.orthogonal_transforms.covariance`.
     """
     source, target = (_basis(unit[end], unit["draw"], covariance) for end in ("source", "target"))
     return orthogonal_map(source, target, unit["order"], signs=unit["signs"], seed=seed_sequence(unit["draw"], 8))
 
 
 def describe(architecture: str, matrix: Tensor, covariance: Tensor) -> dict[str, float | None]:
-    """Return what a map does to photos: how well they match the network afterwards, and each of their pixels the next.
+    """Return how well transformed photos match a network, and the correlation of their adjacent pixels.
 
-    Logistic regression is matched by all maps alike: None.
+    All transforms match logistic regression equally well: None.
     """
     mapped = matrix.double() @ covariance @ matrix.double().T
     neighbours = round(neighbour_correlation(mapped, 32), 5)
