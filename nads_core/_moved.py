@@ -55,6 +55,7 @@ MODULES = {
     "nads_core.evidence.definitions": f"{_BOOK}.experiments.estimator_definitions",
     "nads_core.evidence.law": f"{_BOOK}.experiments.gain_correction",
     "nads_core.evidence.reliability": f"{_BOOK}.experiments.calibration",
+    "nads_core.evidence.photos": f"{_BOOK}.experiments.photo_experiments",
     "nads_core.evidence": f"{_BOOK}.experiments",
     "nads_core.doctor": "nads_core.cli.doctor",
 }

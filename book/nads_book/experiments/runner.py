@@ -168,8 +168,8 @@ class _Run:
             except TrainingTimeout:
                 break
             except KeyboardInterrupt:
-                kept = f"{self.results} kept in {self.out}; the same command resumes"
-                outcome = "nothing was kept: name a file" if self.out is None else kept
+                outcome = f"{self.results} kept in {self.out}; the same command resumes"
+                outcome = "nothing was kept: name a file" if self.out is None else outcome
                 raise KeyboardInterrupt(f"interrupted. {outcome}") from None
         if self.out is not None and self.results.complete:  # states of trainings begun in other ways are left
             for dots in (".", ".."):  # a worker that was killed while it wrote leaves two
