@@ -23,7 +23,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -42,6 +42,10 @@ ROOT = BOOK.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
+
+
+# The last cell of a chapter that is executed, and which does not stay: it prints which stored results were loaded.
+LOADED = "from nads_book.experiments.results import loaded\nprint(*sorted(loaded))"
 
 
 class BuildError(Exception):
@@ -81,15 +85,14 @@ def stored_results(folder: Path) -> set[str]:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
     paths = [path for path in sorted(folder.glob("[!.]*.*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
-    with variables(NADS_RESULTS=str(folder)):
-        for path in paths:
-            try:
-                if path.suffix != ".json":
-                    raise ValueError("it is no results file")
-                name, _, size = path.stem.partition(".")
-                load_results(name, size or "paper")
-            except ValueError as error:
-                raise BuildError(f"{path} cannot be shown: {error}") from None
+    for path in paths:
+        try:
+            if path.suffix != ".json":
+                raise ValueError("it is no results file")
+            name, _, size = path.stem.partition(".")
+            load_results(name, size or "paper", folder)
+        except ValueError as error:
+            raise BuildError(f"{path} cannot be shown: {error}") from None
     return {path.name for path in paths}
 
 
@@ -97,18 +100,6 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
     """Return those of the files that git tracks, which every reader has; all of them where there is no git."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, text=True)
     return names if listing.returncode else names & set(listing.stdout.split("\0"))
-
-
-@contextlib.contextmanager
-def variables(**values: str) -> Iterator[None]:
-    """Set environment variables for a while."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def start(command: list[str | Path], root: Path, output: Path, **variables: str) -> subprocess.Popen:
@@ -120,8 +111,9 @@ def start(command: list[str | Path], root: Path, output: Path, **variables: str)
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
-        "NADS_RESULTS": str(results_folder(root)),
     }
+    if "NADS_RESULTS" in os.environ:  # the user's, relative to the folder of this process
+        environment["NADS_RESULTS"] = str(results_folder(root))
     with output.open("w") as file:
         return subprocess.Popen(
             [sys.executable, *map(str, command)],
@@ -206,7 +198,6 @@ class Chapter:
         if not self.source.is_file():
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
-        self.log = self.target.with_suffix(".results")  # which stored results it loads
         self.output = self.target.with_suffix(".output")  # what papermill says
         self.inputs = fingerprint(self.source, preset, root)
         # What the executed notebook says of its execution, with today's inputs or with older ones.
@@ -230,12 +221,15 @@ class Chapter:
     def start(self, cores: int) -> None:
         """Begin to execute it on some of the cores."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        for stale in (self.partial, self.log, self.output):
+        for stale in (self.partial, self.output):
             stale.unlink(missing_ok=True)
+        notebook = nbformat.read(self.source, as_version=4)
+        notebook.cells.append(nbformat.v4.new_code_cell(LOADED))
+        nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        command = [BOOK / "execute.py", self.source, self.partial, self.preset, f"{self.timeout:.0f}", OPTION]
-        self.process = start(command, self.root, self.output, NADS_RESULTS_LOG=str(self.log), **limits)
+        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", OPTION]
+        self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:
         """Check and keep what came out, once the process has ended; return the seconds that it took.
@@ -255,13 +249,10 @@ class Chapter:
             place = f"{self.name}.ipynb failed at preset {self.preset!r}"
             raise BuildError(f"{place}, {error}\n\nAs far as it came: {self.partial}") from None
         pages.hide_repeated_parameters(notebook)
-        loaded = (
-            sorted({Path(line).name for line in self.log.read_text("utf8").splitlines()}) if self.log.is_file() else []
-        )
+        loaded = "".join(output.text for output in notebook.cells.pop().outputs).split()
         notebook.metadata |= {"inputs": self.inputs, "machine": machine(self.cores), "results": loaded}
         self.record = notebook.metadata
-        for done in (self.log, self.output):
-            done.unlink(missing_ok=True)
+        self.output.unlink(missing_ok=True)
         nbformat.write(notebook, self.partial)
         self.partial.replace(self.target)
         return seconds

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.calibration import compare_with_exact, coverage
+from reliability import compare_with_exact, coverage
 from torch import Tensor
 
 import nads_core as nc

@@ -170,22 +170,6 @@ def test_a_sweep_is_shared_and_joined(folder, whole):
     assert [path.name for path in folder.glob("*.json")] == ["r.json"]
 
 
-UNDECIDED = """
-import os, sys
-from nads_book.cli import main
-from nads_book.experiments import runner
-
-runner.prefers_bfloat16 = lambda *_: os.environ["RANK"] == "0"
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_processes_whose_trials_disagree_train_in_one_precision(folder):
-    (folder / "program.py").write_text(UNDECIDED)
-    finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
-    assert nb.Results.load(folder / "r.json").precisions == {True}
-
-
 def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     (folder / "program.py").write_text(PROGRAM)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))

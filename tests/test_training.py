@@ -204,12 +204,6 @@ def test_training_stops_when_no_test_image_is_wrong(tmp_path):
         nc.train_networks(nc.LOGREG, [train], stop_at_full_accuracy=True, **options)
 
 
-def test_a_trial_times_a_step_and_leaves_no_trace():
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    assert nc.training.seconds_per_step(small_network, SHAPE, nc.Recipe(batch_size=4)) > 0
-    assert torch.get_num_threads() == threads and torch.equal(torch.get_rng_state(), state)
-
-
 @pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
 def test_a_time_limit_ends_what_takes_longer(method):
     datasets, _ = datasets_and_directions()

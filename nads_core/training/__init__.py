@@ -14,10 +14,9 @@ from nads_core.training.recipes import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe,
 from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState
-from nads_core.training.trial import seconds_per_step, steps_of_training
 
 __all__ = [
     "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainConfig", "TrainingResult",
     "TrainingState", "TrainingTimeout", "accuracy", "accuracy_interval", "changed_predictions", "difference_interval",
-    "num_cores", "predicted_classes", "seconds_per_step", "steps_of_training", "train_network", "train_networks",
+    "num_cores", "predicted_classes", "train_network", "train_networks",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ def run(dry_run: bool = False, device: str | None = None, workers: int | None = 
         dry_run: whether to estimate only.
         device: device, or None for a GPU if available.
         workers: networks trained in parallel on a CPU.
-        **options: options of `run_pending`.
+        **options: options of `run_queue`.
 
     Returns:
         1 if a job was skipped because its photos are missing.
@@ -38,7 +38,7 @@ def run(dry_run: bool = False, device: str | None = None, workers: int | None = 
             raise ValueError(f"--dry-run is not valid with {', '.join(sorted(options))}: leave it out")
         return _estimate(place, workers)
     skipped = False
-    for part, outcome in queue.run_pending(device=place, workers=workers, **options):
+    for part, outcome in queue.run_queue(device=place, workers=workers, **options):
         done = isinstance(outcome, Results)
         skipped = skipped or not done
         print(f"{outcome} -> {part.path}" if done else f"skipped: {outcome}", flush=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nads_book.cli import add_training_arguments, require_cpu_for_workers
-from nads_book.experiments.distributed_run import gather, run_together
-from nads_book.experiments.jobs import FIGURES, experiment
+from nads_book.experiments.distributed_run import gather, run_distributed
+from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, results_path, writing
-from nads_book.experiments.runner import choose_precision, run_experiment
+from nads_book.experiments.runner import run_experiment
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import usable_device
 
@@ -21,7 +21,7 @@ CALLS = "nads_book.experiments:run_experiment"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
-    parser.epilog = "figures: " + "; ".join(f"{name}: {what}" for name, what in FIGURES.items())
+    parser.epilog = "figures: " + "; ".join(f"{name}: {kind.summary}" for name, kind in EXPERIMENTS.items())
     add = parser.add_argument
     add("job", help="figure and architecture, such as fig1-lenet")
     add("--preset", choices=SIZES, help="size of the job")
@@ -54,8 +54,7 @@ def run(
     if out is None:
         out = results_path(job, preset)
         out = out.with_suffix(f".{part}of{parts}.json") if parts > 1 else out
-    train = partial(run_experiment, job, preset, **options)
-    choose = partial(choose_precision, job, preset, mixed_precision=mixed_precision)
+    train = partial(run_experiment, job, preset, mixed_precision=mixed_precision, **options)
     with distributed.process_group(device) as assigned:
         place = usable_device(assigned)
         require_cpu_for_workers(options.get("workers"), place)
@@ -63,9 +62,9 @@ def run(
         if distributed.size() == 1:
             with writing(out):
                 gather(out)
-            results = train(out=out, shard=shard, device=place, mixed_precision=mixed_precision)
+            results = train(out=out, shard=shard, device=place)
         else:
-            results = run_together(train, choose, out, shard, place)
+            results = run_distributed(train, out, shard, place)
     if results is not None:
         missing = len(results.missing(results.experiment().units[: options.get("count")][part - 1 :: parts]))
         finished = "all requested networks" if parts == 1 else f"part {part} of {parts}"
