@@ -71,7 +71,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-@pytest.mark.stored
 def test_one_of_our_architectures(folder, capsys):
     arguments = ["compute", "logreg", "--out", "new/folder/x.npz", "--num-networks", "64", "--seed", "3", *SMALL]
     assert main(arguments) == 0
@@ -266,7 +265,7 @@ def test_what_argparse_refuses(capsys, arguments):
     assert "usage: python -m nads_core" in capsys.readouterr().err
 
 
-@pytest.mark.stored
+@pytest.mark.slow
 def test_ctrl_c_and_resume(folder):
     arguments = ["compute", "factories:slow", "--out", "x.npz", "--num-networks", "640", "--device", "cpu", *SMALL]
     progress, hold = "", folder / "hold"
@@ -307,6 +306,7 @@ def test_exit_status_of_the_process(folder):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_after_the_work_has_nothing_to_say(tmp_path):
     code = (
         "import os, signal, sys; from nads_book.__main__ import console; sys.argv = ['nads', 'forecast', 'missing'];"

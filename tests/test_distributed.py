@@ -94,14 +94,14 @@ def same(ours, theirs):
     return float((first - second).norm() / second.norm())
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_give_what_one_process_gives(folder, processes):
     output = finish(torchrun(folder, processes, *compute(folder)))
     assert output.count("out.npz") == 1  # one of them speaks
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
 
 
-@pytest.mark.stored
+@pytest.mark.slow
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     alone(folder, networks=320, checkpoint=folder / "out.ckpt")
     finish(torchrun(folder, 2, *compute(folder, networks=640), "--checkpoint", str(folder / "out.ckpt")))
@@ -110,6 +110,7 @@ def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     assert same(again, alone(folder)) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(folder):
     process = torchrun(folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"])
     deadline = time.monotonic() + 600
@@ -176,12 +177,14 @@ sys.exit(program.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_processes_whose_trials_disagree_train_in_one_precision(folder):
     (folder / "program.py").write_text(UNDECIDED)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
     assert nb.Results.load(folder / "r.json").precisions == {True}
 
 
+@pytest.mark.slow
 def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     (folder / "program.py").write_text(PROGRAM)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
@@ -189,6 +192,7 @@ def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     assert together.complete and measured(together) == measured(whole)
 
 
+@pytest.mark.slow
 def test_a_process_that_died_is_not_waited_for(folder):
     """Two processes that nobody watches over: torchrun itself would end the other one."""
     (folder / "program.py").write_text(PROGRAM)
@@ -211,7 +215,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
     assert 0 < len(done.rows) < done.num_units and not (folder / "r.json").exists()
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_another_number_of_processes_left_is_taken_over(folder, whole, processes):
     """Four processes were ended, after one, two, one and no networks; and a run before them had finished one."""
     taken = [[0], [1, 2], [3], []]

@@ -26,8 +26,16 @@ def test_it_says_what_is_at_hand(capsys, monkeypatch, tmp_path):
         assert words in said
 
 
+SLOW_ON_A_CPU = (doctor._weights, doctor._moments, doctor._deep_gradients)  # two of them run in Triton's interpreter
+
+
 @pytest.mark.parametrize(
-    "check", [check for check in doctor.CHECKS if check[1] is not doctor._graph], ids=lambda c: c[1].__name__
+    "check",
+    [
+        pytest.param(check, id=check[1].__name__, marks=[pytest.mark.slow] * (check[1] in SLOW_ON_A_CPU))
+        for check in doctor.CHECKS
+        if check[1] is not doctor._graph
+    ],
 )
 def test_a_cpu_agrees_with_itself(check):
     """The checks of a GPU, on a CPU: its kernels run in Triton's interpreter."""

@@ -14,7 +14,6 @@ from nads_core.directions import Certificates
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
 
 def nads(size: int = 8) -> nc.NADs:
