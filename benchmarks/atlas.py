@@ -101,7 +101,7 @@ def train(
             )
             result = nc.train_networks(
                 nb.atlas.ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
-                stop_perfect=True, method="processes",
+                stop_at_full_accuracy=True, method="processes",
             )  # fmt: skip
             rows += [
                 {**which, "wave": list(wave), "accuracy": round(float(accuracy), 5)}

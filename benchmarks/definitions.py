@@ -91,7 +91,7 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
         train = nc.SeparableDatasets(directions, size.num_train, seed=2 * seed, **options)
         test = nc.SeparableDatasets(directions, size.num_test, seed=2 * seed + 1, **options)
         result = nc.train_networks(
-            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_perfect=True
+            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True
         )
         found.append([round(float(x), 4) for x in result.test_accuracy])
     return {

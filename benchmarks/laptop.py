@@ -58,7 +58,9 @@ def run(name: str) -> dict:
         nc.SeparableDatasets(directions, count, noise_std=3.0, seed=seed_sequence(SEED, stream), paired=paired)
         for count, stream, paired in ((num_train, 5, False), (num_test, 6, stops))
     )
-    result = nc.train_networks(nc.LENET, train, test, recipe=recipe, seed=SEED, device="cpu", stop_perfect=stops)
+    result = nc.train_networks(
+        nc.LENET, train, test, recipe=recipe, seed=SEED, device="cpu", stop_at_full_accuracy=stops
+    )
     steps = result.losses.isfinite().sum(1)
     rows = [
         {"frequency": list(k), "test_accuracy": round(float(a), 5), "seconds": round(float(s), 2), "steps": int(n)}

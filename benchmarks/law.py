@@ -223,7 +223,7 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...], recipe: nc.Rec
                 recipe=recipe,
                 num_classes=2,
                 seed=seed,
-                stop_perfect=True,
+                stop_at_full_accuracy=True,
                 method="processes",
             )
             content["rows"] += [

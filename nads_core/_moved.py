@@ -39,7 +39,11 @@ MODULES = {
     "nads_core.directions.input_gradients": "nads_core.directions.estimators",
     "nads_core.data.maps": f"{_BOOK}.experiments.orthogonal_transforms",
     "nads_core.data.notes": f"{_BOOK}.experiments.shortcut_injection",
-    "nads_core.training.in_turn": "nads_core.training.sequential",
+    "nads_core.training.in_turn": "nads_core.training.many",
+    "nads_core.training.call": "nads_core.training.run",
+    "nads_core.training.interrupted": "nads_core.training.state",
+    "nads_core.training.accuracies": "nads_core.training.evaluation",
+    "nads_core.training.predictions": "nads_core.training.evaluation",
     "nads_core.theory.checks": f"{_BOOK}.checks",
     "nads_core.theory.errata": f"{_BOOK}.checks.errata",
     "nads_core.costs": f"{_BOOK}.benchmarks",
@@ -59,6 +63,7 @@ MODULES = {
 }
 # Members of these modules that were renamed, by their old names.
 MEMBERS = {
+    "Settings": "NetworkFamily", "Call": "TrainingRun", "train_in_turn": "train_sequentially",
     "Crew": "ThreadedEnsemble", "Likeness": "SubspaceSimilarity", "GainLaw": "GainCorrection",
     "NUMBERS_VERSION": "RNG_VERSION", "falling_fit": "isotonic_fit", "replacing": "atomic_write",
     "silent_parts": "find_zero_init",

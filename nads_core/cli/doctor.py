@@ -195,7 +195,7 @@ def _state(device: torch.device) -> float:
             with contextlib.suppress(_StoppedError):
                 train_networks(
                     _small_network, [train[n]], [test[n]], recipe=_RECIPE, dtype=torch.float64, device=device,
-                    method="loop", progress=False, numbers=[n], states=[_Stopping(paths[n])],
+                    method="loop", progress=False, network_ids=[n], states=[_Stopping(paths[n])],
                 )  # fmt: skip
         if not all(path.exists() for path in paths):
             raise RuntimeError("no state was written")

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from nads_core.runtime.arguments import usable_device
-from nads_core.training.call import Settings
-from nads_core.training.recipes import Recipe
+from nads_core.training.recipes import Recipe, TrainConfig
+from nads_core.training.run import NetworkFamily
 
 _TIMED = 0.3  # seconds of steps that are enough to time one of them
 _SHORT = 0.2  # seconds: of a training that takes no longer, epochs are of several batches, as in earnest
@@ -43,15 +43,14 @@ def seconds_per_step(
         device: where.
     """
     device = usable_device(device)
-    settings = Settings(
-        build, image_shape, recipe, 0, device, torch.float32, mixed_precision, captured=device.type == "cuda"
-    )
+    config = TrainConfig(recipe, mixed_precision=mixed_precision, cuda_graph=device.type == "cuda")
     images = torch.randn(_BATCHES * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(len(images)) % 2
 
     def seconds(epochs: int, batches: int) -> float:
         """Return what a training of so many epochs of so many batches takes."""
-        training, size = replace(settings, recipe=replace(recipe, epochs=epochs)), batches * recipe.batch_size
+        training = NetworkFamily(build, image_shape, replace(config, recipe=replace(recipe, epochs=epochs)), device)
+        size = batches * recipe.batch_size
         start = time.perf_counter()
         training.train(0, (images[:size], labels[:size]), None, None)
         return time.perf_counter() - start

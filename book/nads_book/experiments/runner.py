@@ -229,10 +229,10 @@ class _Run:
         train_networks(
             job.architecture, train, test, recipe=job.recipe, num_classes=10 if job.on_photos else 2, seed=seed,
             # Those of one seed that get notes, or maps, begin alike, so that the kinds are compared in pairs
-            numbers=[0 if job.figure in ("maps", "notes") else job.units.index(unit) for unit in units],
+            network_ids=[0 if job.figure in ("maps", "notes") else job.units.index(unit) for unit in units],
             device=self.device, workers=self.workers,
             mixed_precision=self.mixed_precision, stop_loss=LOSSES[-1] if job.figure == "fig2" else None,
-            stop_perfect=job.stop_perfect,
+            stop_at_full_accuracy=job.stop_perfect,
             timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
             measure=measures(job, units, self.root),
             on_result=keep, states=states, progress=progress,
