@@ -216,3 +216,48 @@ def serve() -> Iterator[Callable[[Path], str]]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+# Pages with explorers
+
+
+@pytest.fixture(scope="session")
+def site_folder(tmp_path_factory) -> Path:
+    """Write pages as the book has them, without the book around."""
+    from explorer_pages import write_site
+
+    return write_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def site(site_folder, serve) -> str:
+    """Serve these pages, and return their address."""
+    return serve(site_folder)
+
+
+@pytest.fixture
+def without_anywidget(monkeypatch) -> None:
+    """Let `show` return a page, as where anywidget is not installed."""
+    monkeypatch.setitem(sys.modules, "nads_book.explorer.widget", None)
+
+
+@pytest.fixture
+def reader(browser, site):
+    """Open a tab, in which nothing may go wrong."""
+    from explorer_pages import Reader
+
+    context = browser.new_context(viewport={"width": 1000, "height": 900})
+    reader = Reader(context.new_page(), site)
+    yield reader
+    context.close()
+    assert not reader.troubles
+
+
+@pytest.fixture(scope="session")
+def tables(browser, site) -> dict[str, np.ndarray]:
+    """Read the colour maps of the explorer's program, each (256, 4)."""
+    page = browser.new_page()
+    page.goto(f"{site}/empty.html")
+    colours = page.evaluate("async () => (await import('/sources/colours.js')).COLOURS")
+    page.close()
+    return {name: np.array(table) for name, table in colours.items()}

@@ -1,4 +1,4 @@
-"""The built book: pages that stand on their own, private, light and accessible in a real browser, readable everywhere."""
+"""The built book: pages that stand on their own and are, in a real browser, private, light, accessible and readable."""
 
 import json
 import re
