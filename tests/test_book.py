@@ -126,7 +126,7 @@ class Finished:
 
 @pytest.fixture
 def papermill(monkeypatch):
-    """Replace processes: copy a notebook instead of executing it; give what starts, with its variables, and the processes.
+    """Replace papermill by a copy of its notebook; give the names and variables of starts, and the processes.
 
     The text of its first cell may hold "looks: 3", the number of looks after which it has ended, "fails", and "loads"
     with the name of a results file.

@@ -55,7 +55,11 @@ def folder(tmp_path):
 
 def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_core")):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT, ROOT / "book"))),
+    }
     return subprocess.Popen(
         [*command, *program, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
@@ -160,6 +164,7 @@ def whole():
     return nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_shared_and_joined(folder, whole):
     finish(torchrun(folder, 2, *sweep(folder)))
     together = nb.Results.load(folder / "r.json")
@@ -201,7 +206,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
         port = str(free.getsockname()[1])
     common = {
         "TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "DIES": "1",
+        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "book"))), "DIES": "1",
     }  # fmt: skip
     begin = lambda rank, error: subprocess.Popen(  # noqa: E731
         [sys.executable, "program.py", *sweep(folder)], cwd=folder, text=True, stderr=error,
@@ -215,7 +220,8 @@ def test_a_process_that_died_is_not_waited_for(folder):
     assert 0 < len(done.rows) < done.num_units and not (folder / "r.json").exists()
 
 
-@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
 def test_what_another_number_of_processes_left_is_taken_over(folder, whole, processes):
     """Four processes were ended, after one, two, one and no networks; and a run before them had finished one."""
     taken = [[0], [1, 2], [3], []]
