@@ -17,6 +17,7 @@ from nads_book.__main__ import main
 import nads_core as nc
 
 ROOT = Path(__file__).resolve().parent.parent
+PATHS = f"{ROOT}{os.pathsep}{ROOT / 'book'}"
 
 FACTORIES = """
 import os
@@ -58,7 +59,7 @@ def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_cor
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT, ROOT / "book"))),
+        "PYTHONPATH": f"{folder}{os.pathsep}{PATHS}",
     }
     return subprocess.Popen(
         [*command, *program, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
@@ -206,7 +207,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
         port = str(free.getsockname()[1])
     common = {
         "TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "book"))), "DIES": "1",
+        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS, "DIES": "1",
     }  # fmt: skip
     begin = lambda rank, error: subprocess.Popen(  # noqa: E731
         [sys.executable, "program.py", *sweep(folder)], cwd=folder, text=True, stderr=error,
