@@ -214,7 +214,12 @@ def luminance(colour):
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
 
 
-@pytest.mark.parametrize("name", CALLS)
+VARIED = [  # The chapters draw every variant of every figure anyway, so that a few are checked in detail each time.
+    pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8)) for number, name in enumerate(CALLS)
+]
+
+
+@pytest.mark.parametrize("name", VARIED)
 def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeypatch):
     monkeypatch.setenv("NADS_BOOK", "1")
     figure = CALLS[name]()
