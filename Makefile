@@ -1,8 +1,10 @@
-# make book   execute the chapters and render them to _build/html/index.html; again, only what changed
-# make test   run the tests, and those of stored files once more with other instructions and another number of threads
-# make sync   carry edits of book/chapters/*.md over to notebooks/*.ipynb, and back
-# make lint   put the code in order with ruff, and check its types with mypy
-# make clean  remove what was built (the virtual environment stays)
+# make book       execute the chapters and render them to _build/html/index.html; again, only what changed
+# make test       run the tests that are not slow, and repeat those of stored files with other instructions and threads
+# make test-slow  run the slow tests: whole situations, kills, several processes, a release, a copy of the repository
+# make lint       check style, format and types, and change nothing
+# make format     fix style and format
+# make sync       copy edits of book/chapters/*.md to notebooks/*.ipynb, and back
+# make clean      remove what was built (the virtual environment stays)
 #
 # Each command makes the virtual environment first where needed. On the command line you may set PYTHON (3.11 or newer),
 # VENV (where the environment lives) and PRESET (smoke, demo or paper: how large the experiments of the book are).
@@ -13,23 +15,32 @@ PRESET ?= demo
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Files are scheduled in the order of collection, which begins with the chapters: they take longest.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: book test sync lint clean
+.PHONY: book test test-slow lint format sync clean
 
 book: $(READY)
 	$(BIN)/python book/build.py --preset $(PRESET)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile
-	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(BIN)/python -m pytest -n auto --dist loadfile -m stored
+	$(PYTEST) -m "not slow"
+	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(BIN)/python -m pytest -m "stored and not slow" tests
+
+test-slow: $(READY)
+	$(PYTEST) -m slow tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 sync: $(READY)
 	$(BIN)/jupytext --sync book/chapters/*.md
-
-lint: $(READY)
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
-	$(BIN)/mypy
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -103,7 +103,10 @@ class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if moved is None:
             return None
         home = MODULES[moved] + fullname.removeprefix(moved)
-        if importlib.util.find_spec(home) is None:
+        try:
+            if importlib.util.find_spec(home) is None:
+                return None
+        except ModuleNotFoundError:  # A member that does not exist is asked for as a module as well.
             return None
         return ModuleSpec(fullname, self, origin=home, is_package=True)
 

@@ -1,7 +1,9 @@
 """Set-up shared by all tests."""
 
+import contextlib
 import functools
 import gzip
+import hashlib
 import http.server
 import os
 import shutil
@@ -16,8 +18,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-# On a busy machine two threads that wait for each other make a network ten times slower. `make test` runs what is
-# marked `stored` once more, on another number of threads and with other instructions.
+# On a busy machine two threads that wait for each other make a network ten times slower. `make test` repeats what is
+# marked `stored` on another number of threads and with other instructions.
 torch.set_num_threads(int(os.environ.get("NADS_TEST_THREADS", "1")))
 settings.register_profile("nads", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.load_profile("nads")
@@ -34,13 +36,19 @@ _PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_publish
 
 
 def pytest_report_header() -> str:
-    """Say what the floats of this run depend on."""
+    """Name what the floats of this run depend on."""
     return f"instructions: {torch.backends.cpu.get_cpu_capability()}, threads of torch: {torch.get_num_threads()}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the chapters begin, which take longest; the pages follow last, when most chapters are there."""
+    rank = {"test_chapters.py": 0, "test_pages.py": 2}
+    items.sort(key=lambda item: rank.get(item.path.name, 1))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport():
-    """Where NADS_STRICT is set, as where everything is at hand, a test that is skipped but for a GPU has failed."""
+    """Count a skipped test as failed where NADS_STRICT is set, unless it needs a GPU."""
     report = yield
     for_a_gpu = any(reason in str(report.longrepr) for reason in ("needs a CUDA device", "there is no GPU"))
     if os.environ.get("NADS_STRICT") and report.skipped and not for_a_gpu:
@@ -64,7 +72,7 @@ def published() -> Callable[[str], torch.Tensor]:
 
 @pytest.fixture
 def twins(monkeypatch) -> None:
-    """Let the twins of Triton's kernels do their work, on any device; the kernels themselves are out of reach."""
+    """Replace Triton's kernels by their PyTorch references on any device; importing the kernels fails."""
     from nads_core.directions import moments
     from nads_core.networks import ensembles
 
@@ -89,24 +97,70 @@ def distributions(tmp_path_factory) -> Path:
     return folder / "dist"
 
 
-def execute_once(chapter: str, folder: Path = BOOK) -> Path:
-    """Execute a chapter, such as "07_poison", at `smoke` unless it is there; a worker that comes second waits."""
+# Variables that make a situation: whatever this machine has, or neither photos nor published directions.
+SITUATIONS = {"here": {}, "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""}}
+
+
+_failures: dict[tuple[str, str], Exception] = {}  # a chapter that failed is not executed again for the next test
+
+
+def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) -> Path:
+    """Execute a chapter, such as "07_poison", at `smoke`, once for all tests and workers of a run.
+
+    The result is read again by later runs, as long as nothing changes that the chapter depends on.
+
+    Args:
+        chapter: name of the notebook.
+        situation: key of `SITUATIONS`.
+        wait: whether to wait for another worker that executes this chapter now.
+
+    Returns:
+        The executed notebook.
+
+    Raises:
+        filelock.Timeout: if another worker executes it, and ``wait`` is false.
+    """
     import build
     from filelock import FileLock
 
+    if failure := _failures.get((chapter, situation)):
+        raise failure
+    folder = BOOK if situation == "here" else BOOK / situation.replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{chapter}.lock"):
-        build.execute(f"notebooks/{chapter}", folder, "smoke")
+    with FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0), pytest.MonkeyPatch.context() as patch:
+        for name, value in SITUATIONS[situation].items():
+            patch.setenv(name, value)
+        try:
+            build.execute(f"notebooks/{chapter}", folder, "smoke")
+        except build.BuildError as error:
+            _failures[chapter, situation] = error
+            raise
     return folder / "executed" / "smoke" / f"{chapter}.ipynb"
 
 
 @pytest.fixture(scope="session")
 def html() -> Path:
-    """Build the book from the chapters executed at `smoke`; any warning of Sphinx is an error."""
+    """Build the book from the chapters executed at `smoke`, once for all workers; a warning of Sphinx is an error."""
     build = pytest.importorskip("build", reason=NEEDS_BOOK)
-    for name in build.chapters():
-        execute_once(Path(name).name)
-    return build.build(BOOK, "smoke").parent
+    from filelock import FileLock, Timeout
+
+    waiting = [Path(name).name for name in build.chapters()]
+    for wait in (False, True):  # first those that no other worker executes now
+        for chapter in list(waiting):
+            with contextlib.suppress(Timeout):
+                execute_once(chapter, wait=wait)
+                waiting.remove(chapter)
+    digest = hashlib.sha256()
+    sources = [path for path in (_ROOT / "book").rglob("*") if "__pycache__" not in path.parts]
+    executed = BOOK.glob("executed/smoke/*.ipynb")
+    for path in sorted([*sources, *executed, _ROOT / "_config.yml", _ROOT / "_toc.yml"]):
+        digest.update(f"{path} ".encode() + (path.read_bytes() if path.is_file() else b""))
+    with FileLock(BOOK / "html.lock"):
+        stamp = BOOK / "html.sha256"
+        if not stamp.is_file() or stamp.read_text() != digest.hexdigest():
+            build.build(BOOK, "smoke")
+            stamp.write_text(digest.hexdigest())
+    return BOOK / "html"
 
 
 def chromium() -> str | None:
@@ -162,3 +216,48 @@ def serve() -> Iterator[Callable[[Path], str]]:
     for server in servers:
         server.shutdown()
         server.server_close()
+
+
+# Pages with explorers
+
+
+@pytest.fixture(scope="session")
+def site_folder(tmp_path_factory) -> Path:
+    """Write pages as the book has them, without the book around."""
+    from explorer_pages import write_site
+
+    return write_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def site(site_folder, serve) -> str:
+    """Serve these pages, and return their address."""
+    return serve(site_folder)
+
+
+@pytest.fixture
+def without_anywidget(monkeypatch) -> None:
+    """Let `show` return a page, as where anywidget is not installed."""
+    monkeypatch.setitem(sys.modules, "nads_book.explorer.widget", None)
+
+
+@pytest.fixture
+def reader(browser, site):
+    """Open a tab, in which nothing may go wrong."""
+    from explorer_pages import Reader
+
+    context = browser.new_context(viewport={"width": 1000, "height": 900})
+    reader = Reader(context.new_page(), site)
+    yield reader
+    context.close()
+    assert not reader.troubles
+
+
+@pytest.fixture(scope="session")
+def tables(browser, site) -> dict[str, np.ndarray]:
+    """Read the colour maps of the explorer's program, each (256, 4)."""
+    page = browser.new_page()
+    page.goto(f"{site}/empty.html")
+    colours = page.evaluate("async () => (await import('/sources/colours.js')).COLOURS")
+    page.close()
+    return {name: np.array(table) for name, table in colours.items()}

@@ -195,6 +195,7 @@ def results(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_file_a_case(results):
     names = {path.name for path in results.iterdir()}
     assert {"cost-logreg-point-cpu.json", "cost-logreg-smoothed-16-bfloat16-cpu.json"} < names
@@ -208,6 +209,7 @@ def test_a_file_a_case(results):
     assert pictures.shape[1:] == (3, 56, 56) and np.isfinite(pictures).all()
 
 
+@pytest.mark.slow
 def test_tables_hold_what_the_files_say(results):
     page = results.parent / "README.md"
     page.write_text("# Page\n\n<!-- made by python benchmarks/tables.py -->\nold\n<!-- end -->\n\nafter\n")

@@ -104,6 +104,58 @@ def small_book(tmp_path, monkeypatch):
     return write
 
 
+class Finished:
+    """A process that ends after some looks at it, with what papermill would have written."""
+
+    returncode = 0
+
+    def __init__(self, looks=1):
+        self.looks, self.signals = looks, []
+
+    def poll(self):
+        self.looks -= 1
+        return None if self.looks > 0 else self.returncode
+
+    def wait(self, timeout=None):
+        return self.returncode
+
+    def send_signal(self, number):
+        self.looks = 0
+        self.signals.append(number)
+
+
+@pytest.fixture
+def papermill(monkeypatch):
+    """Replace papermill by a copy of its notebook; give the names and variables of starts, and the processes.
+
+    The text of its first cell may hold "looks: 3", the number of looks after which it has ended, "fails", and "loads"
+    with the name of a results file.
+    """
+    started, processes = [], {}
+
+    def start(command, root, output, **variables):
+        if command[:2] != ["-m", "papermill"]:
+            return Finished()
+        source, target = map(Path, command[2:4])
+        notebook = nbformat.read(source, as_version=4)
+        text = notebook.cells[0].source
+        started.append((source.stem, variables))
+        notebook.metadata["papermill"] = {"parameters": {"preset": command[command.index("preset") + 1]}}
+        for cell in notebook.cells:
+            cell.metadata.setdefault("papermill", {"duration": 0.1})
+        nbformat.write(notebook, target)
+        output.write_text("")
+        if loaded := re.search(r"loads (\S+)", text):
+            Path(variables["NADS_RESULTS_LOG"]).write_text(loaded[1])
+        process = Finished(int((re.search(r"looks: (\d+)", text) or [0, 1])[1]))
+        process.returncode = int("fails" in text)
+        processes[source.stem] = process
+        return process
+
+    monkeypatch.setattr(build, "start", start)
+    return started, processes
+
+
 def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
     root = small_book("before = 1", "before / 0  # the culprit", "after = 2")
     with pytest.raises(build.BuildError) as failure:
@@ -124,15 +176,22 @@ def test_only_what_changed_is_executed_again(small_book, monkeypatch):
     executed = (root / "_build" / "executed" / "smoke" / "small.ipynb").read_text()
     assert "smoke" in nbformat.reads(executed, as_version=4).cells[-1].outputs[0].text
 
+
+def test_a_fingerprint_changes_with_all_that_a_chapter_depends_on(small_book, monkeypatch):
+    root = small_book("print(preset)")
+    notebook = root / "notebooks" / "small.ipynb"
+    prints = [build.fingerprint(notebook, "smoke", root)]
+    assert prints == [build.fingerprint(notebook, "smoke", root)]
     small_book("print(preset + '!')")
-    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
-    before = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
+    prints.append(build.fingerprint(notebook, "smoke", root))
     (root / "nads_core" / "module.py").write_text("x = 1\n")
-    changed_library = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
+    prints.append(build.fingerprint(notebook, "smoke", root))
+    (root / "book" / "results" / "fig1-lenet.json").write_text("{}")
+    prints.append(build.fingerprint(notebook, "smoke", root))
     monkeypatch.setenv("NADS_DATA", "elsewhere")
-    changed_data = build.fingerprint(root / "notebooks" / "small.ipynb", "smoke", root)
-    changed_preset = build.fingerprint(root / "notebooks" / "small.ipynb", "demo", root)
-    assert len({before, changed_library, changed_data, changed_preset}) == 4
+    prints.append(build.fingerprint(notebook, "smoke", root))
+    prints.append(build.fingerprint(notebook, "demo", root))
+    assert len(set(prints)) == 6
 
 
 def test_a_broken_reference_fails_the_build_and_leaves_the_last_book(small_book):
@@ -185,30 +244,26 @@ def wait_for(name):
         time.sleep(0.05)
 pathlib.Path(f"{me}.pid").write_text(str(os.getpid()))
 """
-CORES = "import os, torch; print(torch.get_num_threads(), os.environ.get('LOKY_MAX_CPU_COUNT'))"
 
 
-def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, monkeypatch, capsys):
+def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, papermill, monkeypatch, capsys):
     monkeypatch.setattr(build, "num_cores", lambda: 4)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
-    for me, other in (("a", "b"), ("b", "a")):  # each ends only when the other has begun
-        small_book(f"me = {me!r}{WAIT}wait_for('{other}.pid')\npathlib.Path(f'{{me}}.end').touch()", CORES, name=me)
-    ended = "from pathlib import Path; assert Path('a.end').exists() and Path('b.end').exists()"
-    root = small_book(ended, "from loky import cpu_count; print(cpu_count())", name="0", tags=["alone"])
+    for name in "ab":
+        small_book(text="# Long, looks: 3", name=name)
+    root = small_book(text="# Short, looks: 1", name="0", tags=["alone"])
     monkeypatch.setattr(build, "render", lambda *_: root)
     build.build(root / "_build", "smoke", root, jobs=2)
+    names, variables = zip(*papermill[0], strict=True)
+    assert set(names[:2]) == {"a", "b"} and names[2] == "0"
+    for shared in variables[:2]:
+        assert (shared["OMP_NUM_THREADS"], shared["LOKY_MAX_CPU_COUNT"]) == ("2", "2")
+    assert "OMP_NUM_THREADS" not in variables[2]
     chapters = {name: build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "0ab"}
-    printed = {
-        name: nbformat.read(chapter.target, as_version=4).cells[-1].outputs[0].text.split()
-        for name, chapter in chapters.items()
-    }
-    assert printed["a"] == printed["b"] == ["2", "2"] and int(printed["0"][0]) == len(os.sched_getaffinity(0))
     assert chapters["a"].record["machine"].startswith("2 of 4 cores (")
     assert chapters["0"].record["machine"].startswith("4 cores (")
     assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
     build.build(root / "_build", "smoke", root)
-    assert capsys.readouterr().out.count("unchanged") == 3
+    assert capsys.readouterr().out.count("unchanged") == 3 and len(papermill[0]) == 3
 
 
 def test_the_chapter_that_took_longest_begins(small_book):
@@ -223,16 +278,17 @@ def test_the_chapter_that_took_longest_begins(small_book):
     assert "".join(chapter.name[-1] for chapter in order) == "ecbda"  # those that nothing is known of go first
 
 
-def test_a_chapter_that_fails_stops_the_others(small_book):
-    small_book(f"me = 'a'{WAIT}wait_for('never')", name="a")
-    root = small_book(f"me = 'b'{WAIT}wait_for('a.pid')", "1 / 0", name="b")
-    with pytest.raises(build.BuildError, match=r"notebooks/b.ipynb failed(.|\n)*ZeroDivisionError"):
+def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
+    small_book(text="# Long, looks: 1000", name="a")
+    root = small_book(text="# This one fails, looks: 2", name="b")
+    with pytest.raises(build.BuildError, match=r"notebooks/b.ipynb.*status 1"):
         build.build(root / "_build", "smoke", root, jobs=2)
-    kernel = int((root / "a.pid").read_text())
-    until(lambda: not alive(kernel), "the kernel of the other chapter is still there")
+    assert {name: process.signals for name, process in papermill[1].items()} == {"a": [signal.SIGINT], "b": []}
 
 
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM], ids=lambda way: way.name)
+@pytest.mark.parametrize(
+    "way", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=lambda way: way.name
+)
 def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_book, way):
     small_book("1", name="a")
     root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")
@@ -285,15 +341,14 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
     assert build.stored_results(folder) == {"fig6-lenet.json"}
 
 
-def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, monkeypatch):
-    load = "import nads_book as nb; len(nb.load_results({!r}).rows)"
-    small_book(load.format("fig1-logreg"), name="a")
+def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, papermill, monkeypatch):
+    small_book(text="# It loads fig1-logreg.json", name="a")
     root = small_book(name="b")
     for name in ("fig2-lenet.json", "fig1-logreg.json"):
         shutil.copy(STORED / name, root / "book" / "results" / name)
-    with pytest.raises(build.BuildError, match="no chapter loads fig2-lenet.json of"):
+    with pytest.raises(build.BuildError, match=r"fig2-lenet\.json"):
         build.build(root / "_build", "smoke", root)
-    small_book(load.format("fig2-lenet"), name="b")
+    small_book(text="# It loads fig2-lenet.json", name="b")
     monkeypatch.setattr(build, "render", lambda *_: "rendered")
     assert build.build(root / "_build", "smoke", root) == "rendered"
 
@@ -323,14 +378,14 @@ def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
     notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": build.machine(1)})
     assert build.provenance.cpu_name() in build.machine(1)
-    expected = f"This page was computed in {{}} on {build.machine(1)}, at preset `demo`, on 2026-03-01."
-    assert pages.byline(notebook) == expected.format("41 s")
+    for fact in ("41 s", build.machine(1), "`demo`", "2026-03-01"):
+        assert fact in pages.byline(notebook)
     record["duration"] = 200
     notebook.metadata["papermill"] = record
-    assert pages.byline(notebook) == expected.format("3 minutes")
+    assert "3 minutes" in pages.byline(notebook)
     notebook.cells = [nbformat.v4.new_markdown_cell("# Title\n\nText.")]
     source = pages.with_byline(notebook).cells[0].source
-    assert source.startswith("# Title\n\n:::{div} byline\nThis page") and source.endswith(":::\n\nText.")
+    assert source.startswith("# Title\n\n:::{div} byline\n") and source.endswith(":::\n\nText.")
 
 
 def test_what_a_chapter_must_say_first_is_lifted_under_its_title():

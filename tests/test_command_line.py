@@ -76,7 +76,6 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
 
 
-@pytest.mark.stored
 def test_one_of_our_architectures(folder, capsys):
     arguments = ["compute", "logreg", "--out", "new/folder/x.npz", "--num-networks", "64", "--seed", "3", *SMALL]
     assert main(arguments) == 0
@@ -304,7 +303,7 @@ def test_old_spellings_still_work(folder, capsys):
     assert "`nads-book queue`" in capsys.readouterr().err
 
 
-@pytest.mark.stored
+@pytest.mark.slow
 def test_ctrl_c_and_resume(folder):
     arguments = ["compute", "factories:slow", "--out", "x.npz", "--num-networks", "640", "--device", "cpu", *SMALL]
     progress, hold = "", folder / "hold"
@@ -345,6 +344,7 @@ def test_exit_status_of_the_process(folder):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupt_after_the_work_is_silent(tmp_path):
     code = (
         "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'forecast', 'missing'];"

@@ -187,7 +187,6 @@ def test_symmetries_follow_the_image_size():
     ]
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 100, 1000])
 def test_any_batch_size_gives_the_same_result_bitwise(batch_size):
     expected, nads = compute(num_networks=150), compute(num_networks=150, batch_size=batch_size)
@@ -323,7 +322,6 @@ def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
     assert same(resumed, compute(num_networks=num_networks))
 
 
-@pytest.mark.stored
 def test_interrupted_in_the_last_networks(tmp_path):
     path = tmp_path / "state.ckpt"
     with pytest.raises(KeyboardInterrupt, match="stopped after 64 of 100 networks"):
@@ -366,7 +364,6 @@ def test_a_second_interrupt_does_not_wait():
     assert str(caught.value) == ""
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize(("short", "long"), [(64, 128), (100, 300), (128, 200), (10, 100)])
 def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
     path = tmp_path / "state.ckpt"
@@ -374,7 +371,6 @@ def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
     assert same(compute(num_networks=long, checkpoint=path), compute(num_networks=long))
 
 
-@pytest.mark.stored
 def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
     path, counter = tmp_path / "state.ckpt", Interrupted(ESTIMATOR, 0)
     first = compute(num_networks=128, checkpoint=path)
@@ -406,7 +402,6 @@ def test_a_checkpoint_in_a_new_folder(tmp_path):
     assert path.exists()
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -431,7 +426,6 @@ def pooled(layer) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
 
 
-@pytest.mark.stored
 def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)
@@ -439,7 +433,6 @@ def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
         compute(lambda: pooled(nn.AvgPool2d(2)), 128, checkpoint=path)
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint", None, "list"], ids=str)
 def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "state.ckpt"
@@ -640,7 +633,6 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
 # --- the result type
 
 
-@pytest.mark.stored
 @given(seed=SEEDS, quantized=st.booleans())
 def test_saved_and_loaded(tmp_path_factory, seed, quantized):
     path = tmp_path_factory.mktemp("nads") / "x.npz"
@@ -658,7 +650,6 @@ def test_saved_and_loaded(tmp_path_factory, seed, quantized):
     assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
 
 
-@pytest.mark.stored
 def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     nads = random_nads(1, count=1024, shape=(1, 32, 32))
     nads.save(tmp_path / "whole.npz")
@@ -672,7 +663,6 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     assert (tmp_path / "small.npz").stat().st_size < 0.6 * (tmp_path / "whole.npz").stat().st_size
 
 
-@pytest.mark.stored
 def test_files_that_hold_no_nads(tmp_path):
     np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
     with pytest.raises(
@@ -735,7 +725,6 @@ def test_energy_of_the_wrong_shape():
         random_nads(0).energy(torch.zeros(24))
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize("missing", [1, 300])
 def test_a_completed_basis(missing):
     nads = random_nads(3, count=1024 - missing, shape=(1, 32, 32))
@@ -771,6 +760,7 @@ def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
     return nads.overlap(published), nads.overlap(published, k=50), rank_correlation(nads.energy(published), order)
 
 
+@pytest.mark.slow
 def test_the_smoothed_estimator_finds_the_published_lenet_directions(published):
     nads = nc.compute_nads(nc.LENET, 1500, seed=1, progress=False)
     first_10, first_50, rank = agreement(nads, published("lenet"))
@@ -779,6 +769,7 @@ def test_the_smoothed_estimator_finds_the_published_lenet_directions(published):
     assert rank > 0.95
 
 
+@pytest.mark.slow
 def test_the_smoothed_estimator_finds_the_published_resnet_directions(published):
     nads = nc.compute_nads(nc.RESNET18, 40, estimator=nc.SmoothedGradient(8), seed=1, progress=False)
     first_10, first_50, rank = agreement(nads, published("resnet18"))
@@ -789,6 +780,7 @@ def test_the_smoothed_estimator_finds_the_published_resnet_directions(published)
     assert rank > 0.80
 
 
+@pytest.mark.slow
 def test_a_gradient_at_a_point_does_not_find_them(published):
     nads = nc.compute_nads(nc.LENET, 1500, estimator=nc.PointGradient(), seed=1, progress=False)
     assert nads.overlap(published("lenet")) < 0.15
@@ -858,7 +850,6 @@ def test_settings_that_make_no_sense_are_refused(options, message):
         compute(**options)
 
 
-@pytest.mark.stored
 def test_files_that_hold_no_nads_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     (tmp_path / "text.npz").write_text("not a zip file")

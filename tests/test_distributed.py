@@ -17,6 +17,7 @@ from nads_book.cli import main
 import nads_core as nc
 
 ROOT = Path(__file__).resolve().parent.parent
+PATHS = f"{ROOT}{os.pathsep}{ROOT / 'book'}"
 
 FACTORIES = """
 import os
@@ -58,7 +59,7 @@ def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_cor
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT, ROOT / "book"))),
+        "PYTHONPATH": f"{folder}{os.pathsep}{PATHS}",
     }
     return subprocess.Popen(
         [*command, *program, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
@@ -98,14 +99,14 @@ def same(ours, theirs):
     return float((first - second).norm() / second.norm())
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_processes_give_what_one_process_gives(folder, processes):
     output = finish(torchrun(folder, processes, *compute(folder)))
     assert output.count("out.npz") == 1  # one of them speaks
     assert same(nc.NADs.load(folder / "out.npz"), alone(folder)) < 1e-6
 
 
-@pytest.mark.stored
+@pytest.mark.slow
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     alone(folder, networks=320, checkpoint=folder / "out.ckpt")
     finish(torchrun(folder, 2, *compute(folder, networks=640), "--checkpoint", str(folder / "out.ckpt")))
@@ -114,6 +115,7 @@ def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     assert same(again, alone(folder)) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(folder):
     process = torchrun(folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"])
     deadline = time.monotonic() + 600
@@ -163,6 +165,7 @@ def whole():
     return nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_shared_and_joined(folder, whole):
     finish(torchrun(folder, 2, *sweep(folder), program=("-m", "nads_book")))
     together = nb.Results.load(folder / "r.json")
@@ -170,6 +173,7 @@ def test_a_sweep_is_shared_and_joined(folder, whole):
     assert [path.name for path in folder.glob("*.json")] == ["r.json"]
 
 
+@pytest.mark.slow
 def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     (folder / "program.py").write_text(PROGRAM)
     finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
@@ -177,6 +181,7 @@ def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
     assert together.complete and measured(together) == measured(whole)
 
 
+@pytest.mark.slow
 def test_a_process_that_died_is_not_waited_for(folder):
     """Two processes that nobody watches over: torchrun itself would end the other one."""
     (folder / "program.py").write_text(PROGRAM)
@@ -185,7 +190,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
         port = str(free.getsockname()[1])
     common = {
         "TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "DIES": "1",
+        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS, "DIES": "1",
     }  # fmt: skip
     begin = lambda rank, error: subprocess.Popen(  # noqa: E731
         [sys.executable, "program.py", *sweep(folder)], cwd=folder, text=True, stderr=error,
@@ -199,6 +204,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
     assert 0 < len(done.rows) < done.num_units and not (folder / "r.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_another_number_of_processes_left_is_taken_over(folder, whole, processes):
     """Four processes were ended, after one, two, one and no networks; and a run before them had finished one."""

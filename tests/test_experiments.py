@@ -24,8 +24,6 @@ import nads_core as nc
 from nads_core.runtime.files import locked
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
-
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -110,7 +108,10 @@ def test_the_paper_preset_has_the_papers_sizes():
     assert len({unit["index"] for unit in fig7.units} - {None}) >= 10
 
 
-@pytest.mark.parametrize("figure", EXPERIMENTS)
+@pytest.mark.parametrize(
+    "figure",
+    [pytest.param(name, marks=pytest.mark.slow) if name in ("maps", "notes") else name for name in EXPERIMENTS],
+)
 def test_every_figure_runs(figure, monkeypatch, tmp_path):
     if EXPERIMENTS[figure].on_photos:
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
@@ -186,6 +187,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
     assert main(command) == 0 and out.stat().st_mtime_ns == stamp  # nothing was left to do
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     out = tmp_path / "r.json"
@@ -387,6 +389,7 @@ COMPLETE = {
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_results_belong_to_their_job(path):
     name, _, size = path.stem.partition(".")

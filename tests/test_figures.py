@@ -14,7 +14,6 @@ from nads_core.directions import Certificates
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
 
 def nads(size: int = 8) -> nc.NADs:
@@ -215,7 +214,12 @@ def luminance(colour):
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
 
 
-@pytest.mark.parametrize("name", CALLS)
+VARIED = [  # The chapters draw every variant of every figure anyway, so that a few are checked in detail each time.
+    pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8)) for number, name in enumerate(CALLS)
+]
+
+
+@pytest.mark.parametrize("name", VARIED)
 def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(name, monkeypatch):
     monkeypatch.setattr("nads_book.figures.variants.publishing", lambda: True)
     figure = CALLS[name]()

@@ -7,8 +7,6 @@ from scipy.stats import spearmanr
 
 import nads_core as nc
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
-
 TASKS = nb.grid_frequencies()
 GRID = [(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)]
 
@@ -100,6 +98,7 @@ def test_agreement_against_scipy_and_the_law_of_large_numbers():
 # Samples of a map
 
 
+@pytest.mark.stored
 def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
     name = "vgg11"
     cells = nb.published.fourier_accuracies(name)

@@ -16,6 +16,7 @@ FENCE = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_recipes_run_as_printed(tmp_path, monkeypatch):
     pytest.importorskip("torchvision")
     text = PAGE.read_text("utf8")

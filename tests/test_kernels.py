@@ -451,6 +451,7 @@ for function, signature, constants, options in (
 
 
 @needs_triton
+@pytest.mark.slow
 def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -460,6 +461,7 @@ def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
 
 
 @needs_triton
+@pytest.mark.slow
 def test_the_benchmark_runs_from_end_to_end(tmp_path):
     command = [
         sys.executable,

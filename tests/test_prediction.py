@@ -9,8 +9,6 @@ from nads_book.experiments import prediction
 
 import nads_core as nc
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
-
 ROOT = Path(__file__).resolve().parent.parent
 NADS = nc.NADs(nc.fourier_basis(8)[0], torch.logspace(0, -2, 64))
 
@@ -56,6 +54,7 @@ def test_family_averages_seeds():
 # The predictions that are committed
 
 
+@pytest.mark.stored
 def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     frozen = json.loads((ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text())["predictions"]
     assert frozen.keys() == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"} <= nc.ARCHITECTURES.keys()
@@ -69,6 +68,7 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
             np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.stored
 def test_wave_energies_are_those_of_the_directions_of_the_sweep():
     nads = nc.load_nads("lenet")
     rows = prediction.wave_energies(nads)

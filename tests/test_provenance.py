@@ -20,8 +20,6 @@ from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
 from nads_core.runtime.files import atomic_write, locked
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
-
 ROOT = Path(__file__).resolve().parent.parent
 
 # Of the shipped files. They change when other bytes ship, and on no other occasion.
@@ -41,6 +39,7 @@ def test_a_fingerprint_names_bytes_type_and_shape():
     assert provenance.fingerprint(np.ones((4, 2))[:, 0]) == provenance.fingerprint(np.ones(4))
 
 
+@pytest.mark.stored
 @pytest.mark.parametrize(("name", "version"), FINGERPRINTS)
 def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, version, monkeypatch):
     assert nc.load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
@@ -54,6 +53,7 @@ def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give
     assert elsewhere.fingerprint == here.fingerprint
 
 
+@pytest.mark.stored
 def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkeypatch):
     before = nb.experiment("fig6-lenet").settings()
     product = torch.Tensor.__matmul__
@@ -75,6 +75,7 @@ def test_saved_directions_keep_their_fingerprint(tmp_path):
     assert nads.provenance["numbers"] == provenance.RNG_VERSION
 
 
+@pytest.mark.stored
 def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         values = torch.full((1,), float(version))
@@ -244,6 +245,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_write_one_file(tmp_path):
     path = tmp_path / "file.txt"
     with locked(path, "name another file"):

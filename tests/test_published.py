@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nads_book.experiments import frequency_maps as maps
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
+pytestmark = pytest.mark.stored
 
 COLUMNS = {"logreg": "acc_lr", "lenet": "acc_ln", "vgg11": "acc_vgg", "resnet18": "acc_rn", "densenet121": "acc_dn"}
 ALONG_NADS = [name for name in COLUMNS if name != "logreg"]

@@ -8,8 +8,6 @@ from nads_book.experiments import statistics
 from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
-
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30))

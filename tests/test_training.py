@@ -268,6 +268,7 @@ def kill_itself(network):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_process_that_the_system_ends_is_an_error_that_says_what_to_do():
     with pytest.raises(MemoryError, match="fewer workers"):
         nc.train_networks(
@@ -407,7 +408,6 @@ def stubborn(channels, size, classes):
     )
 
 
-@pytest.mark.stored
 @pytest.mark.parametrize("method", ["loop", "processes"])
 def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
     monkeypatch.setattr(interrupted, "_SECONDS", 0.0)

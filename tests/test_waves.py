@@ -3,9 +3,8 @@ import numpy as np
 import pytest
 from nads_book.experiments import waves
 
-pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
-
+@pytest.mark.stored
 @pytest.mark.parametrize("name", ["logreg", "lenet", "vgg11", "resnet18", "densenet121"])
 def test_strata_divide_the_grid_by_equal_steps_of_log_energy(name):
     energies, parts = waves.predicted_energies(name), waves.strata(name)
