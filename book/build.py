@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import math
 import os
@@ -29,6 +28,7 @@ from pathlib import Path
 import nbformat
 import pages
 import torch
+from fingerprint import DATA_VARIABLES, fingerprint  # noqa: F401
 from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.publishing import OPTION
@@ -41,7 +41,6 @@ BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
-DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
 
 
 # The last cell of a chapter that is executed, and which does not stay: it prints which stored results were loaded.
@@ -55,20 +54,6 @@ class BuildError(Exception):
 def chapters(root: Path = ROOT) -> list[str]:
     """Return the notebooks that `_toc.yml` names, in order, such as ``notebooks/07_poison``."""
     return [name for name in parse_toc_yaml(root / "_toc.yml") if name.startswith("notebooks/")]
-
-
-def fingerprint(notebook: Path, preset: str, root: Path = ROOT) -> str:
-    """Hash what a chapter's outputs depend on: notebook, library, stored results, pins, preset, data folders."""
-    photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    found = [(photos / name).is_dir() for name in ("cifar-10-batches-py", "train")]
-    digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES), *found]).encode())
-    folders = (root / "nads_core", root / "book" / "nads_book", results_folder(root), root / "benchmarks" / "results")
-    inputs = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    for path in [notebook, root / "requirements.txt", *inputs]:
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
-            content = path.read_bytes()
-            digest.update(f"{os.path.relpath(path, root)} {len(content)} ".encode() + content)
-    return digest.hexdigest()
 
 
 def results_folder(root: Path = ROOT) -> Path:
@@ -199,7 +184,7 @@ class Chapter:
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
         self.output = self.target.with_suffix(".output")  # what papermill says
-        self.inputs = fingerprint(self.source, preset, root)
+        self.inputs = fingerprint(self.source, preset, root, results_folder(root))
         # What the executed notebook says of its execution, with today's inputs or with older ones.
         self.record = json.loads(self.target.read_text("utf8"))["metadata"] if self.target.is_file() else {}
 

@@ -25,8 +25,8 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
     """Hide the cell that papermill adds, where it says no more than the cell above it and the page's byline."""
     for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "injected-parameters" in cell.metadata.get("tags", []):
-            told = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
-            if all(told):
+            repeated = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
+            if all(repeated):
                 cell.metadata["tags"].append("remove-cell")
 
 

@@ -176,22 +176,46 @@ def test_only_what_changed_is_executed_again(small_book, monkeypatch):
     executed = (root / "_build" / "executed" / "smoke" / "small.ipynb").read_text()
     assert "smoke" in nbformat.reads(executed, as_version=4).cells[-1].outputs[0].text
 
-
-def test_a_fingerprint_changes_with_all_that_a_chapter_depends_on(small_book, monkeypatch):
-    root = small_book("print(preset)")
-    notebook = root / "notebooks" / "small.ipynb"
-    prints = [build.fingerprint(notebook, "smoke", root)]
-    assert prints == [build.fingerprint(notebook, "smoke", root)]
     small_book("print(preset + '!')")
-    prints.append(build.fingerprint(notebook, "smoke", root))
-    (root / "nads_core" / "module.py").write_text("x = 1\n")
-    prints.append(build.fingerprint(notebook, "smoke", root))
-    (root / "book" / "results" / "fig1-lenet.json").write_text("{}")
-    prints.append(build.fingerprint(notebook, "smoke", root))
+    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
+
+
+def test_a_chapter_depends_on_the_code_that_its_cells_use(small_book, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", "somewhere")
+    root = small_book("import nads_core as nc\nimport nads_book as nb\nnc.one()\nnb.checks.passed()")
+    package, library = root / "book" / "nads_book", root / "nads_core"
+    (package / "checks").mkdir(parents=True)
+    (library / "__init__.py").write_text("from nads_core.one import one\nfrom nads_core.two import two\n")
+    (library / "one.py").write_text("import nads_core.three\ndef one():\n    return 1\n")
+    (library / "two.py").write_text("def two():\n    return 2\n")
+    (library / "three.py").write_text("THREE = 3\n")
+    (package / "__init__.py").write_text("from nads_book import checks, figures\n")
+    (package / "figures.py").write_text("def plot():\n    pass\n")
+    (package / "checks" / "__init__.py").write_text("from nads_book.checks.check import passed\n")
+    (package / "checks" / "check.py").write_text("def passed():\n    return True\n")
+
+    def inputs(preset="smoke"):
+        return build.fingerprint(root / "notebooks" / "small.ipynb", preset, root, root / "book" / "results")
+
+    def changed(path, text):
+        before = inputs()
+        path.write_text(text)
+        return inputs() != before
+
+    assert not changed(
+        library / "one.py", '"""Doc."""\nimport nads_core.three\n\ndef one():\n    """D."""\n    return 1  # c\n'
+    )
+    assert not changed(library / "two.py", "def two():\n    return 3\n")
+    assert not changed(package / "figures.py", "def plot():\n    return 3\n")
+    assert changed(library / "one.py", "import nads_core.three\ndef one():\n    return 2\n")
+    assert changed(library / "three.py", "THREE = 4\n")
+    assert changed(package / "checks" / "check.py", "def passed():\n    return False\n")
+    assert changed(library / "nads.npz", "data of a package that is used")
+    assert changed(root / "book" / "results" / "fig1-lenet.json", "{}")
+    assert inputs("demo") != inputs()
+    before = inputs()
     monkeypatch.setenv("NADS_DATA", "elsewhere")
-    prints.append(build.fingerprint(notebook, "smoke", root))
-    prints.append(build.fingerprint(notebook, "demo", root))
-    assert len(set(prints)) == 6
+    assert inputs() != before
 
 
 def test_a_broken_reference_fails_the_build_and_leaves_the_last_book(small_book):

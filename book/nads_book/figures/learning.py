@@ -178,16 +178,16 @@ def plot_frequency_maps(
             grid = _filled(values or {}, size, step)
             extent = (-edge - half, edge - half, edge - half, -edge - half)
             image = np.ma.masked_array(grid, np.isnan(grid))
-            told = _in_words(values, norms[name])
-            shown = np.ma.masked_array(grid, mask=True) if told else image  # one colour says less than its number
-            ran = values and told  # what is told in words is no grey cell
+            words = _in_words(values, norms[name])
+            shown = np.ma.masked_array(grid, mask=True) if words else image  # one colour says less than its number
+            ran = values and words  # a panel with words has no grey cells
             axis.imshow(
                 shown, cmap=cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, norm=norms[name],
                 interpolation="nearest", extent=extent,
             )  # fmt: skip
             axis.spines[:].set_visible(bool(ran))
-            if told:
-                axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color=shade(0.2))
+            if words:
+                axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, color=shade(0.2))
             ticks = [-edge, -edge // 2, 0, edge // 2]
             axis.set(xticks=ticks, yticks=ticks)
         line[0].set_ylabel(name)

@@ -166,11 +166,11 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
     first.set(yscale="log", ylabel="deviation", title="what images have")
     _index_axis(first, "NAD index")
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
-        for number, (kind, found) in enumerate(curves.items()):
-            bars = 100 * np.stack([found.mean - found.low, found.high - found.mean])
-            where = (found.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
+        for number, (kind, response) in enumerate(curves.items()):
+            bars = 100 * np.stack([response.mean - response.low, response.high - response.mean])
+            where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
             axis.errorbar(
-                where, 100 * found.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=colours()[number],
+                where, 100 * response.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=colours()[number],
                 markersize=3, linewidth=1, elinewidth=0.8, label=kind,
             )  # fmt: skip
         axis.axhline(0, color=shade(0.6), linewidth=0.8)
