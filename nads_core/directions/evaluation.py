@@ -96,13 +96,13 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
 
 
 def moment_scale(vectors: Tensor) -> float:
-    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in [1e-12, 1e12].
+    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in [1e-24, 1e24].
 
     Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32. A power of two changes no
     digit of what does not underflow.
     """
     square = float(vectors.double().square().mean())
-    return 1.0 if 1e-12 <= square <= 1e12 else 2.0 ** -round(math.log2(square) / 2)
+    return 1.0 if 1e-24 <= square <= 1e24 else 2.0 ** -round(math.log2(square) / 2)
 
 
 def _require_finite(values: Tensor, numbers: Iterable[int], name: str, seed: int) -> None:
