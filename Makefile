@@ -24,7 +24,7 @@ test: $(READY)
 	NADS_TEST_THREADS=2 OMP_WAIT_POLICY=PASSIVE .ci/another-machine $(BIN)/python -m pytest -n auto --dist loadfile -m stored
 
 sync: $(READY)
-	$(BIN)/jupytext --sync book/chapters/*.md
+	$(BIN)/python book/sync.py
 
 lint: $(READY)
 	$(BIN)/ruff check --fix .
