@@ -6,6 +6,7 @@ import torch
 from nads_book import load_results, map_summaries, toy_shortcuts, wave_orders
 from nads_book.atlas.trained_waves import branch_ratios, predicted_from_others, resampled_groups, rising_fit
 from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
+from nads_book.crossed_resampling import resampled_crossed_mean
 
 
 def test_two_holes_are_learned_but_not_linearly_separable():
@@ -82,3 +83,11 @@ def test_kinds_of_maps_cover_the_stored_results():
     value, half, sides = map_summaries.contrast(results, kept, backwards)
     assert value > half > 0 and {map_summaries.order_of(row) for row in sides[1]} == {"order reversed"}
     assert map_summaries.contrast(results, {"target": "nothing"}, kept) is None
+
+
+def test_crossed_resampling_brackets_the_mean_and_ignores_what_is_not_chosen():
+    rows, columns = np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6)[:, None]
+    values, chosen = np.where(columns[:, 0] == 0, 1e6, rows * 1.0), columns[:, 0] > 0
+    low, high = resampled_crossed_mean(values, rows, columns, chosen, 200, seed=0)
+    assert 0 < low < 2.5 < high < 5
+    assert resampled_crossed_mean(np.ones(30), rows, columns, chosen, 20, seed=0) == (1.0, 1.0)
