@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests of processes, signals, files, generators and a browser. What follows from its arguments alone passes or fails
 # every time, and chapters take minutes: both are left out, so that a round stays under five minutes.
 WAITING = (
-    "command_line", "distributed", "doctor", "experiments", "explorer", "memory", "pending", "provenance", "publishing",
+    "command_line", "distributed", "doctor", "experiments", "explorer", "memory", "provenance", "publishing", "queue",
     "seeds", "training",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The atlas: what ships of it, and whether what random weights prefer is what training learns.
 
-.venv/bin/python -m nads_core atlas --folder _build/atlas          # computes the entries: an hour of two cores
-.venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for nads_core/precomputed/
+.venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
+.venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
 .venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, otherwise and longer
@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nads_book as nb
+import numpy as np
 import torch
+from nads_book.atlas import ATLAS, Atlas, Computed
+from nads_book.atlas.measures import alignment, products, wave_energies
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
+from result_files import write_compact
 
 import nads_core as nc
 from nads_core.runtime.files import atomic_write
@@ -42,15 +46,60 @@ LONGER = 40  # epochs, ten times as many, along the wave of most energy, one bet
 LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 
 
+def assemble(computed: Mapping[str, Computed]) -> Atlas:
+    """Measure what needs several entries: alignments."""
+    names = list(computed)
+    own = {name: products(computed[name].parts, computed[name].parts) for name in names}
+    measures = {name: dict(computed[name].measures) for name in names}
+    cosines = np.eye(len(names))
+    for i, first in enumerate(names):
+        for j, second in enumerate(names[:i]):
+            between = products(computed[first].parts, computed[second].parts)
+            aligned = alignment(own[first], own[second], between)
+            cosines[i, j] = cosines[j, i] = aligned.value
+            for one, other in ((first, second), (second, first)):
+                if ATLAS[one].base == other:
+                    measures[one]["alignment"] = aligned
+    waves = np.stack([wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names])
+    return Atlas(
+        {name: ATLAS[name] for name in names}, measures,
+        np.stack([computed[name].eigenvalues.numpy() for name in names]),
+        (waves / waves.mean((1, 2), keepdims=True)).astype("<f4"), cosines.astype("<f4"),
+        {name: computed[name].nads.provenance for name in names},
+    )  # fmt: skip
+
+
+FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")
+
+
+def write_atlas(atlas: Atlas, folder: Path) -> None:
+    """Write ``atlas.json`` and ``atlas.npz``, which `load_atlas` reads."""
+    content = {
+        name: {
+            "facts": {key: atlas.facts[name][key] for key in FACTS},
+            "measures": {
+                key: [float(f"{found.value:.6g}"), float(f"{found.error:.4g}"), found.num_parts]
+                for key, found in atlas.measures[name].items()
+            },
+        }
+        for name in atlas.entries
+    }
+    with atomic_write(folder / "atlas.json") as file:
+        rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
+        file.write(f"{{\n {rows}\n}}\n")
+    with atomic_write(folder / "atlas.npz", "wb") as file:
+        np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)
+
+
 def ship(folder: Path) -> None:
-    """Measure all entries, and put the files of the atlas where the package has them."""
+    """Measure all entries, and copy the NADs that the library ships."""
     computed = {}
-    for name, entry in nb.atlas.ATLAS.items():
+    for name, entry in ATLAS.items():
         if not (folder / f"{name}.pt").exists():
-            sys.exit(f"{folder} has no {name}: python -m nads_core atlas {name} --folder {folder}")
+            sys.exit(f"{folder} has no {name}: python -m nads_book atlas {name} --folder {folder}")
         computed[name] = nb.atlas.compute_entry(entry, folder)
-    atlas = nb.atlas.assemble(computed)
-    nb.atlas.write(atlas, PRECOMPUTED)
+    atlas = assemble(computed)
+    write_atlas(atlas, TRAINED.parent)
     (PRECOMPUTED / "atlas").mkdir(exist_ok=True)
     for name in computed:
         shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas" / f"{name}.npz")
@@ -65,7 +114,7 @@ def predict(folder: Path) -> None:
     size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in WAVES])
     rows = []
     for name in SMALL:
-        covariance = nb.atlas.compute_entry(nb.atlas.ATLAS[name], folder).parts.double().mean(0)
+        covariance = nb.atlas.compute_entry(ATLAS[name], folder).parts.double().mean(0)
         responses = Responses.of(covariance, directions)
         ratios = responses.signal_to_noise(size.num_train, NOISE_STD)
         mean = float(covariance.trace()) / len(covariance)
@@ -77,7 +126,8 @@ def predict(folder: Path) -> None:
             for wave, energy, ratio in zip(WAVES, responses.energies, ratios, strict=True)
         ]  # fmt: skip
     facts = {"noise_std": NOISE_STD, "num_train": size.num_train, "num_test": size.num_test}
-    write({"prediction": facts | environment(torch.device("cpu")) | {"rows": rows}, "rows": []})
+    content = {"prediction": facts | environment(torch.device("cpu")) | {"rows": rows}, "rows": []}
+    write_compact(TRAINED, content, depth=2)
 
 
 def train(
@@ -100,25 +150,16 @@ def train(
                 for part, count in ((5, size.num_train), (6, size.num_test))
             )
             result = nc.train_networks(
-                nb.atlas.ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
-                stop_perfect=True, method="processes",
+                ATLAS[name].architecture, sets, tests, recipe=replace(size.recipe, **changes), seed=seed,
+                stop_at_full_accuracy=True, method="processes",
             )  # fmt: skip
             rows += [
                 {**which, "wave": list(wave), "accuracy": round(float(accuracy), 5)}
                 for wave, accuracy in zip(waves, result.test_accuracy, strict=True)
             ]
             content["controlled" if changes else "trained"] = environment(torch.device("cpu"))
-            write(content)
+            write_compact(TRAINED, content, depth=2)
             print(which, [row["accuracy"] for row in rows[-len(waves) :]], file=sys.stderr)
-
-
-def write(content: dict[str, Any]) -> None:
-    """Replace the file; what has no parts of its own is one line of it."""
-    text = json.dumps(content, indent=1)
-    for _ in range(2):
-        text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), text)
-    with atomic_write(TRAINED) as file:
-        file.write(text + "\n")
 
 
 def main() -> None:

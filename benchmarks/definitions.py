@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -19,12 +20,16 @@ from typing import Any
 
 import nads_book as nb
 import torch
-from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
+from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
+from torch import Tensor, nn
 from tqdm import tqdm
 
 import nads_core as nc
+from nads_core.directions.evaluation import Evaluation
+from nads_core.directions.first_networks import FirstNetworks
+from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
@@ -43,6 +48,54 @@ TRAINED, SIDE = "max pooling, 3", 32
 NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
 DEEP, GROUP, DEEP_SEEDS = nc.VGG11, 16, range(5, 13)  # networks of each seed; seed 4 was looked at before the others
 NOISE_STD = 1.0  # of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance
+
+
+def sampled_halves(
+    build: Callable[[], nn.Module], shape: tuple[int, int, int], estimator: nc.Estimator, num_networks: int, seed: int
+) -> Tensor:
+    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
+
+    Args:
+        build: returns a freshly initialised network with one output.
+        shape: of its images, (1, H, H).
+        estimator: with one readout.
+        num_networks: n.
+        seed: of weights and inputs.
+    """
+    ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
+    evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)
+    for block in ensemble.blocks(num_networks):
+        first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
+    return first.halves()[:, 0]
+
+
+def wave_shares(halves: Tensor) -> Tensor:
+    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without the noise of inputs.
+
+    Averaged over the symmetries of the square, which the networks have.
+    """
+    side = math.isqrt(halves.shape[-1])
+    waves = torch.fft.fft2(halves.double().unflatten(-1, (side, side)))
+    energy = (waves[:, 0] * waves[:, 1].conj()).real.mean(0)
+    energy = energy + energy.T
+    flipped = energy.roll(-1, 1).flip(1)  # (ky, kx) -> (ky, -kx)
+    return (energy + flipped) / (energy + flipped).sum()
+
+
+def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
+    """Return how much of the energy lies at other frequencies, and how much of that sampling alone would give.
+
+    Args:
+        first: halves (n, 2, D) of networks, by one definition.
+        second: the same by another, of networks drawn independently.
+    """
+
+    def distance(one: Tensor, other: Tensor) -> float:
+        return float((wave_shares(one) - wave_shares(other)).abs().sum()) / 2
+
+    # Two sets of half the networks differ by the square root of two times as much
+    by_chance = [distance(part[::2], part[1::2]) / 2**0.5 for part in (first, second)]
+    return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
 
 
 def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, object]:
@@ -91,7 +144,7 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
         train = nc.SeparableDatasets(directions, size.num_train, seed=2 * seed, **options)
         test = nc.SeparableDatasets(directions, size.num_test, seed=2 * seed + 1, **options)
         result = nc.train_networks(
-            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_perfect=True
+            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True
         )
         found.append([round(float(x), 4) for x in result.test_accuracy])
     return {

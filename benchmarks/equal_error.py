@@ -12,21 +12,18 @@ file an architecture into ``benchmarks/results/``.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
-from pathlib import Path
 
 import nads_book as nb
 import numpy as np
 import torch
+from result_files import write_result
 from scipy.stats import spearmanr
 
 import nads_core as nc
 from nads_core.networks import Ensemble
-from nads_core.runtime.provenance import environment
 
-RESULTS = Path(__file__).parent / "results"
 DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores
 MEASURES = [
     f"{measure}, against {whose}"
@@ -104,7 +101,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device")
     options = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
     if "NADS_REFERENCE" not in os.environ:
         print("NADS_REFERENCE is not set: judged by the shipped directions, which our estimator made")
     for name in options.architectures:
@@ -112,8 +108,7 @@ def main() -> None:
         dipoles, dtype = options.num_dipoles or DIPOLES[name], getattr(torch, options.dtype)
         result = compare(name, dipoles, estimator, dtype, options.seeds, options.device)
         device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        path = RESULTS / f"equal_error-{name}-{device.type}.json"
-        path.write_text(json.dumps(result | environment(device), indent=1) + "\n")
+        write_result(f"equal_error-{name}-{device.type}", result, device)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,11 @@ import nads_book as nb
 import numpy as np
 import torch
 from nads_book.experiments import frequency_maps as maps
+from result_files import RESULTS, write_result
 
 import nads_core as nc
-from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
-RESULTS = Path(__file__).parent / "results"
 SEED, NUM_TIMED = 2, 8  # the paper's size has seeds 0 and 1
 LEARNED = 0.55
 # Training and test samples, epochs, batch size, learning rate, and whether networks that are through stop and all are
@@ -58,14 +56,16 @@ def run(name: str) -> dict:
         nc.SeparableDatasets(directions, count, noise_std=3.0, seed=seed_sequence(SEED, stream), paired=paired)
         for count, stream, paired in ((num_train, 5, False), (num_test, 6, stops))
     )
-    result = nc.train_networks(nc.LENET, train, test, recipe=recipe, seed=SEED, device="cpu", stop_perfect=stops)
+    result = nc.train_networks(
+        nc.LENET, train, test, recipe=recipe, seed=SEED, device="cpu", stop_at_full_accuracy=stops
+    )
     steps = result.losses.isfinite().sum(1)
     rows = [
         {"frequency": list(k), "test_accuracy": round(float(a), 5), "seconds": round(float(s), 2), "steps": int(n)}
         for k, a, s, n in zip(frequencies, result.test_accuracy, result.seconds, steps, strict=True)
     ]
     size = {"num_train": num_train, "num_test": num_test, "recipe": asdict(recipe), "stop_perfect": stops}
-    return {"size": size, "seed": SEED, **environment(torch.device("cpu")), "rows": rows}
+    return {"size": size, "seed": SEED, "rows": rows}
 
 
 def compare(name: str) -> str:
@@ -90,22 +90,20 @@ def compare(name: str) -> str:
 def run_deep() -> None:
     """Train what ``DEEP`` says, in the precision of the laptop's runs, and write each network as it is done."""
     name, frequencies = DEEP
-    job, path = nb.experiment(f"fig1-{name}", "paper"), RESULTS / f"deep-{name}-paper.json"
+    job = nb.experiment(f"fig1-{name}", "paper")
     directions = torch.stack([nc.fourier_direction(k) for k in frequencies])
     train, test = (
         nc.SeparableDatasets(directions, count, noise_std=job.noise_std, seed=seed_sequence(SEED, stream))
         for count, stream in ((job.num_train, 5), (job.num_test, 6))
     )
     size = {"num_train": job.num_train, "num_test": job.num_test, "recipe": asdict(job.recipe)}
-    found = {"architecture": name, "size": size, "mixed_precision": True, "seed": SEED}
-    found |= environment(torch.device("cpu")) | {"rows": []}
+    found = {"architecture": name, "size": size, "mixed_precision": True, "seed": SEED, "rows": []}
 
     def keep(number: int, result: nc.TrainingResult) -> None:
         row = {"frequency": list(frequencies[number]), "test_accuracy": round(float(result.test_accuracy), 5)}
         row |= {"train_accuracy": round(float(result.train_accuracy), 5), "seconds": round(float(result.seconds))}
         found["rows"].append(row)
-        with atomic_write(path) as file:
-            file.write(json.dumps(found, indent=1) + "\n")
+        write_result(f"deep-{name}-paper", found)
 
     nc.train_networks(
         job.architecture, train, test, recipe=job.recipe, seed=SEED, device="cpu", mixed_precision=True, on_result=keep
@@ -117,9 +115,7 @@ def main() -> None:
     for name in CANDIDATES:
         path = path_of(name)
         if not path.exists():
-            found = run(name)
-            with atomic_write(path) as file:
-                json.dump(found, file, indent=1)
+            write_result(path.stem, run(name))
         if name == "paper":
             print("| size | rank correlation off chance (waves) with seed 0 | with seed 1 | area under the curve "
                   "| time against paper | points on the learned waves |")  # fmt: skip

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ import torch
 from nads_book.experiments.gain_correction import GainCorrection, filter_gain
 from nads_book.experiments.prediction import Family, Responses, predicted_accuracy
 from nads_book.experiments.stored import study_path
+from result_files import write_compact
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
@@ -33,7 +33,6 @@ from tqdm import tqdm
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -223,7 +222,7 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...], recipe: nc.Rec
                 recipe=recipe,
                 num_classes=2,
                 seed=seed,
-                stop_perfect=True,
+                stop_at_full_accuracy=True,
                 method="processes",
             )
             content["rows"] += [
@@ -231,15 +230,8 @@ def trainings(rows: list[dict[str, Any]], seeds: tuple[int, ...], recipe: nc.Rec
                 for index, accuracy in zip(indices, result.test_accuracy, strict=True)
             ]
             content |= environment(torch.device("cpu"))
-            write(TRAINED, content)
+            write_compact(TRAINED, content)
             print(cell, [row["accuracy"] for row in content["rows"][-len(indices) :]], file=sys.stderr)
-
-
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file; what has no parts of its own is one line of it."""
-    text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), json.dumps(content, indent=1))
-    with atomic_write(path) as file:
-        file.write(text + "\n")
 
 
 def main() -> None:
@@ -259,7 +251,7 @@ def main() -> None:
         sys.exit(f"the prediction in {FILE} is committed and stays as it is")
     covariance = independent_covariance(options.num_networks, options.runs, options.folder)
     made = {"candidates": candidates, "predict": predictions}[options.what](*covariance)
-    write(FILE, content | {"prediction" if options.what == "predict" else "candidates": made})
+    write_compact(FILE, content | {"prediction" if options.what == "predict" else "candidates": made})
 
 
 if __name__ == "__main__":

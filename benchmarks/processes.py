@@ -6,19 +6,15 @@ Every process has one thread. Writes one JSON file an architecture into ``benchm
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import torch
+from result_files import write_result
 
 import nads_core as nc
-from nads_core.runtime.provenance import environment
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def compute(architecture: str, processes: int, num_networks: int, out: Path) -> nc.NADs:
@@ -37,7 +33,6 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--num-networks", type=int, help="by default half a minute's")
     options = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
     for name in options.architectures:
         count = options.num_networks or {"lenet": 6_400}.get(name, 80)
         with tempfile.TemporaryDirectory() as folder:
@@ -48,9 +43,9 @@ def main() -> None:
         result = {
             "problem": f"{name}, 1 x 32 x 32, {count} networks", "method": f"{options.processes} processes",
             "seconds_alone": seconds[0], "seconds_together": seconds[1], "throughput_gained": seconds[0] / seconds[1],
-            "relative_difference": difference, **environment(torch.device("cpu")),
+            "relative_difference": difference,
         }  # fmt: skip
-        (RESULTS / f"processes-{name}-cpu.json").write_text(json.dumps(result, indent=1) + "\n")
+        write_result(f"processes-{name}-cpu", result)
         print(f"{name}: {seconds[0]:.1f} s alone, {seconds[1]:.1f} s together; difference {difference:.1e}", flush=True)
 
 

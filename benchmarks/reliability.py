@@ -13,23 +13,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from nads_book.experiments.calibration import (
-    Comparison,
-    agreement,
-    between,
-    compare_runs,
-    compare_with_exact,
-    summary,
-)
+from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
+from nads_core.directions.certificates import Certificates
 from nads_core.directions.checkpoints import read_checkpoint, restored
-from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.covariance import leading_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
 from nads_core.runtime.files import atomic_write
@@ -42,6 +41,149 @@ AGREEMENT = FILE.with_name("agreement.json")
 PIXELS = 32 * 32
 FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
 Run = tuple[DenseMoments, FirstNetworks]
+EXACT = 0.98  # certainty of the pool of the other runs from which on it stands for the truth
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one run promised about its directions, and what became of it; those of certainty 0 promise nothing.
+
+    Args:
+        promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
+            runs knows it, and with that of another run elsewhere.
+        kept: (n,), squared cosines with the pool's direction, or their mean over all other runs.
+        deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool knows them better.
+    """
+
+    promised: np.ndarray
+    kept: np.ndarray
+    deviations: np.ndarray
+
+
+def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> list[Comparison]:
+    """Compare each of several runs of one architecture with the pool of the others, and with each of them.
+
+    Args:
+        runs: moments and first networks of each, three at least.
+        image_shape: of the input.
+        symmetries: of the architecture.
+    """
+    if len(runs) < 3:
+        raise ValueError(f"expected three runs at least, got {len(runs)}")
+    count = runs[0][0].dimension
+    whole = runs[0][0].empty()
+    for moments, _ in runs:
+        whole.merge(moments)
+    found = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
+    comparisons = []
+    for number, (moments, _) in enumerate(runs):
+        first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
+        pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
+        comparisons.append(_comparison(found[number], found[:number] + found[number + 1 :], pool))
+    return comparisons
+
+
+def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shape: tuple[int, ...]) -> list[Comparison]:
+    """Compare runs with the second moment that their networks have.
+
+    Args:
+        runs: moments and first networks of each.
+        covariance: (D, D), with different eigenvalues.
+        image_shape: of the input.
+    """
+    count = len(covariance)
+    values, axes = leading_eigenpairs(covariance.double(), count)
+    one, zero = torch.ones(count), torch.zeros(count)
+    exact = Eigenpairs(values, axes, Certificates(("",) * count, one, one, zero, one, ()), "none")
+    return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
+
+
+def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks of ``whole`` that are not in ``part``."""
+    rest = whole.empty()
+    (seen, noise), (own, own_noise) = whole.sums(), part.sums()
+    count = whole.num_networks - part.num_networks
+    rest.load_state_dict({"seen": seen - own, "noise": noise - own_noise, "num_networks": count, "buffer": []})
+    return rest
+
+
+def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> Comparison:
+    own, known = run.certificates, pool.certificates
+    in_pool = {name: index for index, name in enumerate(known.names)}
+    agreement = torch.zeros(len(own))
+    for other in others:
+        place = {name: index for index, name in enumerate(other.certificates.names)}
+        theirs = other.directions[[place[name] for name in own.names]]  # (n, D), of the same names
+        agreement += (run.directions * theirs).sum(1).square().cpu() / len(others)
+    promised, kept, deviations = [], [], []
+    for index, name in enumerate(own.names):
+        exact = in_pool[name]
+        if not own.certainty[index]:
+            continue  # nothing is promised
+        if known.certainty[exact] > EXACT:
+            promised.append(float(own.certainty[index]))
+            kept.append(float(run.directions[index].double() @ pool.directions[exact].double()) ** 2)
+        else:
+            promised.append(float(own.agreement[index]))
+            kept.append(float(agreement[index]))
+        if known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std[index]:
+            error = float(run.eigenvalues[index] - pool.eigenvalues[exact])
+            deviations.append(error / float(own.eigenvalue_std[index]))
+    return Comparison(np.array(promised), np.array(kept), np.array(deviations))
+
+
+def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks that a run added from one checkpoint to the next."""
+    return _without(later, earlier)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Directions of about one certainty.
+
+    Args:
+        promised: mean of what was promised.
+        kept: mean of what was found.
+        error: standard error of ``kept`` over runs.
+        share: of all directions about which something was promised.
+    """
+
+    promised: float
+    kept: float
+    error: float
+    share: float
+
+
+def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
+    """Return a reliability diagram: for directions of about one certainty, what was promised and what was found."""
+    total, bins = sum(len(c.promised) for c in comparisons), []
+    for number in range(BINS):
+        inside = [np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons]
+        counts = np.array([mask.sum() for mask in inside])
+        if not counts.any():
+            continue
+        sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
+        promised = sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True)) / counts.sum()
+        kept = sums.sum() / counts.sum()
+        error = np.sqrt(((sums - kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
+        bins.append(Bin(float(promised), float(kept), float(error), float(counts.sum() / total)))
+    return bins
+
+
+def coverage(comparisons: Sequence[Comparison]) -> float:
+    """Return how often the exact eigenvalue lies within 1.96 standard deviations; 0.95 is promised."""
+    deviations = np.concatenate([c.deviations for c in comparisons])
+    return float((np.abs(deviations) < 1.96).mean())
+
+
+def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
+    """Return what a file keeps of a reliability diagram."""
+    deviations = sum(len(c.deviations) for c in comparisons)
+    return facts | {
+        "runs": len(comparisons), "bins": [asdict(entry) for entry in reliability(comparisons)],
+        "eigenvalues": deviations, "coverage": coverage(comparisons),
+    }  # fmt: skip
 
 
 def separate(architecture: nc.Architecture, num_networks: int, count: int, folder: Path) -> list[Run]:

@@ -6,20 +6,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
-import torch
 from reliability import PIXELS, ROOT
+from result_files import write_result
 
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
-from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import environment
 
 CASES = [("none", 0.1), ("subtract", 0.1), *(("shrink", floor) for floor in (0.01, 0.03, 0.1, 0.3, 1.0))]
 RANGES = {"first 10": slice(10), "first 50": slice(50), "last 200": slice(-200, None), "last 50": slice(-50, None)}
@@ -57,9 +54,7 @@ def main() -> int:
                 f"{size:>6} {label:<20}",
                 *(f"{100 * m:9.4f} ± {100 * e:.4f} %" for m, e in zip(mean, error, strict=True)),
             )
-    with atomic_write(ROOT / "benchmarks" / "results" / "tail-lenet.json", "w") as file:
-        json.dump({"energy shares": found, **environment(torch.device("cpu"))}, file, indent=1)
-        file.write("\n")
+    write_result("tail-lenet", {"energy shares": found})
     return 0
 
 

@@ -8,19 +8,15 @@ into ``benchmarks/results/``.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from pathlib import Path
 
 import nads_book as nb
 import torch
+from result_files import write_result
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.runtime.provenance import environment
 from nads_core.training import METHODS
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def plain_loop(architecture, train, test, recipe, device) -> list[float]:
@@ -56,7 +52,6 @@ def main() -> None:
     device, architecture = torch.device(options.device), nc.ARCHITECTURES[options.architecture]
     directions = torch.stack([nc.fourier_direction(k) for k in nb.grid_frequencies()[: options.num_networks]])
     train, test = (nc.SeparableDatasets(directions, 10_000, 1.0, 3.0, seed) for seed in (0, 1))
-    RESULTS.mkdir(exist_ok=True)
     for method in options.methods:
         start = time.perf_counter()
         if method == "plain":
@@ -72,10 +67,9 @@ def main() -> None:
         result = {
             "problem": f"{architecture.name} on D(v), the paper's settings", "method": method,
             "num_networks": len(train), "seconds": seconds, "seconds_per_network": seconds / len(train),
-            "mean_test_accuracy": float(torch.as_tensor(accuracies).mean()), **environment(device),
+            "mean_test_accuracy": float(torch.as_tensor(accuracies).mean()),
         }  # fmt: skip
-        path = RESULTS / f"train_networks-{architecture.name}-{method}-{device.type}.json"
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        write_result(f"train_networks-{architecture.name}-{method}-{device.type}", result, device)
         print(f"{method:<12} {seconds:8.1f} s for {len(train)} networks, {seconds / len(train):.2f} s each", flush=True)
 
 

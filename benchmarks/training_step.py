@@ -1,29 +1,26 @@
 """A step of training beside what one core allows, in float32 and bfloat16: ``python benchmarks/training_step.py``.
 
-On a CPU `train_networks` trains one network a core, each on one thread, so that a core is the limit. A step is what
-`nads_core.training.seconds_per_step` measures: forward, backward and update for one batch of preset `laptop`. Its
-operations are counted by PyTorch; the limit is the best of several square matrix products on one thread, in the same
-run. Writes one JSON file a case into ``benchmarks/results/``.
+On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the limit. A step is what
+`nads_book.benchmarks.training.seconds_per_step` measures: forward, backward and update for one batch of preset
+`laptop`. Its operations are counted by PyTorch; the limit is the best of several square matrix products on one thread,
+in the same run. Writes one JSON file per case into ``benchmarks/results/``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from functools import partial
 from pathlib import Path
 
 import nads_book as nb
 import torch
 from nads_book.benchmarks.roofline import measure_limits
+from nads_book.benchmarks.training import seconds_per_step
+from result_files import RESULTS, write_result
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import nads_core as nc
-from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import environment
-from nads_core.training import seconds_per_step
 
 SHAPE, CLASSES = (1, 32, 32), 2
 PRECISIONS = {"float32": False, "bfloat16": True}
@@ -41,24 +38,22 @@ def main() -> None:
     """Measure all cases, and print a line each."""
     parser = argparse.ArgumentParser(description="Time a step of training against the limit of one core.")
     parser.add_argument("--architectures", nargs="+", choices=tuple(nc.ARCHITECTURES), default=tuple(nc.ARCHITECTURES))
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("results"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(1)
     limits = measure_limits()
     for name in options.architectures:
         recipe = nb.experiment(f"fig1-{name}", "laptop").recipe
-        build = partial(nc.ARCHITECTURES[name].build, SHAPE[0], SHAPE[1], CLASSES)
-        flop = operations(build(), recipe.batch_size)
+        flop = operations(nc.ARCHITECTURES[name].build(SHAPE[0], SHAPE[1], CLASSES), recipe.batch_size)
         for precision, mixed in PRECISIONS.items():
-            seconds = seconds_per_step(build, SHAPE, recipe, mixed_precision=mixed)
+            seconds = seconds_per_step(nc.ARCHITECTURES[name], SHAPE, recipe, mixed_precision=mixed)
             share = flop / seconds / limits.rates[precision]
             result = {
                 "problem": f"{name}, batch of {recipe.batch_size}", "architecture": name, "precision": precision,
                 "seconds_per_step": seconds, "flop": flop, "limit_flop_per_second": limits.rates[precision],
-                "share_of_limit": share, **environment(torch.device("cpu")),
+                "share_of_limit": share,
             }  # fmt: skip
-            with atomic_write(options.out / f"training_step-{name}-{precision}-cpu.json") as file:
-                file.write(json.dumps(result, indent=1) + "\n")
+            write_result(f"training_step-{name}-{precision}-cpu", result, folder=options.out)
             print(f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit", flush=True)
 
 

@@ -23,23 +23,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 import pages
 import torch
+from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
+from nads_book.publishing import OPTION
 from sphinx_external_toc.parsing import parse_toc_yaml
 
-from nads_core import explorer, load_results
 from nads_core.runtime import provenance
 from nads_core.runtime.memory import available_memory
 
-ROOT = Path(__file__).resolve().parent.parent
+BOOK = Path(__file__).resolve().parent
+ROOT = BOOK.parent
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
+
+
+# The last cell of a chapter that is executed, and which does not stay: it prints which stored results were loaded.
+LOADED = "from nads_book.experiments.results import loaded\nprint(*sorted(loaded))"
 
 
 class BuildError(Exception):
@@ -79,15 +85,14 @@ def stored_results(folder: Path) -> set[str]:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
     paths = [path for path in sorted(folder.glob("[!.]*.*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
-    with variables(NADS_RESULTS=str(folder)):
-        for path in paths:
-            try:
-                if path.suffix != ".json":
-                    raise ValueError("it is no results file")
-                name, _, size = path.stem.partition(".")
-                load_results(name, size or "paper")
-            except ValueError as error:
-                raise BuildError(f"{path} cannot be shown: {error}") from None
+    for path in paths:
+        try:
+            if path.suffix != ".json":
+                raise ValueError("it is no results file")
+            name, _, size = path.stem.partition(".")
+            load_results(name, size or "paper", folder)
+        except ValueError as error:
+            raise BuildError(f"{path} cannot be shown: {error}") from None
     return {path.name for path in paths}
 
 
@@ -97,20 +102,8 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
     return names if listing.returncode else names & set(listing.stdout.split("\0"))
 
 
-@contextlib.contextmanager
-def variables(**values: str) -> Iterator[None]:
-    """Set environment variables for a while."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-def start(command: list[str], root: Path, output: Path, **variables: str) -> subprocess.Popen:
-    """Start a Python module from the repository root, without standard input; what it says goes to a file.
+def start(command: list[str | Path], root: Path, output: Path, **variables: str) -> subprocess.Popen:
+    """Start a Python script from the repository root, without standard input; its messages go to a file.
 
     It has a session of its own, so that Ctrl-C reaches only us, who tell it: see `stop`.
     """
@@ -118,12 +111,12 @@ def start(command: list[str], root: Path, output: Path, **variables: str) -> sub
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
-        "NADS_BOOK": "1",  # explorers are for pages, which share their arrays
-        "NADS_RESULTS": str(results_folder(root)),
     }
+    if "NADS_RESULTS" in os.environ:  # the user's, relative to the folder of this process
+        environment["NADS_RESULTS"] = str(results_folder(root))
     with output.open("w") as file:
         return subprocess.Popen(
-            [sys.executable, *command],
+            [sys.executable, *map(str, command)],
             cwd=root,
             env=environment | variables,
             stdin=subprocess.DEVNULL,
@@ -205,7 +198,6 @@ class Chapter:
         if not self.source.is_file():
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
-        self.log = self.target.with_suffix(".results")  # which stored results it loads
         self.output = self.target.with_suffix(".output")  # what papermill says
         self.inputs = fingerprint(self.source, preset, root)
         # What the executed notebook says of its execution, with today's inputs or with older ones.
@@ -229,13 +221,15 @@ class Chapter:
     def start(self, cores: int) -> None:
         """Begin to execute it on some of the cores."""
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        for stale in (self.partial, self.log, self.output):
+        for stale in (self.partial, self.output):
             stale.unlink(missing_ok=True)
+        notebook = nbformat.read(self.source, as_version=4)
+        notebook.cells.append(nbformat.v4.new_code_cell(LOADED))
+        nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        options = ["-p", "preset", self.preset, "--execution-timeout", f"{self.timeout:.0f}", "--no-progress-bar"]
-        command = ["-m", "papermill", str(self.source), str(self.partial), *options]
-        self.process = start(command, self.root, self.output, NADS_RESULTS_LOG=str(self.log), **limits)
+        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", OPTION]
+        self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:
         """Check and keep what came out, once the process has ended; return the seconds that it took.
@@ -255,13 +249,10 @@ class Chapter:
             place = f"{self.name}.ipynb failed at preset {self.preset!r}"
             raise BuildError(f"{place}, {error}\n\nAs far as it came: {self.partial}") from None
         pages.hide_repeated_parameters(notebook)
-        loaded = (
-            sorted({Path(line).name for line in self.log.read_text("utf8").splitlines()}) if self.log.is_file() else []
-        )
+        loaded = "".join(output.text for output in notebook.cells.pop().outputs).split()
         notebook.metadata |= {"inputs": self.inputs, "machine": machine(self.cores), "results": loaded}
         self.record = notebook.metadata
-        for done in (self.log, self.output):
-            done.unlink(missing_ok=True)
+        self.output.unlink(missing_ok=True)
         nbformat.write(notebook, self.partial)
         self.partial.replace(self.target)
         return seconds
@@ -314,21 +305,8 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     return took[0]
 
 
-def prepare(folder: Path, root: Path = ROOT) -> None:
-    """Stage all that does not come from a chapter."""
-    stage = folder / "stage"
-    shutil.rmtree(stage, ignore_errors=True)
-    shutil.copytree(root / "book", stage / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy(root / name, stage / name)
-    pages.draw_intro(stage / "book" / "_static" / "nads.png")
-    explorer.write_pages_data(stage / "book" / "_static" / "explorer")
-    for name, figure in pages.first_page().items():
-        (stage / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
-
-
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
-    """Render the executed chapters and what `prepare` has staged; any warning is an error.
+    """Render the executed chapters and what `stage.py` has staged; any warning is an error.
 
     Returns:
         The first page. It is replaced only by a build that succeeded.
@@ -338,10 +316,10 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     for name in chapters(root):
         (stage / name).parent.mkdir(exist_ok=True)
         executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
-        page = pages.without_twins(pages.with_details(pages.with_byline(executed)))
+        page = pages.without_variants(pages.with_details(pages.with_byline(executed)))
         nbformat.write(page, stage / f"{name}.ipynb")
-    options = ["--path-output", str(site), "-W", "-n", "--keep-going", "-q"]
-    command = ["-c", "from jupyter_book.cli.main import main; main()", "build", str(stage), *options]
+    options = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", stage, *options]
     messages = folder / "sphinx.output"
     process = start(command, root, messages)
     try:
@@ -352,8 +330,8 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         said = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{said}")
     messages.unlink()
-    twins = pages.figure_twins(folder / "executed" / preset) | pages.static_twins(stage / "book" / "_static")
-    pages.place_twins(site / "_build" / "html", twins)
+    variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
+    pages.place_variants(site / "_build" / "html", variants)
     pages.polish(site / "_build" / "html")
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)
@@ -385,18 +363,16 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
             say(chapter.name, "unchanged")
     changed = sorted((chapter for chapter in book if not chapter.unchanged), key=Chapter.effort, reverse=True)
     report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport build; from pathlib import Path\n"
-    code += f"build.prepare(Path({str(folder)!r}), Path({str(root)!r}))"
     folder.mkdir(parents=True, exist_ok=True)
-    said = folder / "prepare.output"
-    preparing = start(["-c", code], root, said, MPLBACKEND="agg", OMP_NUM_THREADS="1")  # meanwhile
+    messages = folder / "stage.output"
+    staging = start([BOOK / "stage.py", folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
     try:
         execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
-        if preparing.wait():
-            raise BuildError(f"what does not come from a chapter could not be staged:\n\n{plain(said.read_text())}")
+        if staging.wait():
+            raise BuildError(f"what does not come from a chapter could not be staged:\n\n{plain(messages.read_text())}")
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     finally:
-        stop([preparing])
+        stop([staging])
     left_out = stored - {name for chapter in book for name in chapter.record["results"]}
     for name in sorted(left_out):
         say(name, "shown by no chapter")

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-from nads_book.figures.twins import MIME, TWINS, darkened
+from nads_book import explorer
+from nads_book.figures.variants import MIME, VARIANTS, Variants
 from PIL import Image
-
-from nads_core import explorer
 
 MAPS = Path(__file__).parent / "_static" / "maps.png"
 
@@ -87,12 +86,14 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def draw_intro(path: Path) -> None:
     """Draw the introduction's figure from the directions that ship with the library."""
-    from nads_book import figures, load_nads
+    from nads_book import figures
+
+    from nads_core import load_nads
 
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
-    figure = figures.plot_directions({label: load_nads(name) for label, name in names.items()})
-    figure.savefig(path, dpi=200)
-    darkened(figure).savefig(path.with_suffix(".dark.png"), dpi=200)
+    variants = Variants(figures.plot_directions, {label: load_nads(name) for label, name in names.items()})
+    variants.light.savefig(path, dpi=200)
+    variants.variant("dark").savefig(path.with_suffix(".dark.png"), dpi=200)
 
 
 def first_page() -> dict[str, explorer.Guess | explorer.Page]:
@@ -126,30 +127,28 @@ def draw_maps(path: Path) -> None:
 ICON = re.compile(r'(?:"([\w-]+)"|\b([a-z]\w*)):\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+","[^"]*"\],?')
 
 
-def figure_twins(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return what else was drawn of each picture of the executed chapters: hash of the PNG -> name -> PNG."""
-    found = {}
+def figure_variants(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Return the variants of each picture of the executed chapters: hash of the PNG -> name -> PNG."""
+    types = {name: MIME.format(name) for name in VARIANTS}
+    variants = {}
     for path in folder.glob("*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             for data in (output.get("data", {}) for output in cell.get("outputs", [])):
-                others = {name: data[MIME.format(name)] for name in TWINS if MIME.format(name) in data}
-                if others:
-                    picture = base64.b64decode(data["image/png"])
-                    decoded = {name: base64.b64decode(other) for name, other in others.items()}
-                    found[hashlib.sha256(picture).hexdigest()] = decoded
-    return found
+                if others := {name: base64.b64decode(data[kind]) for name, kind in types.items() if kind in data}:
+                    variants[hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()] = others
+    return variants
 
 
-def without_twins(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def without_variants(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Leave out what Sphinx does not know."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            for name in TWINS:
+            for name in VARIANTS:
                 output.get("data", {}).pop(MIME.format(name), None)
     return notebook
 
 
-def static_twins(folder: Path) -> dict[str, dict[str, bytes]]:
+def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
     """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` beside it."""
     drawn = {path: path.with_name(path.name.replace(".dark", "")) for path in folder.glob("*.dark.png")}
     return {
@@ -157,14 +156,14 @@ def static_twins(folder: Path) -> dict[str, dict[str, bytes]]:
     }
 
 
-def place_twins(pages: Path, twins: dict[str, dict[str, bytes]]) -> None:
-    """Write the twins of pictures beside them, and let pages show the one that fits the theme and the screen.
+def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
+    """Write the variants of pictures beside them, and let pages show the one that fits the theme and the screen.
 
-    A picture without a dark twin is shown as it is; each leads to its file, where it can be enlarged.
+    A picture without a dark variant is shown as it is; each leads to its file, where it can be enlarged.
     """
     names: dict[str, set[str]] = {}
     for path in sorted(pages.glob("_images/*.png")):
-        others = twins.get(hashlib.sha256(path.read_bytes()).hexdigest(), {})
+        others = variants.get(hashlib.sha256(path.read_bytes()).hexdigest(), {})
         names[path.stem] = set(others)
         for name, content in others.items():
             path.with_suffix(f".{name}.png").write_bytes(content)

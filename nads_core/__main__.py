@@ -1,6 +1,8 @@
 """The command line: ``python -m nads_core``."""
 
-import runpy
+import sys
+
+from nads_core.cli import console
 
 if __name__ == "__main__":
-    runpy.run_module("nads_book", run_name="__main__")
+    sys.exit(console())

@@ -39,7 +39,12 @@ MODULES = {
     "nads_core.directions.input_gradients": "nads_core.directions.estimators",
     "nads_core.data.maps": f"{_BOOK}.experiments.orthogonal_transforms",
     "nads_core.data.notes": f"{_BOOK}.experiments.shortcut_injection",
-    "nads_core.training.in_turn": "nads_core.training.sequential",
+    "nads_core.training.in_turn": "nads_core.training.many",
+    "nads_core.training.call": "nads_core.training.run",
+    "nads_core.training.interrupted": "nads_core.training.state",
+    "nads_core.training.accuracies": "nads_core.training.evaluation",
+    "nads_core.training.predictions": "nads_core.training.evaluation",
+    "nads_core.training.trial": f"{_BOOK}.benchmarks.training",
     "nads_core.theory.checks": f"{_BOOK}.checks",
     "nads_core.theory.errata": f"{_BOOK}.checks.errata",
     "nads_core.costs": f"{_BOOK}.benchmarks",
@@ -54,14 +59,19 @@ MODULES = {
     "nads_core.evidence.definitions": f"{_BOOK}.experiments.estimator_definitions",
     "nads_core.evidence.law": f"{_BOOK}.experiments.gain_correction",
     "nads_core.evidence.reliability": f"{_BOOK}.experiments.calibration",
+    "nads_core.evidence.photos": f"{_BOOK}.experiments.photo_experiments",
     "nads_core.evidence": f"{_BOOK}.experiments",
     "nads_core.doctor": "nads_core.cli.doctor",
 }
 # Members of these modules that were renamed, by their old names.
 MEMBERS = {
+    "Settings": "NetworkFamily", "Call": "TrainingRun", "train_in_turn": "train_sequentially",
     "Crew": "ThreadedEnsemble", "Likeness": "SubspaceSimilarity", "GainLaw": "GainCorrection",
     "NUMBERS_VERSION": "RNG_VERSION", "falling_fit": "isotonic_fit", "replacing": "atomic_write",
     "silent_parts": "find_zero_init",
+    "Notes": "ShortcutInjection", "WRITTEN": "INJECTION_MODES", "COMMON": "COMMON_DEVIATION", "FIGURES": "EXPERIMENTS",
+    "Luck": "SeedVariance", "pooled": "pooled_variance", "run_together": "run_distributed", "Pending": "QueuedJob",
+    "run_pending": "run_queue", "map_units": "transform_units",
 }  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from nads_book.__main__ import main
 from torch import Tensor
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 

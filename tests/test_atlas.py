@@ -9,14 +9,15 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
 from nads_book.atlas import Measured, measures, runs
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import ConvNeXt, SmallCNN, Tokens
+from nads_book.cli import main
 from nads_book.experiments.stored import load_study
 from torch import nn
 
 import nads_core as nc
+from nads_core.cli import main as nads_main
 
 MAPS = {
     "flip_rows": lambda x: x.flip(-2),
@@ -358,7 +359,7 @@ def test_nads_are_their_own_nearest(name, capsys):
         assert one.interval[0] <= one.overlap + 1e-6 and one.overlap - 1e-6 <= one.interval[1]
         assert one.chance == pytest.approx(one.num_directions / 1024)
     assert {one.num_directions for one in nc.load_nads(name).nearest(k=5)} == {5}
-    assert main(["nearest", name, "--count", "2"]) == 0
+    assert nads_main(["similar", name, "--count", "2"]) == 0
     assert capsys.readouterr().out.startswith(name)
 
 
@@ -369,7 +370,7 @@ def test_what_has_no_neighbours_is_refused(tmp_path):
     small = nc.NADs(torch.eye(16).view(16, 1, 4, 4), torch.ones(16))
     with pytest.raises(ValueError, match=r"inputs \(1, 32, 32\), these for \(1, 4, 4\)"):
         small.nearest()
-    assert main(["nearest", str(tmp_path / "none.npz")]) == 2
+    assert nads_main(["similar", str(tmp_path / "none.npz")]) == 2
 
 
 @pytest.mark.stored

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
 from nads_book.benchmarks import first_directions, load_costs, measure_eigenvectors, measure_network
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
 from nads_book.benchmarks.suite import load_first_directions
+from nads_book.benchmarks.training import seconds_per_step
+from nads_book.cli import main
 from tables import rewrite, tables
 from torch import nn
 
@@ -227,3 +228,9 @@ def test_a_page_without_markers_is_refused():
 def test_the_page_shows_the_files_beside_it():
     page = (ROOT / "benchmarks" / "README.md").read_text("utf8")
     assert rewrite(page, ROOT / "benchmarks" / "results") == page, "run `python benchmarks/tables.py`"
+
+
+def test_a_step_of_training_is_timed():
+    state = torch.get_rng_state()
+    assert seconds_per_step(nc.LENET, (1, 16, 16), nc.Recipe(batch_size=2)) > 0
+    assert torch.equal(torch.get_rng_state(), state)

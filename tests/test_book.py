@@ -286,7 +286,7 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
 
 
 def test_a_results_file_that_no_chapter_loads_fails_the_build(small_book, monkeypatch):
-    load = "import nads_core as nc; len(nb.load_results({!r}).rows)"
+    load = "import nads_book as nb; len(nb.load_results({!r}).rows)"
     small_book(load.format("fig1-logreg"), name="a")
     root = small_book(name="b")
     for name in ("fig2-lenet.json", "fig1-logreg.json"):

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
-from nads_book.experiments.calibration import compare_with_exact, coverage
+from reliability import compare_with_exact, coverage
 from torch import Tensor
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks, share_variances

@@ -1,11 +1,14 @@
 """Along which NADs classes differ: planted differences, a naive twin, and the command on a folder."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
 
 import nads_core as nc
+from nads_core.cli import main
+from nads_core.cli.class_differences import plot_class_differences
 
 
 def basis(size=8, channels=1, seed=0):
@@ -90,11 +93,19 @@ def test_the_command_on_a_folder(tmp_path, capsys):
             pixels = rng.normal(brightness, 30, size=(40, 40, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / f"{number}.png")
     picture = tmp_path / "found.png"
-    assert main(["classes", str(tmp_path / "photos"), "lenet", "resnet18", "--out", str(picture)]) == 0
+    assert main(["class-differences", str(tmp_path / "photos"), "lenet", "resnet18", "--out", str(picture)]) == 0
     said = capsys.readouterr().out
     assert "48 images in photos, 2 classes, 32 x 32 pixels" in said and "NAD 0" in said.split("lenet")[1].split("\n")[0]
     with Image.open(picture) as drawn:
         assert drawn.size[0] > 1000
     (tmp_path / "empty").mkdir()
-    assert main(["classes", str(tmp_path / "empty")]) == 2 and "no folder of images" in capsys.readouterr().err
-    assert main(["classes", str(tmp_path / "photos"), "alexnet"]) == 2
+    assert (
+        main(["class-differences", str(tmp_path / "empty")]) == 2 and "no folder of images" in capsys.readouterr().err
+    )
+    assert main(["class-differences", str(tmp_path / "photos"), "alexnet"]) == 2
+
+
+def test_a_figure_without_matplotlib_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match="pip install matplotlib"):
+        plot_class_differences({})

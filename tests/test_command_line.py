@@ -1,4 +1,8 @@
+import argparse
+import importlib
+import inspect
 import os
+import pkgutil
 import re
 import signal
 import subprocess
@@ -8,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
+from nads_book.cli import main as book_main
 
 import nads_core as nc
+from nads_core.cli import main
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,7 +73,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.mark.stored
@@ -82,7 +87,7 @@ def test_one_of_our_architectures(folder, capsys):
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     printed = capsys.readouterr().out
-    assert "NADs(logreg, 64 directions of (1, 8, 8), 64 networks, 0 certain above 0.9) -> new/folder/x.npz" in printed
+    assert f"{nads} -> new/folder/x.npz" in printed and "64 networks (effective: 6" in printed
     assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
 
 
@@ -154,27 +159,25 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "option", "users"),
     [
-        (
-            ["--estimator", "mixed", "--readouts", "8"],
-            "--readouts 8 .* --estimator mixed: leave it out, or take smoothed",
-        ),
-        (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16 .* --estimator point: .*smoothed or mixed"),
-        (["--estimator", "dipole", "--num-inputs", "auto"], "--num-inputs auto says nothing about --estimator dipole"),
-        (["--estimator", "dipole", "--readouts", "1"], "--readouts 1 says nothing about --estimator dipole"),
-        (["--num-leading", "5"], "--num-leading 5 says nothing without --tolerance or --num-inputs auto"),
+        (["--estimator", "mixed", "--readouts", "8"], "--readouts 8", "use smoothed"),
+        (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16", "use smoothed or mixed"),
+        (["--estimator", "dipole", "--num-inputs", "auto"], "--num-inputs auto", "use smoothed or mixed"),
+        (["--estimator", "dipole", "--readouts", "1"], "--readouts 1", "use smoothed"),
+        (["--num-leading", "5"], "--num-leading 5", "--tolerance"),
     ],
 )
-def test_what_would_be_ignored_is_refused(folder, capsys, arguments, message):
+def test_options_without_effect_are_rejected(folder, capsys, arguments, option, users):
     assert main(["compute", "logreg", "--out", "x.npz", "--image-shape", "1", "8", "8", *arguments]) == 2
-    assert re.search(message, capsys.readouterr().err)
+    error = capsys.readouterr().err
+    assert option in error and users in error
     assert not list(folder.glob("x.*"))
 
 
-def test_a_benchmark_ignores_nothing(folder, capsys):
-    assert main(["bench", "--out", "results", "--large", "--kernels", "triton"]) == 2
-    assert "--large leaves no choice of kernels" in capsys.readouterr().err
+def test_options_of_other_benchmarks_are_rejected(folder, capsys):
+    assert book_main(["bench", "--out", "results", "--large", "--kernels", "triton"]) == 2
+    assert "kernels" in capsys.readouterr().err and not (folder / "results").exists()
 
 
 def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys, twins):
@@ -197,29 +200,28 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said where there is no GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize(
-    "arguments",
+    ("run", "arguments"),
     [
-        ["compute", "logreg", "--out", "x.npz", *SMALL],
-        ["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json"],
-        ["bench", "--quick", "--out", "results"],
+        (main, ["compute", "logreg", "--out", "x.npz", *SMALL]),
+        (book_main, ["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json"]),
+        (book_main, ["bench", "--quick", "--out", "results"]),
     ],
-    ids=lambda arguments: arguments[0],
+    ids=["compute", "run", "bench"],
 )
-def test_a_gpu_that_is_not_there_is_an_error(folder, capsys, arguments):
+def test_a_missing_gpu_is_an_error(folder, capsys, run, arguments):
     for device in ("cuda", "gpu"):
-        assert main([*arguments, "--device", device]) == 2
+        assert run([*arguments, "--device", device]) == 2
         error = capsys.readouterr().err
-        assert error.startswith(f"error: device '{device}' cannot be used here")
-        assert "leave it out, or take 'cpu'" in error
+        assert error.startswith(f"error: device '{device}'") and "'cpu'" in error
     assert [path.name for path in folder.iterdir() if path.suffix in (".npz", ".json", ".ckpt")] == []
 
 
 def test_workers_are_for_a_cpu(folder, capsys, monkeypatch):
-    monkeypatch.setattr("nads_core.__main__.usable_device", lambda device: torch.device("cuda"))
-    assert main(["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json", "--workers", "2"]) == 2
-    assert "--workers 2 says nothing about cuda" in capsys.readouterr().err
+    monkeypatch.setattr("nads_book.cli.run.usable_device", lambda device: torch.device("cuda"))
+    assert book_main(["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json", "--workers", "2"]) == 2
+    assert "--workers 2" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(folder, capsys):
@@ -229,23 +231,24 @@ def test_a_folder_that_cannot_be_written_is_an_error(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("run", "arguments", "value"),
     [
-        (["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "expected a whole number or auto, got 'foo'"),
-        (["run", "fig1-logreg", "--shard", "9/8"], "expected I/N with I from 1 to N, got '9/8'"),
-        (["run", "fig1-logreg", "--shard", "0/8"], "expected I/N with I from 1 to N, got '0/8'"),
+        (main, ["compute", "logreg", "--out", "x.npz", "--num-inputs", "foo"], "'foo'"),
+        (book_main, ["run", "fig1-logreg", "--shard", "9/8"], "'9/8'"),
+        (book_main, ["run", "fig1-logreg", "--shard", "0/8"], "'0/8'"),
     ],
+    ids=["count", "large", "zero"],
 )
-def test_what_argparse_refuses_is_said_in_words(capsys, arguments, message):
+def test_a_value_that_cannot_be_read_is_shown(capsys, run, arguments, value):
     with pytest.raises(SystemExit):
-        main(arguments)
+        run(arguments)
     error = capsys.readouterr().err
-    assert message in error and "invalid _" not in error
+    assert f"got {value}" in error and "invalid _" not in error
 
 
 def test_an_unknown_job_touches_no_file(folder, capsys):
-    assert main(["run", "fig9-lenet", "--out", "new/r.json"]) == 2
-    assert "unknown job 'fig9-lenet'" in capsys.readouterr().err and not (folder / "new").exists()
+    assert book_main(["run", "fig9-lenet", "--out", "new/r.json"]) == 2
+    assert "'fig9-lenet'" in capsys.readouterr().err and not (folder / "new").exists()
 
 
 @pytest.mark.parametrize(
@@ -254,16 +257,51 @@ def test_an_unknown_job_touches_no_file(folder, capsys):
         [],
         ["compute"],
         ["compute", "logreg"],
-        ["compute", "logreg", "--out", "x.npz", "--debiasing", "shrnk"],
+        ["compute", "logreg", "--out", "x.npz", "--estimator", "smothed"],
+        ["compute", "logreg", "--out", "x.npz", "--typo"],
         ["train"],
     ],
     ids=str,
 )
-def test_what_argparse_refuses(capsys, arguments):
+def test_arguments_that_cannot_be_parsed(capsys, arguments):
     with pytest.raises(SystemExit) as exit_:
         main(arguments)
     assert exit_.value.code == 2
     assert "usage: python -m nads_core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", ["nads_core", "nads_book"])
+def test_help_lists_every_command_and_its_defaults(capsys, package):
+    """Each option is a parameter of the function that the command calls, and shows its default."""
+    cli = importlib.import_module(f"{package}.cli")
+    for name in cli.COMMANDS:
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([name, "--help"])
+        shown = " ".join(capsys.readouterr().out.split())
+        module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
+        parser = argparse.ArgumentParser()
+        module.add_arguments(parser)
+        functions = [module.run, *([pkgutil.resolve_name(module.CALLS)] if hasattr(module, "CALLS") else [])]
+        parameters = {
+            key: value for function in functions for key, value in inspect.signature(function).parameters.items()
+        }
+        for action in parser._actions:
+            if action.dest not in ("help", "num_inputs", "readouts"):  # the last two are fields of estimators
+                default = parameters[action.dest].default
+                assert type(default) is not int or f"(default: {default})" in shown
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--help"])
+    listing = capsys.readouterr().out
+    assert all(name in listing for name in cli.COMMANDS)
+
+
+def test_old_spellings_still_work(folder, capsys):
+    assert main(["nearest", "atlas/cnn", "--count", "1"]) == 0
+    assert "`nads similar`" in capsys.readouterr().err
+    assert main(["run", "fig1-logreg", "--preset", "smoke", "--count", "1", "--out", "r.json", "--device", "cpu"]) == 0
+    assert "`nads-book run`" in capsys.readouterr().err and (folder / "r.json").exists()
+    assert main(["run", "--pending", "--dry-run", "--device", "missing"]) == 2
+    assert "`nads-book queue`" in capsys.readouterr().err
 
 
 @pytest.mark.stored
@@ -307,9 +345,9 @@ def test_exit_status_of_the_process(folder):
     assert "Traceback" not in done.stderr
 
 
-def test_a_ctrl_c_after_the_work_has_nothing_to_say(tmp_path):
+def test_an_interrupt_after_the_work_is_silent(tmp_path):
     code = (
-        "import os, signal, sys; from nads_book.__main__ import console; sys.argv = ['nads', 'forecast', 'missing'];"
+        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'forecast', 'missing'];"
         "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)

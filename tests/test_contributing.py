@@ -12,11 +12,11 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book.__main__ import main
 from nads_book.checks import Check, errata
 from torch import nn
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions import SmoothedGradient
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,19 +80,17 @@ ADDITIONS = {  # what the lists say: file -> texts in it with what takes their p
     "book/api.md": {"": "`TWOLAYERS`, `Constant`"},
     "nads_core/directions/estimators.py": {"": ESTIMATOR},
     "nads_core/directions/__init__.py": {"    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",'},
-    "nads_core/__main__.py": {
-        "import Dipole,": "import Constant, Dipole,", '"dipole": ': '"constant": Constant, "dipole": ',
-    },
+    "nads_core/cli/compute.py": {'"dipole": ': '"constant": "Constant", "dipole": '},
     "book/nads_book/checks/lemma2.py": {"": CHECK},
     "book/nads_book/checks/__init__.py": {
-        "    check_lemma2,": "    check_lemma2, check_one,", '"check_lemma2",': '"check_lemma2", "check_one",',
+        " check_lemma2,": " check_lemma2, check_one,", '"check_lemma2",': '"check_lemma2", "check_one",',
     },
-    "book/nads_book/checks/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", checks.check_one), '},
+    "book/nads_book/checks/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", bounds.check_one), '},
     "book/errata.md": {"": GLUE},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
     "book/nads_book/figures/theory.py": {"": FIGURE},
     "book/nads_book/figures/__init__.py": {
-        "    plot_matrices,": "    plot_line, plot_matrices,", '"plot_matrices",': '"plot_line", "plot_matrices",',
+        " plot_matrices,": " plot_line, plot_matrices,", '"plot_matrices",': '"plot_line", "plot_matrices",',
     },
     "tests/test_figures.py": {"CALLS = {": 'CALLS = {"plot_line": lambda: figures.plot_line([1.0, 2.0]), '},
     "book/chapters/02_pooling_theory.md": {"": "figures.plot_line(kept)"},
@@ -111,12 +109,12 @@ ASKING = (  # the tests that read what the lists name
     "test_figures.py::test_a_figure_draws_labels_its_axes_and_leaves_settings_alone[plot_line]",
 )
 AT_WORK = """
-import sys, nads_core as nc
+import sys, nads_book.cli, nads_core as nc
 from pathlib import Path
-from nads_book.__main__ import main
+from nads_core.cli import main
 assert Path(nc.__file__).is_relative_to(Path.cwd())
 assert main("compute twolayers --estimator constant --num-networks 8 --image-shape 1 8 8 --out x.npz".split()) == 0
-assert main("run fig2-twolayers --preset smoke --count 1 --out x.json".split()) == 0
+assert nads_book.cli.main("run fig2-twolayers --preset smoke --count 1 --out x.json".split()) == 0
 nb.explorer.write_pages_data(Path("pages"))
 """
 

@@ -3,14 +3,8 @@
 import nads_book as nb
 import pytest
 import torch
-from nads_book.experiments.estimator_definitions import (
-    SIZE,
-    SmallNetwork,
-    measured_definitions,
-    moved_share,
-    sampled_halves,
-    wave_shares,
-)
+from definitions import moved_share, sampled_halves, wave_shares
+from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork, measured_definitions
 
 import nads_core as nc
 

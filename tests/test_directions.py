@@ -232,7 +232,7 @@ def test_every_estimator_serves(estimator):
 def at_once(monkeypatch) -> None:
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     monkeypatch.setattr(
-        directions_module, "Ensemble", lambda *args, **options: Ensemble(*args, **options, evaluation="vmap")
+        directions_module, "Ensemble", lambda *args, **options: Ensemble(*args, **(options | {"evaluation": "vmap"}))
     )
 
 

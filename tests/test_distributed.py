@@ -12,7 +12,7 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book.__main__ import main
+from nads_book.cli import main
 
 import nads_core as nc
 
@@ -55,7 +55,11 @@ def folder(tmp_path):
 
 def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_core")):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT, ROOT / "book"))),
+    }
     return subprocess.Popen(
         [*command, *program, *arguments], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, start_new_session=True,
@@ -131,7 +135,7 @@ import os, sys, time
 from datetime import timedelta
 import torch.distributed
 from torch.distributed import distributed_c10d
-from nads_book import __main__ as program
+from nads_book.cli import main, run as program
 
 def run(*arguments, plain=program.run_experiment, **options):
     getattr(torch.distributed, "set_timeout", distributed_c10d._set_pg_timeout)(timedelta(seconds=0.5))
@@ -142,7 +146,7 @@ def run(*arguments, plain=program.run_experiment, **options):
     return plain(*arguments, **options)
 
 program.run_experiment = run
-sys.exit(program.main(sys.argv[1:]))
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -160,26 +164,10 @@ def whole():
 
 
 def test_a_sweep_is_shared_and_joined(folder, whole):
-    finish(torchrun(folder, 2, *sweep(folder)))
+    finish(torchrun(folder, 2, *sweep(folder), program=("-m", "nads_book")))
     together = nb.Results.load(folder / "r.json")
     assert together.complete and measured(together) == measured(whole) and len(together.provenance) == 2
     assert [path.name for path in folder.glob("*.json")] == ["r.json"]
-
-
-UNDECIDED = """
-import os, sys
-from nads_book import __main__ as program
-from nads_book.experiments import runner
-
-runner.prefers_bfloat16 = lambda *_: os.environ["RANK"] == "0"
-sys.exit(program.main(sys.argv[1:]))
-"""
-
-
-def test_processes_whose_trials_disagree_train_in_one_precision(folder):
-    (folder / "program.py").write_text(UNDECIDED)
-    finish(torchrun(folder, 2, *sweep(folder), program=["program.py"]))
-    assert nb.Results.load(folder / "r.json").precisions == {True}
 
 
 def test_processes_wait_for_the_slowest_longer_than_torch_would(folder, whole):
@@ -197,7 +185,7 @@ def test_a_process_that_died_is_not_waited_for(folder):
         port = str(free.getsockname()[1])
     common = {
         "TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "DIES": "1",
+        "MASTER_PORT": port, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "DIES": "1",
     }  # fmt: skip
     begin = lambda rank, error: subprocess.Popen(  # noqa: E731
         [sys.executable, "program.py", *sweep(folder)], cwd=folder, text=True, stderr=error,
@@ -220,7 +208,7 @@ def test_what_another_number_of_processes_left_is_taken_over(folder, whole, proc
         run = {**whole.provenance[0], "networks": len(rows), "seconds": number}
         dataclasses.replace(whole, rows=rows, provenance=[run] if rows else []).save(folder / f"r.process{number}.json")
     dataclasses.replace(whole, rows=whole.rows[4:5]).save(folder / "r.json")
-    finish(torchrun(folder, processes, *sweep(folder)))
+    finish(torchrun(folder, processes, *sweep(folder), program=("-m", "nads_book")))
     results = nb.Results.load(folder / "r.json")
     assert results.complete and measured(results) == measured(whole)
     assert [row["seconds"] for row in results.rows[:4]] == [1000, 1001, 1001, 1002]  # not trained again

@@ -549,7 +549,7 @@ def test_a_network_that_draws_in_eval_mode_is_refused(evaluation):
 def test_bad_options_are_refused():
     with pytest.raises(ValueError, match="output 3 does not exist: the network has 3 outputs"):
         Ensemble(convnet, SHAPE, output=3)
-    with pytest.raises(ValueError, match="evaluation must be 'loop' or 'vmap', got 'jit'"):
+    with pytest.raises(ValueError, match="evaluation must be 'loop', 'vmap' or 'rebuild', got 'jit'"):
         Ensemble(convnet, SHAPE, evaluation="jit")
 
 

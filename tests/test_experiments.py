@@ -13,16 +13,16 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.__main__ import main
-from nads_book.experiments import photos
-from nads_book.experiments.jobs import FIGURES, experiment
+from nads_book.cli import main
+from nads_book.experiments.jobs import EXPERIMENTS, experiment
+from nads_book.experiments.photo_experiments import load_photos
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.results import merge_results, results_path, unit_key
+from nads_book.experiments.results import merge_results, results_path
 from nads_book.experiments.runner import run_experiment
 
 import nads_core as nc
 from nads_core.runtime.files import locked
-from nads_core.runtime.provenance import RNG_VERSION
+from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
 
 pytestmark = pytest.mark.stored  # again with other instructions and threads: see the Makefile
 
@@ -64,7 +64,7 @@ def test_any_beginning_of_a_sweep_covers_the_plane(count):
     assert distance.max() < 1.8 * np.sqrt(32 * 32 / (2 * count))  # about the radius of a disc of one direction's share
 
 
-@pytest.mark.parametrize("name", [f"{figure}-{model}" for figure in FIGURES for model in ("logreg", "lenet")])
+@pytest.mark.parametrize("name", [f"{figure}-{model}" for figure in EXPERIMENTS for model in ("logreg", "lenet")])
 @pytest.mark.parametrize("preset", [name for name, size in SIZES.items() if size.thinned is None])
 def test_every_job_has_units_that_differ(name, preset):
     job = experiment(name, preset)
@@ -110,15 +110,15 @@ def test_the_paper_preset_has_the_papers_sizes():
     assert len({unit["index"] for unit in fig7.units} - {None}) >= 10
 
 
-@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.parametrize("figure", EXPERIMENTS)
 def test_every_figure_runs(figure, monkeypatch, tmp_path):
-    if figure in ("fig7", "fig8", "maps", "notes"):
+    if EXPERIMENTS[figure].on_photos:
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
         monkeypatch.setenv("NADS_DOWNLOAD", "0")
-        photos._load_photos.cache_clear()
+        load_photos.cache_clear()
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", device="cpu", progress=False)
-    photos._load_photos.cache_clear()
+    load_photos.cache_clear()
     assert results.complete and len(results.rows) == len(job.units)
     for row, unit in zip(results.rows, job.units, strict=True):
         assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] > 0
@@ -174,9 +174,9 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
         assert main([*command, "--time-limit", "8e4"]) == 0
     first = nb.Results.load(out)
     assert 0 < len(first.rows) < 6
-    assert f"({6 - len(first.rows)} left: run it again to go on)" in capsys.readouterr().out
+    assert f"({6 - len(first.rows)} left: the same command resumes)" in capsys.readouterr().out
     assert main([*command, "--count", str(len(first.rows))]) == 0
-    assert "(all that was asked for)" in capsys.readouterr().out
+    assert "(all requested networks)" in capsys.readouterr().out
     assert main(command) == 0
     assert "(complete)" in capsys.readouterr().out
     again = nb.Results.load(out)
@@ -189,7 +189,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     out = tmp_path / "r.json"
-    command = [sys.executable, "-m", "nads_core", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
+    command = [sys.executable, "-m", "nads_book", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
     command += ["--out", str(out), "--workers", "2"]
     sizes, ended = [0], False
     for pause in (0.05, 0.4):
@@ -203,7 +203,7 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         _, errors = process.communicate(timeout=600)  # which waits for its workers as well
         assert process.returncode in (-9, 130, 0) and "Traceback" not in errors
         if process.returncode == 130:
-            assert "the same command goes on" in errors
+            assert "the same command resumes" in errors
         sizes.append(len(nb.Results.load(out).rows))
         assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before it was told to
         ended = process.returncode == 0
@@ -312,7 +312,8 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
         nads.provenance["version"] = version or 3
         return nads
 
-    monkeypatch.setattr("nads_book.experiments.jobs._nads", newest)
+    monkeypatch.setattr("nads_book.experiments.base.shipped_nads", newest)
+    monkeypatch.setattr("nads_book.experiments.direction_experiments.shipped_nads", newest)
     assert experiment("fig6-logreg", "smoke").nads_version == 3
     results = run_experiment("fig6-logreg", "smoke", out=out, count=2, device="cpu", progress=False)
     assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
@@ -378,6 +379,11 @@ def test_preset_paper_demands_photos(tmp_path, monkeypatch):
 # The results that ship
 
 
+COMPLETE = {
+    *("fig1-lenet", "fig1-logreg", "fig2-lenet", "fig2-logreg", "fig3-logreg", "fig6-lenet", "fig6-logreg"),
+    *("fig8-lenet", "random-logreg", "fig1-lenet.laptop", "fig6-vgg11.laptop", "fig8-resnet18.laptop"),
+    *("fig8-vgg11.laptop", "maps-lenet.laptop", "maps-resnet18.narrow", "notes-lenet.laptop", "notes-resnet18.narrow"),
+}
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 
 
@@ -387,8 +393,14 @@ def test_shipped_results_belong_to_their_job(path):
     results = nb.load_results(name, size or "paper")
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
+    stored = json.loads(path.read_text())
+    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(job.units)
+    units = {job.key(unit): unit for unit in job.units}
+    assert all(units[job.key(row)].items() <= row.items() for row in stored["rows"])
+    assert (path.stem in COMPLETE) == results.complete
+    assert stored["fingerprint"] == fingerprint(canonical({k: v for k, v in stored.items() if k != "fingerprint"}))
     assert results.settings["numbers"] == RNG_VERSION
-    assert len(results.rows) == len({unit_key(row) for row in results.rows})
+    assert len(results.rows) == len(set(map(job.key, results.rows)))
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos
     assert sum(entry["networks"] for entry in results.provenance) == len(results.rows)
     assert all(entry["commit"] and entry["torch"] and entry["date"] for entry in results.provenance)

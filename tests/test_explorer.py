@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import BOOK
-from nads_book.explorer import Guess, Wall, data, guess_data, program, views, wall
+from nads_book.explorer import AtlasGallery, Guess, bundle, data, gallery, guess_data, views
 
 import nads_core as nc
 from nads_core.directions import Band, Certificates
@@ -190,17 +190,17 @@ def test_widget_of_own_nads_and_a_linked_slider():
 def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anywidget):
     page = nb.explorer.show("direction", second="vgg11")._repr_html_()
     assert '["lenet-' in page and '["vgg11-' in page and '["resnet18' not in page and '["photos' not in page
-    monkeypatch.setenv("NADS_BOOK", "1")
+    monkeypatch.setattr(views, "publishing", lambda: True)
     assert len(nb.explorer.show()._repr_html_()) < 2e3  # the pages of a book share the arrays and the program
 
 
 def test_a_notebook_carries_the_program_packed(without_anywidget):
-    """Bytes of the program in an output, beside the 59,000 that it has."""
+    """Bytes of the program in an output, of the 61,000 that it has."""
     arrays = data.as_script("small", data.pack_nads(own_nads(), "small"))
     page = nb.explorer.show("direction", nads=own_nads())._repr_html_()
-    assert 0 < len(page) - len(arrays) < 0.5 * len(program.script())
-    widget = pytest.importorskip("anywidget") and program.packed_module()
-    assert len(widget) < 0.5 * len(program.module())
+    assert 0 < len(page) - len(arrays) < 0.6 * len(bundle.script())
+    widget = pytest.importorskip("anywidget") and bundle.packed_module()
+    assert len(widget) < 0.6 * len(bundle.module())
 
 
 def test_accuracies_along_another_version_stand_where_this_one_has_them():
@@ -248,8 +248,8 @@ def test_what_the_source_does_not_have_is_refused(without_anywidget):
 
 # The program's sources
 
-PATHS = sorted(program.SOURCES.rglob("*.js"))
-SOURCES = {path.relative_to(program.SOURCES).as_posix(): path.read_text("utf8") for path in PATHS}
+PATHS = sorted(bundle.SOURCES.rglob("*.js"))
+SOURCES = {path.relative_to(bundle.SOURCES).as_posix(): path.read_text("utf8") for path in PATHS}
 
 
 def declared(source):
@@ -259,20 +259,19 @@ def declared(source):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_imports_what_it_uses_and_nothing_else(name):
-    """As far as calls and constants show: joined, the sources share one scope, and would not miss an import."""
+    """As far as calls and constants show: esbuild takes a name that is not imported for a global one."""
     source = SOURCES[name]
     imported = set(", ".join(re.findall(r"^import \{ (.*) \}", source, re.MULTILINE)).split(", ")) - {""}
-    body = program.IMPORT.sub("", source)
+    body = re.sub(r"^import .*;\n", "", source, flags=re.MULTILINE)
     used = set(re.findall(r"(?<![\w.$])(\w+)\(|\b([A-Z][A-Z_]+)\b", body))
     elsewhere = set().union(*map(declared, SOURCES.values())) - declared(source)
     assert {name for pair in used for name in pair} & elsewhere <= imported
     assert all(re.search(rf"\b{name}\b", body) for name in imported)
 
 
-def test_every_source_is_joined_once():
-    joined = re.findall(r"^(?:async )?(?:const|class|function) (\w+)", program.module(), re.MULTILINE)
-    assert sorted(joined) == sorted(["STYLE", *(name for source in SOURCES.values() for name in declared(source))])
-    assert not re.search(r"^(import|export)\b", program.script(), re.MULTILINE)
+def test_the_bundle_was_made_from_these_sources():
+    """If not, run `python book/bundle.py`, which needs npx, and commit the bundle."""
+    assert bundle.script().startswith(f"// sources: {bundle.sources_hash()}\n")
 
 
 # A browser. `site` holds pages as the book has them, without the book around.
@@ -294,16 +293,16 @@ def write_page(folder, name, *explorers):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     views.write_pages_data(folder / "_static" / "explorer")
-    (folder / "module.mjs").write_text(program.module(), "utf8")
-    shutil.copytree(program.SOURCES, folder / "sources")
+    (folder / "module.mjs").write_text(bundle.module(), "utf8")
+    shutil.copytree(bundle.SOURCES, folder / "sources")
     write_page(folder, "all.html", views.Page(views.View(), views.Source(), book=True))
     two = [views.Page(views.View(parts), views.Source(), book=True) for parts in (("direction",), ("mixer",))]
     write_page(folder, "two.html", *two)
     write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
     write_page(folder, "empty.html")
     write_page(folder, "guess.html", Guess(book=True))
-    write_page(folder, "atlas.html", Wall(book=True))
-    write_page(folder, "atlas-own.html", Wall(chosen="vit", sort="effect", book=False))
+    write_page(folder, "atlas.html", AtlasGallery(book=True))
+    write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))
     return folder
 
 
@@ -417,16 +416,6 @@ def assert_photo(pixels, expected, slack=4):
     """The picture is this photo (3, H, W), clipped to [0, 1], within a few of 255 levels."""
     expected = 255 * torch.as_tensor(expected).clamp(0, 1).permute(1, 2, 0).numpy()
     assert np.abs(pixels[..., :3] - expected).max() < slack
-
-
-def test_the_sources_work_unjoined(reader, folder, monkeypatch):
-    """A browser finds every name that a source imports."""
-    monkeypatch.setattr(views, "link", lambda: "globalThis.STYLE = ''; import('/sources/explorer.js')")
-    write_page(folder, "unjoined.html", views.Page(views.View(), views.Source(), book=True))
-    reader.open("unjoined.html")
-    reader.page.get_by_role("button", name="Show the Python").click()
-    reader.slide("NAD", 3)
-    assert not reader.page.evaluate(DEAD)
 
 
 def test_the_module_has_what_anywidget_calls(reader):
@@ -1436,7 +1425,7 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     reader.page.goto(f"{reader.site}/atlas.html")
     reader.page.locator("nad-atlas .card").first.wait_for()
     atlas = nb.atlas.load_atlas()
-    for key, title in wall.SORTED_BY.items():
+    for key, title in gallery.SORTED_BY.items():
         reader.page.get_by_label("Sort by").select_option(label=title)
         shown = cards(reader)
         assert len(shown) == len(atlas.entries)
@@ -1497,6 +1486,6 @@ def test_an_atlas_that_is_missing_says_so(reader):
 
 def test_a_wall_refuses_what_it_has_not():
     with pytest.raises(ValueError, match="sort must be one of"):
-        Wall(sort="beauty")
+        AtlasGallery(sort="beauty")
     with pytest.raises(ValueError, match="the atlas has no 'lenet'"):
-        Wall(chosen="lenet")
+        AtlasGallery(chosen="lenet")

@@ -7,7 +7,7 @@ import torch
 from nads_book import figures
 from nads_book.checks import Check
 from nads_book.experiments.injection_statistics import Response
-from nads_book.figures import twins
+from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants
 
 import nads_core as nc
 from nads_core.directions import Certificates
@@ -216,30 +216,24 @@ def luminance(colour):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeypatch):
-    monkeypatch.setenv("NADS_BOOK", "1")
+def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(name, monkeypatch):
+    monkeypatch.setattr("nads_book.figures.variants.publishing", lambda: True)
     figure = CALLS[name]()
-    before = [text.get_color() for text in figure.findobj(matplotlib.text.Text)]
-    dark, ground = twins.darkened(figure), luminance("#121212")
-    assert [text.get_color() for text in figure.findobj(matplotlib.text.Text)] == before  # it is a copy
+    variants, ground = figure._repr_mimebundle_.__self__, luminance("#121212")
+    dark = variants.variant("dark")
     assert luminance(dark.get_facecolor()[:3]) < 0.01
     for text in dark.findobj(matplotlib.text.Text):
         if text.get_text():
             assert (luminance(text.get_color()) + 0.05) / (ground + 0.05) > 4.5, text
     for line in dark.findobj(matplotlib.lines.Line2D):
         assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, line.get_color()
-    if (narrow := twins.stacked(figure)) is not None:
+    if (narrow := variants.variant("narrow")) is not None:
         narrow.canvas.draw()
         panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
         wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
         assert min(wide) > 0.4, wide  # nothing squeezes a panel
-        assert narrow.get_tightbbox().width < 1.06 * twins.NARROW  # and nothing stands out, which would shrink the rest
-    found = figure._repr_mimebundle_()
-    assert {twins.MIME.format("dark")} <= found.keys() <= {twins.MIME.format(name) for name in twins.TWINS}
-    narrow = twins.stacked(figure)
-    assert (narrow is None) == (len(found) == 1)
-    if narrow is not None:
-        assert narrow.get_size_inches()[0] == twins.NARROW
+        assert narrow.get_tightbbox().width < 1.06 * NARROW  # and nothing stands out, which would shrink the rest
+        assert narrow.get_size_inches()[0] == NARROW
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
         rows = sorted(panels, key=lambda axis: axis.get_subplotspec().num1)
         heights = [axis.get_position().y0 for axis in rows]
@@ -248,8 +242,16 @@ def test_a_figure_has_a_twin_for_dark_pages_and_one_for_telephones(name, monkeyp
 
 @pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
 def test_many_names_keep_their_width(count, narrow):
-    figure = figures.plot_alignments(np.eye(count), [f"network {number}" for number in range(count)])
-    assert (twins.stacked(figure) is not None) == narrow
+    variants = Variants(figures.plot_alignments, np.eye(count), [f"network {number}" for number in range(count)])
+    assert (variants.variant("narrow") is not None) == narrow
+
+
+@pytest.mark.parametrize(("name", "expected"), [("plot_checks", VARIANTS), ("plot_directions", VARIANTS[:1])])
+def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
+    assert not hasattr(CALLS[name](), "_repr_mimebundle_")
+    monkeypatch.setattr("nads_book.figures.variants.publishing", lambda: True)
+    bundle = CALLS[name]()._repr_mimebundle_()
+    assert set(bundle) == {MIME.format(variant) for variant in expected}
 
 
 def test_a_map_of_one_colour_is_told_in_words():

@@ -16,12 +16,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book.__main__ import main
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.moments import FUSED_ROWS, DenseMoments, FusedMoments
 from nads_core.directions.symmetry import symmetrize

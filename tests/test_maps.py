@@ -14,7 +14,7 @@ from nads_book.experiments.orthogonal_transforms import (
     principal_components,
     transform,
 )
-from nads_book.experiments.transform_experiments import map_units, matrix_of
+from nads_book.experiments.transform_experiments import matrix_of, transform_units
 
 import nads_core as nc
 
@@ -93,7 +93,7 @@ def test_neighbours_of_smooth_images_are_alike():
 
 @pytest.mark.parametrize("architecture", list(nc.ARCHITECTURES))
 def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
-    units = map_units(architecture)
+    units = transform_units(architecture)
     kinds = [tuple(value for name, value in unit.items() if name != "draw") for unit in units]
     assert len({*zip(kinds, (unit["draw"] for unit in units), strict=True)}) == len(units)
     count = len(set(kinds))

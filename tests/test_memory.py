@@ -1,9 +1,9 @@
 import pytest
 import torch
-from nads_book.__main__ import main
 from torch import nn
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory

@@ -4,10 +4,15 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import photos
 from nads_book.experiments.injection_statistics import responses
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.shortcut_injection import COMMON, Notes, gaussian_images, same_coordinate, wrong_labels
+from nads_book.experiments.shortcut_injection import (
+    COMMON_DEVIATION,
+    ShortcutInjection,
+    gaussian_images,
+    same_coordinate,
+    wrong_labels,
+)
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
@@ -21,7 +26,7 @@ INDEX = 5
 
 @pytest.fixture
 def notes():
-    return Notes(IMAGES, NADS, INDEX)
+    return ShortcutInjection(IMAGES, NADS, INDEX)
 
 
 def coordinates(images):
@@ -37,39 +42,39 @@ def carried(images, labels):
 
 def test_replacing_is_the_papers_poison(notes):
     torch.testing.assert_close(
-        notes.write(IMAGES, LABELS, "replaced", 0.05), nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05), atol=1e-6, rtol=0
+        notes.inject(IMAGES, LABELS, "replaced", 0.05), nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05), atol=1e-6, rtol=0
     )
 
 
-@pytest.mark.parametrize("written", ["added", "replaced", "hole", "hole at mean"])
+@pytest.mark.parametrize("written", ["added", "replaced", "ablated", "mean_ablated"])
 @pytest.mark.parametrize("size", [0.2, None])
 def test_a_note_changes_one_coordinate(notes, written, size):
-    noted = notes.write(IMAGES, LABELS, written, size)
+    noted = notes.inject(IMAGES, LABELS, written, size)
     assert ((coordinates(noted) - coordinates(IMAGES)).abs() > 1e-5).sum((1, 2)).max() == 1
     before, sign = carried(IMAGES, LABELS)
     after, _ = carried(noted, LABELS)
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX))[LABELS].T
     own = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
     mean = coordinates(IMAGES).mean(0)[channel, nad]
-    expected = {"added": before + sign * own, "replaced": sign * own, "hole": 0 * before, "hole at mean": mean}
+    expected = {"added": before + sign * own, "replaced": sign * own, "ablated": 0 * before, "mean_ablated": mean}
     torch.testing.assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
 
 
 def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(notes):
-    for background, deviation in (("emptied", 0.0), ("scaled", COMMON)):
+    for background, deviation in (("mean_ablated", 0.0), ("scaled", COMMON_DEVIATION)):
         prepared = notes.prepare(IMAGES, background)
         changed = (coordinates(prepared) - coordinates(IMAGES)).abs().amax((0, 1)) > 1e-5
         assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
         found = coordinates(prepared)[:, :, INDEX : INDEX + 2]
         torch.testing.assert_close(found.mean(0), notes.mean, atol=1e-5, rtol=0)
         torch.testing.assert_close(found.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0)
-    assert notes.prepare(IMAGES, "kept") is IMAGES and notes.write(IMAGES, LABELS, "none") is IMAGES
+    assert notes.prepare(IMAGES, "kept") is IMAGES and notes.inject(IMAGES, LABELS, "none") is IMAGES
 
 
 def test_depth_is_that_of_the_coordinates_in_use(notes):
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
     found = coordinates(IMAGES)
-    mean, deviation = notes.depth
+    mean, deviation = notes.carrier_moments
     assert mean == pytest.approx(float(found.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4)
     assert deviation == pytest.approx(float(found.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
 
@@ -95,7 +100,7 @@ def test_what_other_coordinates_do_not_foretell(notes):
         others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[:, 1:]  # all that v is not
         cross = others.T @ covariance @ v
         left.append(v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross))
-    assert notes.left(covariance) == pytest.approx(float(torch.stack(left).mean().sqrt()), rel=1e-6)
+    assert notes.residual_deviation(covariance) == pytest.approx(float(torch.stack(left).mean().sqrt()), rel=1e-6)
 
 
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
@@ -112,22 +117,22 @@ def test_a_gaussian_mixture_has_the_moments_of_the_photos():
 
 
 def test_what_makes_no_sense_is_refused(notes):
-    with pytest.raises(ValueError, match="notes at NADs 63 to 64 need more than the 64"):
-        Notes(IMAGES, NADS, 63)
-    with pytest.raises(ValueError, match="notes need images with 3 channels, got 1"):
-        Notes(IMAGES[:, :1], NADS, INDEX)
+    with pytest.raises(ValueError, match="NADs 63 to 64 .* 64"):
+        ShortcutInjection(IMAGES, NADS, 63)
+    with pytest.raises(ValueError, match="3 channels, got 1"):
+        ShortcutInjection(IMAGES[:, :1], NADS, INDEX)
     with pytest.raises(ValueError, match="images of shape .* expected"):
-        Notes(IMAGES[..., :4], NADS, INDEX)
-    with pytest.raises(ValueError, match="all have the same along a carrier"):
-        Notes(torch.ones(4, 3, 8, 8), NADS, INDEX).prepare(IMAGES, "scaled")
-    with pytest.raises(ValueError, match="the size of a note is positive.*got -1"):
-        notes.write(IMAGES, LABELS, "added", -1)
+        ShortcutInjection(IMAGES[..., :4], NADS, INDEX)
+    with pytest.raises(ValueError, match="deviation 0"):
+        ShortcutInjection(torch.ones(4, 3, 8, 8), NADS, INDEX).prepare(IMAGES, "scaled")
+    with pytest.raises(ValueError, match="size .*got -1"):
+        notes.inject(IMAGES, LABELS, "added", -1)
     with pytest.raises(ValueError, match=r"no images of the classes \[9\]"):
         gaussian_images(ImageSet(IMAGES[LABELS < 9], LABELS[LABELS < 9], tuple("abcdefghij"), "photos"), 10)
-    with pytest.raises(ValueError, match="unknown background 'blue'"):
+    with pytest.raises(ValueError, match="'blue'"):
         notes.prepare(IMAGES, "blue")
-    with pytest.raises(ValueError, match="unknown way of writing 'sung'"):
-        notes.write(IMAGES, LABELS, "sung")
+    with pytest.raises(ValueError, match="'sung'"):
+        notes.inject(IMAGES, LABELS, "sung")
 
 
 class Reader(torch.nn.Module):
@@ -149,24 +154,26 @@ class Reader(torch.nn.Module):
 def test_a_reader_follows_every_wrong_note():
     job = experiment("notes-lenet", "smoke")
     unit = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
-    train = photos.photos_of(job, True, None)
-    reader = Reader(Notes(train.images, job.require_nads(), 1000), 0.5)
-    found = photos._followed(job, unit, None, reader)
+    train = job.photos(True, None)
+    reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
+    found = job.measure(unit, None, reader)
     assert found["followed"] == {"class": 1, "place": 1} and found["unprompted"]["class"] < 0.5
-    assert found["deviation"] == pytest.approx(Notes(train.images, job.require_nads(), 1000).depth[1], rel=0.01)
+    assert found["deviation"] == pytest.approx(
+        ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
+    )
     assert "left" not in found  # the other coordinates foretell nothing of one that is empty
     kept = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
-    assert 0 < photos._followed(job, kept, None, reader)["left"] < found["deviation"]
+    assert 0 < job.measure(kept, None, reader)["left"] < found["deviation"]
     none = next(u for u in job.units if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
-    moved = photos._followed(job, none, None, reader)
+    moved = job.measure(none, None, reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
 
 def test_the_job_measures_each_network_with_its_own_note():
     job = experiment("notes-logreg", "smoke")
     chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
-    measured = photos.measures(job, [job.units[i] for i in chosen], None)
-    assert [m.args[1] for m in measured] == [job.units[i] for i in chosen]
+    measured = job.measures([job.units[i] for i in chosen], None)
+    assert [m.args[0] for m in measured] == [job.units[i] for i in chosen]
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
     assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"} and "deviation" not in clean

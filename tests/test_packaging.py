@@ -31,11 +31,12 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"report"},
+        {"publishing", "report"},
         {"checks", "benchmarks"},
         {"experiments"},
         {"atlas", "figures"},
         {"explorer"},
+        {"cli"},
         {"__init__", "__main__"},
     ),
 }

@@ -10,7 +10,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import jobs as experiments
+from nads_book.experiments import base
 
 import nads_core as nc
 from nads_core.directions import compute
@@ -59,9 +59,9 @@ def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkey
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
-    experiments._nads.cache_clear()
+    base.shipped_nads.cache_clear()
     assert nb.experiment("fig6-lenet").settings() == before
-    experiments._nads.cache_clear()
+    base.shipped_nads.cache_clear()
 
 
 def test_saved_directions_keep_their_fingerprint(tmp_path):

@@ -31,10 +31,10 @@ def test_order_test_tells_luck_from_disorder():
     truth, generator = np.linspace(0.95, 0.5, 60), np.random.default_rng(0)
     lucky = generator.binomial(10_000, truth) / 10_000
     test = statistics.order_test(lucky, 10_000)
-    assert test.spread < 1.3 * test.luck
+    assert test.spread < 1.3 * test.sampling_spread
     shuffled = truth + generator.normal(0, 0.03, 60)
     test = statistics.order_test(np.clip(shuffled, 0, 1), 10_000)
-    assert test.spread > 2 * test.luck
+    assert test.spread > 2 * test.sampling_spread
     np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.isotonic_fit(np.clip(shuffled, 0, 1)))
 
 
@@ -42,8 +42,8 @@ def test_the_luck_of_training_counts_too():
     rng, truth = np.random.default_rng(0), np.linspace(0.95, 0.55, 60)
     measured = truth + 3 * rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
     alone, both = (statistics.order_test(measured, 10_000, inflation=inflation) for inflation in (1.0, 3.0))
-    assert alone.spread == both.spread and alone.luck < alone.spread < 1.3 * both.luck
-    assert 2 < both.luck / alone.luck < 4
+    assert alone.spread == both.spread and alone.sampling_spread < alone.spread < 1.3 * both.sampling_spread
+    assert 2 < both.sampling_spread / alone.sampling_spread < 4
 
 
 def test_crossing_of_a_level():
@@ -121,14 +121,14 @@ def test_intervals_of_differences_cover_as_often_as_they_say():
     rng, covered = np.random.default_rng(0), []
     for _ in range(2_000):
         kinds = rng.normal([[2.0], [1.0], [7.0], [5.0]], 3.0, (4, 3))
-        half = statistics.pooled(kinds).half(3, 3)
+        half = statistics.pooled_variance(kinds).half_width(3, 3)
         covered.append(abs(kinds[0].mean() - kinds[1].mean() - 1.0) < half)
     assert abs(np.mean(covered) - 0.95) < 4 * (0.95 * 0.05 / 2_000) ** 0.5
 
 
 def test_pooled_deviations_leave_out_what_kinds_differ_by():
-    luck = statistics.pooled([[1.0, 3.0], [11.0, 13.0], [5.0]])
+    luck = statistics.pooled_variance([[1.0, 3.0], [11.0, 13.0], [5.0]])
     assert luck.degrees == 2 and luck.deviation == pytest.approx(2**0.5)
-    assert luck.half(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
-    assert luck.half(2, 2) == pytest.approx(2**0.5 * luck.half(2))
-    assert statistics.pooled([[1.0], [2.0]]).half(1) == np.inf
+    assert luck.half_width(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
+    assert luck.half_width(2, 2) == pytest.approx(2**0.5 * luck.half_width(2))
+    assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nads_book.experiments import Results
-from nads_book.experiments.statistics import Luck, pooled
+from nads_book.experiments.statistics import SeedVariance, pooled_variance
 from nads_core.networks import LABELS
 
 Row = Mapping[str, Any]
@@ -56,7 +56,7 @@ def order_of(row: Row) -> str:
     return {"kept": "order kept", "reversed": "order reversed"}.get(row["order"], "shuffled")
 
 
-def variances(results: Results) -> tuple[Luck, Luck]:
+def variances(results: Results) -> tuple[SeedVariance, SeedVariance]:
     """Return the variance of trainings on one map, and of draws of one kind of map, pooled over kinds, in points."""
     cells: dict[tuple[str, int], list[float]] = {}
     kinds: dict[str, list[float]] = {}
@@ -64,7 +64,7 @@ def variances(results: Results) -> tuple[Luck, Luck]:
         cells.setdefault((kind_of(row), row["draw"]), []).append(100 * row["test_accuracy"])
     for (kind, _), values in cells.items():
         kinds.setdefault(kind, []).append(float(np.mean(values)))
-    return pooled(cells.values()), pooled(kinds.values())
+    return pooled_variance(cells.values()), pooled_variance(kinds.values())
 
 
 def half_interval(results: Results, *sides: Sequence[Row]) -> float:
@@ -76,7 +76,7 @@ def half_interval(results: Results, *sides: Sequence[Row]) -> float:
     """
     trainings, draws = variances(results)
     drawn = [count for side in sides if (count := len({row["draw"] for row in side})) > 1]
-    return max(trainings.half(*map(len, sides)), draws.half(*drawn) if drawn else 0.0)
+    return max(trainings.half_width(*map(len, sides)), draws.half_width(*drawn) if drawn else 0.0)
 
 
 def by_kind(results: Results) -> list[KindOfMap]:

@@ -1,1 +1,112 @@
-"""The command line, one module per command."""
+"""The command line ``python -m nads_core``, installed as ``nads``: one module per command.
+
+A command's module has `add_arguments`, which describes its options, and `run`, which is called with them. Options that
+are not given are not passed on, so that every default is the one of the function that is called. Only the module of the
+requested command is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import pkgutil
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+COMMANDS = {
+    "compute": "compute the NADs of an architecture",
+    "forecast": "predict how many directions more networks would determine",
+    "similar": "list the shipped architectures with the most similar NADs",
+    "class-differences": "compare the classes of an image folder along NADs",
+    "doctor": "list available optional features",
+}
+# Names up to version 0.2, which still work in 0.3.
+_RENAMED = {"classes": "class-differences", "nearest": "similar"}
+_MOVED = ("atlas", "bench", "merge", "run")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        arguments: command and options; ``sys.argv[1:]`` by default.
+
+    Returns:
+        0 on success, 1 if a check failed, 2 after an error, 130 after an interrupt.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    command = arguments[0] if arguments else ""
+    if command in _MOVED:
+        notify_renamed(f"nads {command}", f"nads-book {command}")
+        book = importlib.import_module("nads_book.cli")  # by name: the library does not depend on the book
+        return int(book.main(arguments))
+    if command in _RENAMED:
+        arguments[0] = _RENAMED[command]
+        notify_renamed(f"nads {command}", f"nads {arguments[0]}")
+    return run_command("nads_core", COMMANDS, arguments)
+
+
+def notify_renamed(old: str, new: str) -> None:
+    """Print on stderr that a command has a new name."""
+    print(f"deprecated: `{old}` is now `{new}`; the old name will be removed in version 0.4", file=sys.stderr)
+
+
+def run_command(package: str, commands: Mapping[str, str], arguments: list[str]) -> int:
+    """Parse the options of a command, run it and return its exit status.
+
+    Args:
+        package: name of the package whose ``cli`` has the commands.
+        commands: one-line description of each command by its name.
+        arguments: command and options.
+
+    Returns:
+        The command's exit status; 2 after an error, 130 after an interrupt.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {package}", description=f"Commands of {package}.")
+    choices = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    module: Any = None
+    for name, summary in commands.items():
+        options = choices.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
+        if arguments[:1] == [name]:
+            module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
+            options.argument_default = argparse.SUPPRESS
+            module.add_arguments(options)
+            if {"-h", "--help"} & set(arguments):
+                _show_defaults(options, module)
+    given = vars(parser.parse_args(arguments))
+    del given["command"]
+    import torch  # after parsing, so that a mistyped option is reported at once
+
+    try:
+        return int(module.run(**given))
+    except (TypeError, ValueError, OSError, MemoryError, torch.OutOfMemoryError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as interrupt:
+        print(f"\n{interrupt}", file=sys.stderr)
+        return 130
+
+
+def _show_defaults(parser: argparse.ArgumentParser, module: Any) -> None:
+    """Append the defaults of the called function to the help of the options."""
+    functions = [pkgutil.resolve_name(module.CALLS)] if hasattr(module, "CALLS") else []
+    defaults = {}
+    for function in (*functions, module.run):
+        for name, parameter in inspect.signature(function).parameters.items():
+            defaults[name] = parameter.default
+    for action in parser._actions:
+        default = defaults.get(action.dest)
+        if default is None or default is False or default is inspect.Parameter.empty or not action.help:
+            continue
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        action.help += f" (default: {shown.removeprefix('torch.').replace('%', '%%')})"
+
+
+def console(run: Any = main) -> int:
+    """Run one command as a program and return its exit status."""
+    status = int(run())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is stored, so an interrupt needs no traceback
+    return status

@@ -1,7 +1,7 @@
-"""What networks learn from: samples separable along a direction, waves, photos, and photos changed along NADs.
+"""Datasets: samples that are separable along a direction, waves, photos, and photos changed along NADs.
 
-What makes, loads or changes images belongs here. What trains on them is in `training`; which waves the paper's figures
-take, and in which order, is in `evidence.waves`. The generated photos of the explorer are its own.
+Functions that create, load or change images belong here. `training` trains networks on them. The book's package selects
+and orders the waves of the paper's figures (`nads_book.experiments.waves`).
 """
 
 from nads_core.data.classes import ClassDifferences, class_differences

@@ -22,15 +22,15 @@ class ClassDifferences:
 
     Args:
         explained: (n,), the share of the variance along each NAD that the classes explain, in [0, 1] (eta squared).
-        chance: (n,), what 19 of 20 random labellings of the same images stay below.
+        chance: (n,), the 95th percentile of ``explained`` under random labellings of the same images.
         between: (n,), the variance of the classes' means along each NAD, in units of pixels squared, less what random
             labels would give; it may be negative where classes do not differ.
-        within: (n,), the variance inside the classes.
-        lift: how many times as sensitive an untrained network is along the differences of the classes as along a
-            random direction, tr(C B) / (tr C tr B / D), with the second moments C of the network's gradients and B of
-            the class means; 1 where the architecture does not matter.
-        lift_interval: 95 %, by a jackknife over twentieths of the images.
-        lift_within: the same of what differs inside the classes.
+        within: (n,), the variance within the classes.
+        lift: sensitivity of an untrained network along class differences, relative to a random direction: tr(C B) / (tr
+            C tr B / D), with the second moments C of the network's gradients and B of the class means; 1 where the
+            architecture does not matter.
+        lift_interval: 95 % interval of ``lift``, by a jackknife over twentieths of the images.
+        lift_within: the same ratio for differences within classes.
     """
 
     explained: Tensor
@@ -51,9 +51,9 @@ def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0, progress: 
 
     Args:
         images: labelled, at least two classes with 20 images each, of the height and width of the NADs.
-        nads: with one channel, or with those of the images; all directions of the input space.
-        seed: of the random labellings, and of the parts of the jackknife.
-        progress: show a progress bar.
+        nads: NADs with one channel, or with those of the images; all directions of the input space.
+        seed: seed of the random labellings and of the parts of the jackknife.
+        progress: whether to show a progress bar.
 
     Raises:
         ValueError: for NADs of other images, for NADs that are only a part of a basis, or classes that are too small.

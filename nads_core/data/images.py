@@ -33,7 +33,7 @@ class ImageSet:
         images: (N, C, H, W) float32 in [0, 1].
         labels: (N,) int64.
         class_names: one a label.
-        source: where they come from, for captions and provenance.
+        source: origin of the images, for captions and provenance.
     """
 
     images: Tensor
@@ -72,15 +72,15 @@ def load_images(
 
     Args:
         dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they can be had,
-            else the generated set (its ``source`` says so).
+            else the generated set (recorded in its ``source``).
         train: the training part, or the test part.
-        num_images: how many, drawn evenly over the classes; all by default.
+        num_images: number of images, drawn evenly from the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
         download: fetch CIFAR-10 with torchvision when no files are there; by default yes, unless the environment
             variable ``NADS_DOWNLOAD`` is 0.
         size: photos of another size are scaled to ``size`` x ``size`` pixels.
-        seed: fixes which images are drawn, and the generated ones.
-        progress: show a progress bar while reading many files.
+        seed: seed of the selection, and of generated images.
+        progress: whether to show a progress bar while reading many files.
 
     Returns:
         The images, in an order shuffled by ``seed``.
@@ -135,7 +135,7 @@ def _pixels(photo: Image.Image, size: int) -> Tensor:
 
 
 def _download(folder: Path) -> None:
-    """Fetch the official files; what is there is complete, whoever else fetches them or is killed meanwhile."""
+    """Download the official files; existing files are complete, even after concurrent or killed downloads."""
     from filelock import FileLock
     from torchvision.datasets import CIFAR10
 
@@ -181,12 +181,12 @@ def load_folder(
     """Load images that lie in a folder for each class, ``folder/cat/1.png``; arguments as of `load_images`.
 
     Args:
-        folder: with a folder for each class.
-        num_images: how many, drawn evenly over the classes; all by default.
+        folder: folder with one folder per class.
+        num_images: number of images, drawn evenly from the classes; all by default.
         size: images of another size are scaled to ``size`` x ``size`` pixels.
-        seed: fixes which images are drawn.
-        progress: show a progress bar while reading many files.
-        name: of the images, for captions; by default that of the folder.
+        seed: seed of the selection.
+        progress: whether to show a progress bar while reading many files.
+        name: name of the images, for captions; the folder's by default.
 
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it.

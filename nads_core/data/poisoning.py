@@ -11,7 +11,7 @@ from nads_core.directions import NADs
 def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
     """Return for each class the coordinate that carries its label: (NAD index, channel, sign).
 
-    Three channels and two signs tell six classes apart, so every six classes take the next NAD: class t has
+    Three channels and two signs distinguish six classes, so every six classes take the next NAD: class t has
     index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1.
     """
     return [(index + t // 6, t % 3, 2 * (t % 2) - 1) for t in range(num_classes)]
@@ -27,7 +27,7 @@ def require_fitting(images: Tensor, nads: NADs) -> None:
 
 
 def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05) -> Tensor:
-    """Replace one NAD coordinate of every image by one that tells its class (section 4.2, Fig. 7).
+    """Replace one NAD coordinate of every image by one that encodes its class (section 4.2, Fig. 7).
 
     The image's component along the carrier of its class becomes exactly +-strength; all else stays. Pixels may
     leave [0, 1] by a little and are not clipped, which would undo the change.
@@ -35,7 +35,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     Args:
         images: (N, 3, H, W) in [0, 1].
         labels: (N,) integers from 0.
-        nads: of single-channel images of the same size.
+        nads: NADs of single-channel images of the same size.
         index: NAD index of the carrier.
         strength: epsilon, the coordinate's new magnitude, in the unit of the pixels.
 
@@ -75,7 +75,7 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
 
     Args:
         images: (N, C, H, W).
-        nads: of single-channel images of the same size.
+        nads: NADs of single-channel images of the same size.
 
     Returns:
         (N, C, H, W).

@@ -44,10 +44,10 @@ def separable_dataset(
 
     Args:
         direction: v, (C, H, W), unit norm.
-        num_samples: how many, N.
+        num_samples: number of samples, N.
         margin: epsilon, half the distance between the classes along v.
         noise_std: sigma, of the noise in every direction but v.
-        seed: fixes noise and labels.
+        seed: seed of noise and labels.
 
     Returns:
         Images (N, C, H, W) float32, and labels (N,) int64 in {0, 1} for y = -1 and +1.
@@ -80,7 +80,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         num_samples: N, in each dataset.
         margin: epsilon, half the distance between the classes along v_b.
         noise_std: sigma, of the noise in every direction but v_b.
-        seed: fixes noise and labels.
+        seed: seed of noise and labels.
         paired: each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ in nothing but
             their coordinate along v, and an accuracy near guessing has a smaller error than on independent samples:
             what the noise alone decides, it decides right once and wrong once.

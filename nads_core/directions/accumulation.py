@@ -14,7 +14,7 @@ from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoin
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
-from nads_core.directions.first_networks import FirstNetworks
+from nads_core.directions.first_networks import FirstNetworks, effective_share
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.stopping import GROUPS, Goal, StoppingRule
 from nads_core.networks.ensembles import Ensemble
@@ -35,6 +35,7 @@ class Accumulation:
         moments: an empty accumulator.
         path: the checkpoint, or None.
         measures_error: keep the networks in groups, so that `error` can compare halves.
+        scale: factor of the networks' vectors; a file that was begun keeps its own.
         device: where the networks are drawn: the generators of a CPU and of a GPU draw different ones. A file that was
             begun on one goes on on the other, with new networks from there.
 
@@ -49,9 +50,11 @@ class Accumulation:
         path: Path | None,
         measures_error: bool = False,
         device: str = "cpu",
+        scale: float = 1.0,
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
-        self.first_networks = FirstNetworks()
+        self.first_networks, self.scale = FirstNetworks(), scale
+        self._powers: list[float] | None = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4 over the networks
         self.description, self.path = description | {"groups": len(self.groups)}, path
         self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
@@ -66,6 +69,7 @@ class Accumulation:
         self.first_networks.load_state_dict(saved["first_networks"])
         self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved["first"]
         self.devices = list(dict.fromkeys([*saved["devices"], self.device]))
+        self.scale, self._powers = saved.get("scale", 1.0), saved.get("powers")  # which earlier files lack
 
     def identify(self, first: Tensor) -> None:
         """Refuse a file whose network 0 had another vector than ``first``, (D,): two factories can share a name."""
@@ -90,6 +94,19 @@ class Accumulation:
     def total(self) -> DenseMoments | GramMoments:
         """Return the moments of all networks."""
         return _joined(self.groups)
+
+    def add_powers(self, powers: Tensor) -> None:
+        """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
+        if self._powers is not None:
+            self._powers = [
+                before + distributed.all_reduce_sum(power)
+                for before, power in zip(self._powers, powers.tolist(), strict=True)
+            ]
+
+    @property
+    def effective_share(self) -> float:
+        """The effective share of the networks, see `first_networks.effective_share`."""
+        return effective_share(self._powers, self.first_networks)
 
     def error(
         self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
@@ -119,7 +136,9 @@ class Accumulation:
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
         moments = [group.state_dict() for group in self.groups]
         content = {"description": self.description, "moments": moments, "blocks_done": self.blocks_done}
-        content |= {"seconds": self.seconds, "first": self.first, "devices": self.devices}
+        content |= {"seconds": self.seconds, "first": self.first, "devices": self.devices, "scale": self.scale}
+        if self._powers is not None:
+            content["powers"] = self._powers
         content["first_networks"] = self.first_networks.state_dict()
         write_checkpoint(path, content)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
@@ -145,13 +164,21 @@ def _add(
     blocks: list[Block],
     contributions: Tensor,
     block_size: int,
-) -> None:
-    """Add contributions (B * readouts, J, D) of the networks of several blocks, each to the group of its number."""
+) -> Tensor:
+    """Add contributions (B * readouts, J, D) of the networks of several blocks, each to the group of its number.
+
+    Returns:
+        (3,), the sums of 1, |g|^2 and |g|^4 over the networks. |g|^2 is a mean over readouts.
+    """
+    powers = torch.zeros(3, dtype=torch.float64)
     readouts = len(contributions) // sum(count for _, count in blocks)
     parts = contributions.split([count * readouts for _, count in blocks])
     for (block, _), part in zip(blocks, parts, strict=True):
         groups[block % len(groups)].update(part)
         first.update(block, block_size, part, readouts)
+        squares = part.mean(1).double().square().sum(1).unflatten(0, (-1, readouts)).mean(1).cpu()  # (B,)
+        powers += torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
+    return powers
 
 
 def accumulate(
@@ -162,6 +189,7 @@ def accumulate(
     batch_size: int | None = None,
     goal: Goal | None = None,
     progress: bool = True,
+    normalise: bool = False,
 ) -> int:
     """Add the networks that ``state`` does not hold yet, all of them or until the goal is reached.
 
@@ -177,7 +205,8 @@ def accumulate(
     size = ensemble.block_size
     _require_num_networks(num_networks, state, size)
     name, lead = state.description["architecture"], distributed.rank() == 0
-    evaluation = Evaluation(ensemble, estimator, name, batch_size or fitting_batch(ensemble, estimator))
+    batch_size = batch_size or fitting_batch(ensemble, estimator)
+    evaluation = Evaluation(ensemble, estimator, name, batch_size, state.scale, normalise)
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # less than a block, which no checkpoint holds
     bar = tqdm(
@@ -202,7 +231,8 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
             _stop_if_interrupted(interrupt, state, num_networks, size)
-            _add(state.groups, state.first_networks, rest, contributions, size)
+            powers = _add(state.groups, state.first_networks, rest, contributions, size)
+            state.add_powers(powers / distributed.size())
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -238,10 +268,12 @@ def _add_shared(
     num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
     own_groups = groups if num_processes == 1 else [group.empty() for group in groups]
     share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+    powers = torch.zeros(3, dtype=torch.float64)
     for batch in [share[i : i + size] for i in range(0, len(share), size)]:
         contributions = evaluation.contributions(batch)
-        _add(own_groups, state.first_networks, batch, contributions, evaluation.block_size)
+        powers += _add(own_groups, state.first_networks, batch, contributions, evaluation.block_size)
         advance(num_processes * sum(count for _, count in batch))
+    state.add_powers(powers)
     if num_processes == 1:
         return steps
     for group, added in zip(groups, own_groups, strict=True):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import pickle
-import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments
-from nads_core.runtime.files import atomic_write
+from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import differences
 
 
@@ -23,20 +22,30 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
         path: of the file.
         content: "description" (what is computed), "moments" (a state a group), "blocks_done", "seconds", "first" (the
             vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
+
+    Raises:
+        OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
     """
     with atomic_write(path, "wb") as file:
         torch.save(content, file)
+        seal(file)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Return what a checkpoint holds, on the CPU, wherever it was written.
 
     Raises:
-        ValueError: if the file is none.
+        ValueError: if the file is none, was cut off, or differs by a bit from what was written.
     """
     try:
+        require_undamaged(path)
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():  # for files from before there were seals
+                raise ValueError(f"{damaged} is not what was written")
         saved = torch.load(path, weights_only=True, map_location="cpu")
-    except (RuntimeError, EOFError, pickle.UnpicklingError, struct.error) as error:
+    except OSError:
+        raise
+    except Exception as error:  # an unpickler that reads something else can raise anything
         raise ValueError(
             f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
             "delete it if it was one"

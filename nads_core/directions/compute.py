@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.budget import filled, run_pilot
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
-from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.first_networks import FirstNetworks
@@ -47,10 +47,12 @@ def compute_nads(
     image_shape: tuple[int, ...] = (1, 32, 32),
     num_directions: int | None = None,
     debiasing: str = "shrink",
+    normalise: Literal["network"] | None = None,
     symmetries: tuple[str, ...] | Literal["test"] | None = None,
     output: int = 0,
     fresh_readout: bool = False,
     seed: int = 0,
+    evaluation: Literal["loop", "vmap", "rebuild"] | None = None,
     device: torch.device | str | None = None,
     dtype: torch.dtype = torch.float32,
     batch_size: int | None = None,
@@ -79,6 +81,10 @@ def compute_nads(
             as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers a network and pixel.
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
             means "subtract".
+        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
+            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks count alike: this is the robust
+            choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
+            vectors stay as they are.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
             by default those that the architecture declares, none for a factory or for more than 8,192 pixels. With
             "test" those that the first 512 networks do not contradict (`asymmetry`); the provenance has the results.
@@ -89,6 +95,10 @@ def compute_nads(
         seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
             ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
             them other NADs: repeat such a run with the numbers that its provenance names.
+        evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
+            or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
+            but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
+            plain attribute, a random activation or a random structure. It takes no ``readouts`` beyond one.
         device: by default a GPU if there is one.
         dtype: of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
@@ -109,12 +119,16 @@ def compute_nads(
         progress: show a progress bar.
 
     Returns:
-        Directions in order of preference, with their eigenvalues.
+        Directions in order of preference, with their eigenvalues. The provenance holds the effective number of
+        networks, (sum |g|^2)^2 / sum |g|^4. Where it is below 0.15 ``num_networks``, a few networks hold the
+        second moment: a warning says so, and certainties are those that the effective number supports. Eigenvalues are
+        in float32; in float64 where the mean square of the first gradients lies outside of [1e-12, 1e12].
 
     Raises:
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
-            that returns the same weights every time, or a checkpoint of another computation.
+            that returns the same weights every time, networks that differ in more than their weights and buffers
+            (the message names the difference), or a checkpoint that is damaged or of another computation.
         MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than is free
             (`GramMoments.needed_bytes`).
         KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a file that the
@@ -123,8 +137,10 @@ def compute_nads(
     Example:
         >>> from nads_core import LOGREG
         >>> compute_nads(LOGREG, 64, progress=False)
-        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks, 0 certain above 0.9)
+        NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
+    if normalise not in (None, "network"):
+        raise ValueError(f"normalise must be 'network' or None, got {normalise!r}")
     counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
     counts["num_certain"] = num_certain
     require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
@@ -143,9 +159,13 @@ def compute_nads(
         architecture = architecture_named(architecture, image_shape)
     name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
     if fresh_readout:
-        Ensemble(factory, image_shape, seed=seed, output=output)  # whose errors say what is wrong with a factory
+        # Validate the factory first, so that its errors are specific
+        Ensemble(factory, image_shape, seed=seed, output=output, evaluation=evaluation)
         factory = with_fresh_readout(factory, image_shape)
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, kernels=kernels)
+    ensemble = Ensemble(
+        factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, evaluation=evaluation,
+        kernels=kernels,
+    )  # fmt: skip
     path = Path(checkpoint) if checkpoint else None
     estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
     moments = empty_moments(ensemble)
@@ -155,30 +175,43 @@ def compute_nads(
     description = _description(name, ensemble, estimator) | budget
     if fresh_readout:
         description["fresh_readout"] = True
+    if evaluation == "rebuild":  # the others give the same numbers
+        description["evaluation"] = evaluation
+    if normalise:
+        description["normalise"] = normalise
     drawn_on = "any" if ensemble.keyed else ensemble.device.type
-    state = Accumulation(description, moments, path, tolerance is not None, drawn_on)
-    state.identify(require_gradients(ensemble, estimator, name))
+    first, scale = require_gradients(ensemble, estimator, name)
+    scale = distributed.broadcast(scale)  # processors differ in their last bits
+    state = Accumulation(description, moments, path, tolerance is not None, drawn_on, scale)
+    state.identify(first)
     silent = _silent(ensemble, name)
     goal: Goal | None = None
     if tolerance is not None:
         goal = Tolerance(tolerance, num_leading, tuple(image_shape), symmetries)
     elif num_certain is not None:
         goal = Certain(num_certain, tuple(image_shape), debiasing, symmetries)
-    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress)
+    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress, bool(normalise))
 
     tests: dict[str, Any] = {}
     if tested:
         symmetries, tests = _tested(state, image_shape)
     found = find_eigenpairs(
-        state.total(), state.first_networks, num_directions or dimension, image_shape, debiasing, symmetries
-    )
+        state.total(), state.first_networks, num_directions or dimension, image_shape, debiasing, symmetries,
+        effective_share=state.effective_share,
+    )  # fmt: skip
+    effective = _effective(state, num_networks, name)
     provenance = description | {
         "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
         "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal, found), **silent, **tests,
+        **_reached(state, goal, found), **silent, **tests, **effective,
     }  # fmt: skip
     directions = with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
-    return NADs(directions.float().cpu(), found.eigenvalues.float().cpu(), provenance, found.certificates)
+    eigenvalues, certificates = found.eigenvalues.cpu(), found.certificates
+    if state.scale == 1 or normalise:
+        return NADs(directions.float().cpu(), eigenvalues.float(), provenance, certificates)
+    unit = state.scale**-2
+    certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
+    return NADs(directions.float().cpu(), eigenvalues.double() * unit, provenance, certificates)
 
 
 def _is_dense(image_shape: tuple[int, ...]) -> bool:
@@ -308,7 +341,19 @@ def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
         "part in these NADs",
         stacklevel=3,
     )
-    return {"find_zero_init": parts}
+    return {"silent_parts": parts}
+
+
+def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, Any]:
+    """Return the effective number of networks, and warn if a few hold the second moment."""
+    number = state.effective_share * num_networks
+    if state.effective_share < HEAVY:
+        warnings.warn(
+            f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}, and "
+            "certainties are what so few support. More networks help little; normalise='network' lets all count alike",
+            stacklevel=3,
+        )
+    return {"effective_networks": float(f"{number:.4g}")}
 
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with wh
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _OVERSAMPLED = 16
 _NOTHING = 1e-9  # of the energy along all directions
+HEAVY = 0.15  # effective share of networks below which a few of them hold the second moment (benchmarks/heavy_tails.py)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def find_eigenpairs(
     debiasing: str = "shrink",
     symmetries: tuple[str, ...] = (),
     growth: float = 1,
+    effective_share: float = 1,
 ) -> Eigenpairs:
     """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
 
@@ -69,17 +71,58 @@ def find_eigenpairs(
         debiasing: see `covariance.debias`.
         symmetries: whose types are told apart.
         growth: for how many times as many networks to make out certificates, see `certify`.
+        effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
+            networks show miss most of what a few others would change. Certificates are then those of the first networks
+            with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
+            vector said nothing about its direction.
     """
+    found, debiasing = _of_types(moments, first, count, image_shape, debiasing, symmetries, growth)
+    if effective_share < HEAVY:
+        alike = first.normalised()
+        summed = moments.empty()
+        halves = alike.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
+        summed.update(halves if alike.num_contributions > 1 else halves[:, :1])
+        effective = effective_share * growth * moments.num_networks / summed.num_networks
+        supported = _of_types(summed, alike, count, image_shape, debiasing, symmetries, effective)[0]
+        effective *= len(first.halves())
+        found = [_supported(one, other, effective) for one, other in zip(found, supported, strict=True)]
+    return _joined(found, count, debiasing)
+
+
+def _supported(found: _OfType, normalised: _OfType, effective: float) -> _OfType:
+    """Return eigenpairs with the certificate of normalised networks, and errors in the units of ``found``."""
+    certificate, values = normalised.certificate, found.eigenvalues.double().cpu()
+    count = min(len(values), len(normalised.eigenvalues))
+    expected = normalised.eigenvalues[:count].double().cpu()
+    expected = expected * values[:count].sum() / expected.sum().clamp(min=1e-300)
+    certificate = certificate.until(count).extended(len(values))
+    error = certificate.eigenvalue_std * float(
+        values[:count].sum() / normalised.eigenvalues[:count].sum().clamp(min=1e-300)
+    )
+    off = (values[:count] - expected).square() + values[:count].square() / effective
+    error[:count] = (error[:count].square() + off).sqrt()
+    return replace(found, certificate=replace(certificate, eigenvalue_std=error))
+
+
+def _of_types(
+    moments: DenseMoments | GramMoments,
+    first: FirstNetworks,
+    count: int,
+    image_shape: tuple[int, ...],
+    debiasing: str,
+    symmetries: tuple[str, ...],
+    growth: float,
+) -> tuple[list[_OfType], str]:
+    """Return the leading eigenpairs of each type, and how they were debiased."""
     if isinstance(moments, GramMoments):
         return _from_vectors(moments, first, count, debiasing, growth)
     seen, noise = moments.moments()  # (D, D) each
     if not noise.any():
         debiasing = "none"  # one contribution a network: there is no noise to tell apart
-    found = [
+    return [
         _of_type(kind, seen, noise, moments, first, count, debiasing, growth)
         for kind in symmetry_types(tuple(image_shape), tuple(symmetries))
-    ]
-    return _joined(found, count, debiasing)
+    ], debiasing
 
 
 def _of_type(
@@ -155,7 +198,9 @@ def _certified(
     return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, rest, growth)
 
 
-def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debiasing: str, growth: float) -> Eigenpairs:
+def _from_vectors(
+    moments: GramMoments, first: FirstNetworks, count: int, debiasing: str, growth: float
+) -> tuple[list[_OfType], str]:
     """Return the leading eigenpairs from vectors that were kept, of all types together."""
     means, spreads = moments.vectors()
     done = "subtract" if spreads and debiasing != "none" else "none"
@@ -174,8 +219,7 @@ def _from_vectors(moments: GramMoments, first: FirstNetworks, count: int, debias
     certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest, growth)
     if done == "none" and spreads:
         certificate = certificate.until(0)  # directions of C + W, about those of C
-    part = _OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)
-    return _joined([part], count, done)
+    return [_OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)], done
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:

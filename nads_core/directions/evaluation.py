@@ -26,10 +26,21 @@ class Evaluation:
         estimator: what each contributes.
         name: of the architecture, for messages.
         batch_size: networks that a thread evaluates together.
+        scale: factor of all vectors, see `moment_scale`.
+        normalise: whether the vectors of a network are divided by the norm of their mean.
     """
 
-    def __init__(self, ensemble: Ensemble, estimator: Estimator, name: str, batch_size: int):
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        estimator: Estimator,
+        name: str,
+        batch_size: int,
+        scale: float = 1.0,
+        normalise: bool = False,
+    ):
         self.estimator, self.name, self.batch_size = estimator, name, batch_size
+        self.scale, self.normalise = scale, normalise
         self.block_size = ensemble.block_size
         self._crew = ThreadedEnsemble(ensemble)
         self.blocks_at_once = max(1, batch_size // ensemble.block_size) * self._crew.size
@@ -51,14 +62,20 @@ class Evaluation:
         # Blocks need not follow each other: of several processes each has every n-th.
         numbers = (block * own.block_size + row for block, count in blocks for row in range(count))
         _require_finite(vectors, numbers, self.name, own.seed)
+        if self.scale != 1:
+            contributions = contributions * self.scale
+        if self.normalise:
+            norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)  # (B * readouts, 1, 1)
+            contributions = (contributions / norms.clamp(min=1e-300)).to(contributions)
         return contributions
 
 
-def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Tensor:
+def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
     """Raise a ValueError if networks ignore their input, before hours are spent on them.
 
     Returns:
-        The vector of network 0, (D,), by which a computation can be recognised.
+        The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
+        networks.
     """
     first = None
     for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
@@ -69,13 +86,23 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> Te
         _require_finite(ensemble.outputs(draw.state, draw.inputs), numbers, name, ensemble.seed)
         _require_finite(contributions.reshape(len(draw), -1), numbers, name, ensemble.seed)
         if contributions.any():
-            return first
+            return first, moment_scale(contributions)
     zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
         f"the output of {name} does not depend on its input: the estimator's vectors are zero for "
         f"{_CHECKED_NETWORKS} networks" + (f" (it begins with {described(zero)}{remedy})" if zero else "")
     )
+
+
+def moment_scale(vectors: Tensor) -> float:
+    """Return the power of two that brings the mean square of vectors to about 1, or 1 if it lies in [1e-12, 1e12].
+
+    Eigenvalues are squares: gradients of 1e-22 have some of 1e-44, which is 0 in float32. A power of two changes no
+    digit of what does not underflow.
+    """
+    square = float(vectors.double().square().mean())
+    return 1.0 if 1e-12 <= square <= 1e12 else 2.0 ** -round(math.log2(square) / 2)
 
 
 def _require_finite(values: Tensor, numbers: Iterable[int], name: str, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,6 +24,15 @@ class FirstNetworks:
     def __init__(self) -> None:
         self._blocks: dict[int, Tensor] = {}  # number of the block -> (B, R, 2, D)
         self.num_contributions = 1
+
+    def normalised(self) -> FirstNetworks:
+        """Return the same networks with each vector divided by its norm, so that all count alike."""
+        other = FirstNetworks()
+        other.num_contributions = self.num_contributions
+        halves = self.halves()
+        norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)  # (n, R, 1, 1)
+        other._blocks = {0: (halves / norms).float()}
+        return other
 
     def update(self, block: int, block_size: int, contributions: Tensor, readouts: int) -> None:
         """Keep the networks of a block if they are among the first.
@@ -71,6 +81,20 @@ class FirstNetworks:
     def halves(self) -> Tensor:
         """Return (n, R, 2, D), in the order of the networks' numbers."""
         return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
+
+
+def effective_share(powers: Sequence[float] | None, first: FirstNetworks) -> float:
+    """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
+
+    Args:
+        powers: N, sum |g|^2 and sum |g|^4 over the networks; None in files that an earlier nads_core wrote.
+        first: the first networks, which stand for all of them then.
+    """
+    if powers is None:
+        squares = first.halves().double().mean(2).square().sum(2).mean(1)  # (n,)
+        powers = [len(squares), float(squares.sum()), float(squares.square().sum())]
+    count, squares, fourths = powers
+    return squares**2 / (count * fourths) if fourths else 1.0
 
 
 def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:

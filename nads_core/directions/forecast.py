@@ -11,6 +11,7 @@ from pathlib import Path
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.first_networks import effective_share
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
@@ -80,6 +81,9 @@ def forecast(
     found = []
     for count in num_networks:
         growth = count / there
-        pairs = find_eigenpairs(moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth)
+        pairs = find_eigenpairs(
+            moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth,
+            effective_share=effective_share(saved.get("powers"), first),
+        )  # fmt: skip
         found.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return found

@@ -43,7 +43,7 @@ class DenseMoments:
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
-        self.dimension, self.num_networks = dimension, 0
+        self.dimension, self.num_networks, self.device = dimension, 0, torch.device(device)
         self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
         self._noise = torch.zeros_like(self._seen)
         self._buffer: list[tuple[Tensor, Tensor]] = []

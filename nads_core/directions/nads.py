@@ -20,7 +20,7 @@ from torch import Tensor
 from nads_core.directions.certificates import Band, Certificates
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.similarity import SubspaceSimilarity, likeness
-from nads_core.runtime.files import atomic_write
+from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import fingerprint
 
 
@@ -30,7 +30,8 @@ class NADs:
 
     Args:
         directions: ``(n, *image_shape)`` float32, orthonormal.
-        eigenvalues: (n,) float32, descending: of the uncentred second moment (1/N) sum g g^T.
+        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
+            (1/N) sum g g^T.
         provenance: how they were computed.
         certificates: what is known about each; None in files that were written before there were any.
     """
@@ -60,7 +61,10 @@ class NADs:
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
         known = "" if self.certificates is None else f", {self._known.num_certain} certain above 0.9"
-        return f"NADs({name}, {len(self)} directions of {tuple(self.directions.shape[1:])}, {count} networks{known})"
+        effective = self.provenance.get("effective_networks")
+        counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
+        shape = tuple(self.directions.shape[1:])
+        return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     @property
     def _known(self) -> Certificates:
@@ -225,11 +229,15 @@ class NADs:
         """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
 
         What `load` returns then has the fingerprint of those integers.
+
+        Raises:
+            OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
         """
         with atomic_write(path, "wb") as file:
             provenance, stored = json.dumps(self.provenance), self._stored(quantized)
             stored |= self.certificates.arrays() if self.certificates else {}
             np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
+            seal(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NADs:
@@ -237,12 +245,12 @@ class NADs:
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs.
+            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written.
         """
         with open(path, "rb") as raw:
             try:
                 file = np.load(raw)
-            except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
                 raise ValueError(f"{path} holds no NADs, or a part of them: {error}") from error
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
@@ -250,6 +258,7 @@ class NADs:
             if missing:
                 raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
             try:
+                require_undamaged(path)
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))

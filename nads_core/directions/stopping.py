@@ -74,8 +74,9 @@ class Certain:
             math.prod(self.image_shape) if self.symmetries else min(4 * self.num_certain, math.prod(self.image_shape))
         )
         found = find_eigenpairs(
-            state.total(), state.first_networks, among, self.image_shape, self.debiasing, self.symmetries
-        )
+            state.total(), state.first_networks, among, self.image_shape, self.debiasing, self.symmetries,
+            effective_share=state.effective_share,
+        )  # fmt: skip
         count = int(distributed.broadcast(found.certificates.num_certain))  # processors differ in their last bits
         return count >= self.num_certain, f"{count} certain"
 

@@ -1,7 +1,7 @@
-"""Faster ways to do what PyTorch does: layers on a CPU; random weights and second moments on a GPU, in Triton.
+"""Faster implementations of PyTorch operations: layers on a CPU; random weights and second moments on a GPU, in Triton.
 
-Each stands beside its twin in plain PyTorch, which says what it computes and which tests hold it against. What the
-numbers are for belongs to the rooms above; what PyTorch does fast enough has no place here.
+Each kernel has a reference in plain PyTorch that defines its result; tests compare the two. The use of the results is
+defined by higher layers. Operations that PyTorch already computes fast do not belong here.
 """
 
 from nads_core.kernels.choice import KERNELS, require_kernels

@@ -13,7 +13,7 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
     Args:
         kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
             of many networks, and one adds up their moments.
-        device: where the tensors live.
+        device: device of the tensors.
     """
     if kernels not in KERNELS:
         raise ValueError(f"unknown kernels {kernels!r}: choose from {KERNELS}")

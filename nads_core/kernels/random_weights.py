@@ -68,13 +68,13 @@ def draw_weights(
     bits, by the device's logarithm and cosine.
 
     Args:
-        parameters: of one network, in an order that is part of each number's counter.
+        parameters: parameters of one network, in an order that is part of each number's counter.
         seed: 0 <= seed < 2^64, the key.
         first: number of the first network.
-        count: how many networks.
+        count: number of networks.
         stream: numbers of different streams are independent.
-        device: where to draw.
-        twin: draw in plain PyTorch instead of Triton: slowly, on any device.
+        device: device of the result.
+        twin: whether to draw in plain PyTorch instead of Triton: slowly, on any device.
 
     Returns:
         For each parameter a contiguous float32 tensor (count, *shape).

@@ -35,7 +35,7 @@ def add_second_moments(
         noise: (D, D) float64, symmetric.
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
-        precision: of the factors, one of `PRECISIONS`.
+        precision: precision of the factors, one of `PRECISIONS`.
         twin: sum in plain PyTorch instead of Triton, in float64, on any device.
 
     Raises:

@@ -1,7 +1,7 @@
-"""What is drawn: architectures as named values, and ensembles of many networks of one.
+"""Architectures as named values, and ensembles that evaluate many networks of one architecture.
 
-Ends at the network's output and its derivatives; which vectors are made of them is `directions`'. What trains them is
-`training`'s.
+This subpackage ends at the outputs of networks and their derivatives. `directions` turns these into vectors, and
+`training` trains the networks.
 """
 
 from nads_core.networks.architectures import (

@@ -27,7 +27,7 @@ class Architecture:
 
     Args:
         name: short identifier, as used by `load_nads` and on the command line.
-        module: called as ``module(in_channels, image_size, num_classes, **options)``; returns an `nn.Module`.
+        module: factory ``module(in_channels, image_size, num_classes, **options)`` of an `nn.Module`.
         options: keyword arguments for ``module``, such as ``pooling``.
         symmetries: the maps of the input (of `SYMMETRIES`) that leave the distribution of networks at
             initialisation unchanged. `compute_nads` averages over the group that they generate.
@@ -75,7 +75,7 @@ class Architecture:
     def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Architecture:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
 
-        A variant claims no symmetry unless told, because an option can break one.
+        A variant has no symmetries unless they are passed, because an option can break them.
         """
         label = name or "-".join([self.name, *(f"{value}" for value in options.values())])
         return replace(self, name=label, options={**self.options, **options}, symmetries=symmetries)
@@ -281,7 +281,7 @@ class DenseNet121Net(nn.Module):
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
-LOGREG = Architecture("logreg", LogisticRegression)  # all its directions are alike: there are no types to tell apart
+LOGREG = Architecture("logreg", LogisticRegression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)

@@ -10,7 +10,10 @@ from torch.func import functional_call
 
 from nads_core.networks.initialisation import State, state_of
 from nads_core.networks.readouts import linear_results
+from nads_core.networks.self_check import differing, not_reproduced
 from nads_core.runtime.seeds import generator_state
+
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output; 0.05 for less precise types
 
 
 class ScalarFunction:
@@ -20,8 +23,8 @@ class ScalarFunction:
 
     Args:
         module: the network, in eval mode, without gradients of its weights.
-        varying: names of the weights that callers give; all others stay as they are in ``module``.
-        output: which output is the scalar f(x).
+        varying: names of the weights that callers pass; all others keep their values in ``module``.
+        output: index of the output that is the scalar f(x).
     """
 
     def __init__(self, module: nn.Module, varying: set[str], output: int = 0):
@@ -64,6 +67,26 @@ class ScalarFunction:
         if self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
         return [name for name, result in results if result is outputs]
+
+    def require_reproduces(self, network: nn.Module, weights: State, images: Tensor) -> None:
+        """Raise a ValueError unless another network's weights, loaded into this module, give that network's outputs.
+
+        Args:
+            network: another one of the same factory, prepared as this module was.
+            weights: those of its parameters and buffers that vary.
+            images: (K, C, H, W).
+        """
+        with torch.no_grad():
+            expected, outputs = network(images.clone()), self.outputs(weights, images.clone())
+        if isinstance(expected, Tensor) and expected.shape == outputs.shape:
+            limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
+            # NaN is reported elsewhere
+            if torch.equal(expected, outputs) or not (outputs - expected).abs().max() > limit:
+                return
+        state = state_of(network)
+        fixed = {name: "a buffer or parameter that two networks had in common" for name, tensor in self.fixed.items()
+                 if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
+        raise not_reproduced(fixed | differing(self.module, network))
 
     def duplicate(self) -> ScalarFunction:
         """Return the same function on a module of its own."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from nads_core.runtime.seeds import seed_sequence
 _BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
 _KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
+_NUMBER = "number of the network"  # the only entry of a state where networks are rebuilt
 
 
 def require_image_shape(image_shape: tuple[int, ...]) -> None:
@@ -38,20 +41,24 @@ class Ensemble:
     each drawn from a generator of their own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
 
     Args:
-        factory: returns a new network with freshly drawn weights at each call.
+        factory: function that returns a network with freshly drawn weights at each call.
         image_shape: (C, H, W) of one input; or (C, L), or (F,). Where shapes below say C, H, W, these stand instead.
-        seed: fixes all weights and inputs.
-        device: where the networks live.
-        dtype: of weights and inputs. Weights are drawn in the factory's own type and then converted.
-        output: which of the network's outputs is the scalar f(x).
+        seed: seed of all weights and inputs.
+        device: device of the networks.
+        dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
+        output: index of the network output that is the scalar f(x).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
-        kernels: with ``"triton"`` one launch draws all weights of a block, other ones than ``"torch"`` draws, where
-            each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
+            Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
+            each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
+            activations or in tensors that are plain attributes.
+        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. The
+            latter requires that each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
         ValueError: if the network rejects (K, C, H, W) inputs, returns something else than (K,) or (K, outputs),
-            has the same weights at every call, or draws them from outside torch's random generator; for a device or
+            has the same weights at every call, or draws them from outside torch's random generator; if a second
+            network's weights and buffers, put into the template, do not give that network's outputs; for a device or
             kernels that cannot run here.
     """
 
@@ -79,23 +86,56 @@ class Ensemble:
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
-        if self.evaluation not in ("loop", "vmap"):
-            raise ValueError(f"evaluation must be 'loop' or 'vmap', got {evaluation!r}")
-        self._initialisation = initialisation = Initialisation.of(factory, self.device)
+        if self.evaluation not in ("loop", "vmap", "rebuild"):
+            raise ValueError(f"evaluation must be 'loop', 'vmap' or 'rebuild', got {evaluation!r}")
+        rebuild = self.evaluation == "rebuild"
+        if rebuild and kernels != "torch":
+            raise ValueError("evaluation='rebuild' draws networks by their factory: leave kernels out")
+        initialisation = Initialisation.of(factory, self.device, rebuild)
+        self._initialisation = replace(initialisation, second=None)
+        self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
         self.num_parameters = sum(shape.numel() for shape in initialisation.shapes.values())
         numbers = _KEYED_BLOCK_NUMBERS if self.keyed else _BLOCK_NUMBERS
-        self.block_size = int(min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, numbers // self.num_parameters))))))
-        network = initialisation.network.eval().requires_grad_(False).to(device=self.device).to(dtype=dtype)
-        if self.evaluation == "loop":
-            faster_first_convolutions(network)
-        self._function = ScalarFunction(network, set(initialisation.shapes), output)
+        self.block_size = int(
+            min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, numbers // max(1, self.num_parameters))))))
+        )
+        network = self._prepared(initialisation.network)
+        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.shapes), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
         # Any weights would do to see what the network returns.
-        weights = _network(self._converted(initialisation.draw(1, seed_sequence(seed, 0, 0))), 0)
+        weights = {} if rebuild else _network(self._converted(initialisation.draw(1, seed_sequence(seed, 0, 0))), 0)
         images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
         layers = self._function.require_outputs(weights, images)
-        self._readout = Readout.of(network, layers, initialisation.steps)
+        self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
+        if initialisation.second is not None and not rebuild:
+            self._require_reproduced(initialisation.second)
+
+    def _prepared(self, network: nn.Module) -> nn.Module:
+        """Return a network of the factory's in eval mode, on the device and in the type of the ensemble."""
+        network = network.eval().requires_grad_(False).to(device=self.device)
+        network._apply(partial(_as_precise, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
+        return network if self.evaluation == "vmap" else faster_first_convolutions(network)
+
+    def _require_reproduced(self, network: nn.Module) -> None:
+        """Raise a ValueError unless the template, with the weights of a newly built network, does what that does."""
+        state = state_of(self._prepared(network))
+        weights = {name: state[name].detach() for name in self._initialisation.shapes if name in state}
+        generator = torch.Generator().manual_seed(0)
+        images = torch.randn(2, *self.image_shape, generator=generator).to(self.device, self.dtype)
+        self._function.require_reproduces(network, weights, images)
+
+    def _networks(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
+        """Yield f of each network of a state, with the weights to give it."""
+        if self.evaluation != "rebuild":
+            yield from ((self._function, _network(state, b)) for b in range(len(next(iter(state.values())))))
+            return
+        for number in state[_NUMBER].tolist():
+            block, row = divmod(number, self.block_size)
+            if block not in self._rebuilt:
+                built = self._initialisation.build(self.block_size, seed_sequence(self.seed, block, 0))
+                self._rebuilt = {block: list(map(self._prepared, built))}
+            yield ScalarFunction(self._rebuilt[block][row], set(), self.output), {}
 
     @property
     def template(self) -> nn.Module:
@@ -110,7 +150,7 @@ class Ensemble:
     @property
     def replays(self) -> bool:
         """Whether the weights of many networks are drawn together (else the factory is called for each)."""
-        return self._initialisation.steps is not None
+        return self._initialisation.steps is not None and self.evaluation != "rebuild"
 
     @property
     def keyed(self) -> bool:
@@ -136,12 +176,19 @@ class Ensemble:
         """Draw the weights of networks ``block * block_size`` up to the next block.
 
         Returns:
-            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between networks.
+            name -> ``(block_size, *shape)``, for every parameter and buffer that varies between networks. Where
+            networks are rebuilt, nothing but their numbers.
+
+        Raises:
+            ValueError: if a factory that looks at random numbers built a network that its weights do not reproduce.
         """
+        if self.evaluation == "rebuild":
+            return {_NUMBER: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
             tensors = self._draw_keyed(self._keyed_parameters, block, 0)
             return dict(zip(self._initialisation.shapes, tensors, strict=True))
-        return self._converted(self._initialisation.draw(self.block_size, seed_sequence(self.seed, block, 0)))
+        seed = seed_sequence(self.seed, block, 0)
+        return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced))
 
     def _draw_keyed(self, parameters: list[RandomParameter], block: int, stream: int) -> list[Tensor]:
         drawn = draw_weights(
@@ -152,19 +199,17 @@ class Ensemble:
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
-        return {
-            name: tensor.to(self.device, self.dtype if tensor.is_floating_point() else tensor.dtype)
-            for name, tensor in state.items()
-        }
+        return {name: _as_precise(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
         """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
 
         Args:
-            block: whose networks the numbers are for.
-            stream: what is independent has streams of its own. Stream 0 draws the weights; our estimators draw inputs
-                from 1, probes from 2 and readouts from 3, so that 4 and up are free beside them.
-            shape: of the numbers of one network.
+            block: number of the block of networks.
+            stream: number of the random stream; independent quantities have different streams. Stream 0 draws the
+                weights. The library's estimators draw inputs from 1, probes from 2 and readouts from 3, so streams from
+                4 are free.
+            shape: shape of the numbers of one network.
         """
         if self.keyed:
             return self._draw_keyed([RandomParameter(shape, "normal")], block, stream)[0]
@@ -213,6 +258,8 @@ class Ensemble:
 
     def stack(self, count: int) -> State:
         """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
+        if self.evaluation == "rebuild":
+            raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
         parts = [
             {name: tensor[:used] for name, tensor in self.draw(block).items()} for block, used in self.blocks(count)
         ]
@@ -223,8 +270,10 @@ class Ensemble:
     def outputs(self, state: State, images: Tensor) -> Tensor:
         """Evaluate B networks on K inputs each: (B, K, C, H, W) -> (B, K)."""
         with torch.no_grad():
-            if self.evaluation == "loop":
-                return torch.stack([self._function(_network(state, b), x) for b, x in enumerate(images)])
+            if self.evaluation != "vmap":
+                return torch.stack(
+                    [f(weights, x) for (f, weights), x in zip(self._networks(state), images, strict=True)]
+                )
             return vmap(self._function)(state, images)
 
     def input_gradients(self, state: State, images: Tensor, readouts: Tensor | None = None) -> Tensor:
@@ -245,9 +294,9 @@ class Ensemble:
         f, many_outputs = self._function, readouts is not None
         if readouts is not None:
             state = self._require_readout().replaced(state, readouts)
-        if self.evaluation == "loop":
-            networks = ((_network(state, b), x) for b, x in enumerate(images))
-            return torch.cat([f.input_gradients(weights, x, many_outputs) for weights, x in networks])
+        if self.evaluation != "vmap":
+            networks = zip(self._networks(state), images, strict=True)
+            return torch.cat([own.input_gradients(weights, x, many_outputs) for (own, weights), x in networks])
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
         if many_outputs:
             jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
@@ -265,9 +314,15 @@ class Ensemble:
         Returns:
             (B, K, C, H, W).
         """
-        return torch.stack(
-            [self._function.mixed_derivative(_network(state, b), x, _network(probes, b)) for b, x in enumerate(images)]
-        )
+        networks = enumerate(zip(self._networks(state), images, strict=True))
+        return torch.stack([f.mixed_derivative(weights, x, _network(probes, b)) for b, ((f, weights), x) in networks])
+
+
+def _as_precise(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert floating-point numbers to a type, and complex ones to the complex type of its precision."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _network(state: State, index: int) -> State:

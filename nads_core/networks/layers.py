@@ -92,7 +92,7 @@ def convolution(
 
 
 class Beside(nn.Module):
-    """Puts what a layer makes of its input beside the input."""
+    """Concatenation of a layer's input and output."""
 
     def __init__(self, layer: nn.Module):
         super().__init__()

@@ -17,8 +17,8 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
     Args:
         name: one of ours, such as "lenet"; "torchvision:" and the name of one of its models, without weights; or
             "module:function", a factory in a module that can be imported from here.
-        image_shape: of the inputs; a vision transformer of torchvision, which takes square images of one size, is built
-            for that size.
+        image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
+            is built for that size.
 
     Raises:
         ValueError: if nothing has that name, torchvision is not there, or a vision transformer cannot take the shape.

@@ -33,9 +33,9 @@ class Readout:
         """Describe a network's last layer; None if it is no single linear one with fresh weights, used there alone.
 
         Args:
-            network: whose layers they are.
+            network: network that contains the layers.
             layers: names of the linear layers that return the output.
-            steps: draw the network's weights; None if they are unknown.
+            steps: operations that draw the network's weights; None if they are unknown.
         """
         if len(layers) != 1 or steps is None:
             return None

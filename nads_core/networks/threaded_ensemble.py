@@ -22,7 +22,7 @@ class ThreadedEnsemble:
     (which goes by torch's one global generator), there is a single worker.
 
     Args:
-        ensemble: what the threads draw from and evaluate.
+        ensemble: ensemble that the threads draw from and evaluate.
     """
 
     def __init__(self, ensemble: Ensemble):

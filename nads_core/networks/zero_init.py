@@ -1,4 +1,4 @@
-"""Parts of a network that say nothing at initialisation: zero last layers, and branches that begin at or near zero."""
+"""Parts of a network that are initialised at or near zero: zero last layers, and scaled branches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_zero_init(network: nn.Module) -> dict[str, float]:
     """Name the weights that multiply what passes through them by a constant at or near zero, with that constant.
 
     Args:
-        network: as it was initialised.
+        network: network with its initial weights.
     """
     layers = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
     found = {}
@@ -36,7 +36,7 @@ def find_zero_init(network: nn.Module) -> dict[str, float]:
 
 
 def _constant(parameter: Tensor) -> float | None:
-    """Return the value that all entries share; None if they differ, or one entry alone says nothing."""
+    """Return the value that all entries share; None if they differ, or if there is only one entry."""
     values = parameter.detach().flatten()
     drawn = len(values) < 2 and bool(values.any())
     return float(values[0]) if len(values) and not drawn and bool((values == values[0]).all()) else None

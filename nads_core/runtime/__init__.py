@@ -1,1 +1,1 @@
-"""Seeds, files, provenance, processes, memory and interrupts: what knows nothing about networks or directions."""
+"""Infrastructure that knows no networks or directions: seeds, files, provenance, processes, memory, interrupts."""

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class DeferredInterrupt:
-    """Hold Ctrl-C back, so that what is saved is consistent and nothing swallows it; a second one does not wait.
+    """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one is not deferred.
 
     Whoever enters asks ``received`` at every safe point, and raises the KeyboardInterrupt.
 

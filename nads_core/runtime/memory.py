@@ -1,4 +1,4 @@
-"""Memory: what is free on a device, and what a piece of work takes at its peak."""
+"""Free memory of a device, and peak memory of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTAINER = Path("/sys/fs/cgroup")
 
 
 def available_memory(device: torch.device | str) -> int | None:
-    """Return the bytes that are free on a device, or None where the system doesn't say."""
+    """Return the bytes that are free on a device, or None if the system does not report it."""
     device = torch.device(device)
     if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for its own use
@@ -27,7 +27,7 @@ def available_memory(device: torch.device | str) -> int | None:
 def _free_in_container() -> int | None:
     """Return what a control group may still take, None outside of one, or without a limit.
 
-    The pages of files that it keeps cached count as used there, but make room for whoever needs it.
+    The pages of files that it keeps cached count as used there, but are released on demand.
     """
     for folder, limit, used, cached in (
         (_CONTAINER, "memory.max", "memory.current", ("inactive_file", "active_file")),
@@ -53,9 +53,9 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
 
     Args:
         needed: bytes.
-        device: where.
-        what: they are for, the subject of the message.
-        advice: what to do about it.
+        device: device of the memory.
+        what: subject of the message: the purpose of the memory.
+        advice: remedy, for the message.
     """
     free = available_memory(device)
     if free is not None and needed > free:
@@ -64,7 +64,7 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
-    """Run ``work`` and return its peak: of the process on a CPU, of the tensors on a GPU; None where nobody says.
+    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
 
     The process on a CPU holds Python and PyTorch as well, a few hundred megabytes.
     """
@@ -96,7 +96,7 @@ def _largest_ever() -> int | None:
 
 
 def _status(path: str, field: str) -> int | None:
-    """Return the bytes that a line such as ``MemAvailable: 12 kB`` tells."""
+    """Return the bytes of a line such as ``MemAvailable: 12 kB``."""
     with contextlib.suppress(OSError):
         for line in Path(path).read_text().splitlines():
             if line.startswith(f"{field}:"):

@@ -21,14 +21,14 @@ import torch
 __version__ = "0.2.0"
 
 # Raised only when the same arguments give other numbers: which weights network i has, the size of a block, the order
-# of samples. Files of another version are not continued. CHANGELOG.md says what each version changed.
+# of samples. Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
 RNG_VERSION = 1
 
 
 def fingerprint(*parts: np.ndarray | bytes | str) -> str:
     """Return 16 hexadecimal digits that name these bytes; arrays count with their type and shape.
 
-    Give what is stored, not what is computed from it: products of floats differ between processors.
+    Pass stored values, not computed ones: products of floats differ between processors.
     """
     digest = hashlib.sha256()
     for part in parts:
@@ -87,7 +87,7 @@ def cpu_name() -> str:
 def own_commit() -> str | None:
     """Return the commit of the repository of this package, with a + where the package was changed since.
 
-    None where it lies in no repository, or in somebody else's.
+    None if it does not lie in a repository of its own.
     """
     package = Path(__file__).resolve().parents[1]
     root = package.parent

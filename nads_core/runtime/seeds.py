@@ -27,8 +27,8 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     for its first use stays as it is: ``torch.manual_seed`` would leave it a seed for then.
 
     Args:
-        seed: of every generator.
-        device: where else numbers are drawn.
+        seed: seed of every generator.
+        device: device that also draws numbers.
     """
     kind, cpu = torch.device(device).type, torch.default_generator
     before: list[tuple[Callable[..., object], object]] = [(cpu.set_state, cpu.get_state())]

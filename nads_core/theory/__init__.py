@@ -1,8 +1,7 @@
-"""The paper's statements as verified, as printed, and the simulations that tell the two apart.
+"""The paper's formulas, as corrected and as printed, and regressions for layers that have no formula.
 
-Formulas and their checks, which need no network of `networks`, and regressions for layers that have no formula. Models
-of their own are trained here, where a statement is about that: the deep linear one, and small CNNs on a layer's output.
-What the trained networks of the paper's figures say is `evidence`'s.
+The module `deep_linear` and the regressions train their own models: deep linear ones, and small CNNs on the output of a
+layer. Checks of the formulas and their verdicts are in the book's package (`nads_book.checks`).
 """
 
 from nads_core.theory import deep_linear, lemma2, pooling, regression

@@ -210,12 +210,13 @@ def gradient_descent(
         margin: eps.
         noise_std: sigma.
         learning_rate: step size, the same for all.
-        num_steps: how many steps.
-        num_runs: starts per frequency, drawn from the distribution of Lemma 1; the same starts at every frequency.
+        num_steps: number of steps.
+        num_runs: number of starts per frequency, drawn from the distribution of Lemma 1; the same starts at every
+            frequency.
         theta_std: standard deviation of theta at the start.
         phi_std: standard deviation of phi at the start.
         batch_size: samples a step; by default the exact gradient of the expected loss.
-        seed: fixes starts and samples.
+        seed: seed of starts and samples.
 
     Returns:
         Losses and iterations.

@@ -45,11 +45,11 @@ def dipole_statistics(
     """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
 
     Args:
-        factory: returns a new network at each call, with weights from torch's generator.
+        factory: function that returns a new network at each call, with weights from torch's generator.
         image: (C, H, W).
         direction: (C, H, W).
         num_networks: N.
-        seed: fixes the weights; the global generator is left as it was.
+        seed: seed of the weights; the global generator is restored.
     """
     with seeded(seed):
         pairs = [dipole_slope(factory().eval(), image, direction) for _ in range(num_networks)]

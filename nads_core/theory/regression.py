@@ -68,7 +68,7 @@ def measured_energy(
         directions: (F, D), unit norm.
         num_samples: white-noise signals in all.
         num_batches: independent repetitions, which give the standard error.
-        seed: fixes the noise.
+        seed: seed of the noise.
 
     Returns:
         Estimate (F,), corrected for the cost of fitting, and standard error (F,).
@@ -160,14 +160,14 @@ def train_classifiers(
     """Train one classifier a data set, all at once, with Adam and a linearly falling step size.
 
     Args:
-        build: returns a newly initialised classifier, (N, M) -> (N,).
+        build: function that returns a newly initialised classifier, (N, M) -> (N,).
         inputs: (F, N, M), one data set each.
         labels: (F, N) in {0, 1}.
         num_steps: steps of stochastic gradient descent.
-        learning_rate: at the first step.
+        learning_rate: learning rate of the first step.
         batch_size: samples a step.
         weight_decay: decoupled, as in AdamW.
-        seed: fixes initial weights and batches.
+        seed: seed of initial weights and batches.
 
     Returns:
         A function from (F, N', M) to logits (F, N').
@@ -206,7 +206,7 @@ def learning_curve(
     """Return the test accuracy of trained classifiers as the training set grows.
 
     Args:
-        build: see `train_classifiers`.
+        build: function as in `train_classifiers`.
         directions: (F, D).
         layer: (M, D), the pooling layer in front of the classifiers.
         margin: eps.
@@ -214,7 +214,7 @@ def learning_curve(
         train_sizes: training samples.
         num_test: test samples per direction.
         num_runs: repetitions with new data and new weights.
-        seed: fixes everything.
+        seed: seed of weights, batches and samples.
         **training: further arguments of `train_classifiers`.
 
     Returns:

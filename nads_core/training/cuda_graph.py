@@ -1,4 +1,4 @@
-"""A training step recorded as one CUDA graph, whose kernels are started together instead of one by one."""
+"""Capture of a training step as a CUDA graph, which launches all its kernels at once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor
 def capture(
     step: Callable[[Tensor, Tensor], Tensor], batch_size: int, state: list[Tensor]
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """Record a training step on full batches as a CUDA graph; smaller batches run as they are.
+    """Record a training step on full batches as a CUDA graph; smaller batches run without it.
 
-    ``state`` holds everything that a step changes: warming up must leave no trace in it.
+    ``state`` holds every tensor that a step changes; warming up restores it.
     """
     device = state[0].device
     indices = torch.arange(batch_size, device=device)

@@ -1,4 +1,4 @@
-"""The form in which networks are given what they learn from."""
+"""The format of datasets: a tensor of images and a tensor of labels."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def require_dataset(data: Dataset, name: str) -> None:
 
 
 def image_shape(datasets: Sequence[Dataset]) -> tuple[int, ...]:
-    """Return (C, H, W): of a sequence that knows it without an item, or else of the first item."""
+    """Return (C, H, W): from the attribute of a sequence that has one, otherwise from the first item."""
     return tuple(datasets.image_shape if hasattr(datasets, "image_shape") else datasets[0][0].shape[1:])
 
 
 def num_samples(datasets: Sequence[Dataset]) -> int:
-    """Return N: of a sequence that knows it without an item, or else of the first item."""
+    """Return N: from the attribute of a sequence that has one, otherwise from the first item."""
     return getattr(datasets, "num_samples", None) or len(datasets[0][1])

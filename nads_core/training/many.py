@@ -1,10 +1,9 @@
-"""Training many networks of one architecture, each on a dataset of its own, by the fastest way of the device.
+"""Training many networks of one architecture, by the method that suits the device.
 
-On a CPU every core trains one network on one thread (method "processes", in `processes`); on a GPU small networks
-share one vectorised step ("vmap", in `vectorised`), and large ones are trained one after another, the step captured as
-a CUDA graph ("graph", or "loop" where it is not, in `in_turn`). Every way does the same arithmetic, up to rounding, and
-network b starts from the same weights on all of them. Only what is drawn during training, such as dropout, comes from
-the generator of the device, and from another place of it where the step is captured.
+Small networks share each step on a GPU ("vmap"), large ones capture their step as a CUDA graph ("graph"), and a CPU
+trains one network per core ("processes"). "loop" is the sequential baseline. All methods do the same arithmetic up to
+rounding, and network b starts from the same weights in all of them. Only random layers, such as dropout, draw from the
+device's generator, and from another position of it where the step is captured.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,169 +22,176 @@ from torch import nn
 
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.arguments import usable_device
-from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset, image_shape, num_samples, require_dataset
-from nads_core.training.interrupted import TrainingState
 from nads_core.training.processes import num_cores, train_in_processes
-from nads_core.training.recipes import Recipe
-from nads_core.training.result import TrainingResult, stacked
-from nads_core.training.sequential import train_in_turn
+from nads_core.training.recipes import TrainConfig, merge_options
+from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout, stacked
+from nads_core.training.run import Measure, NetworkFamily, TrainingRun
+from nads_core.training.state import TrainingState
 from nads_core.training.vectorised import train_vectorised
 
 METHODS = ("auto", "loop", "processes", "vmap", "graph")
-_VMAP_PARAMETERS = 300_000  # larger networks fill a GPU alone
-_WORTH_PROCESSES = 2_000  # steps: starting workers takes as long as about 500 steps of a LeNet
+_VMAP_PARAMETERS = 300_000  # a larger network fills a GPU alone
+_MIN_STEPS_FOR_PROCESSES = 2_000  # starting workers takes as long as about 500 steps of a LeNet
 
 
 def train_networks(
     architecture: Architecture | Callable[[], nn.Module],
     datasets: Sequence[Dataset],
     test_datasets: Sequence[Dataset] | None = None,
+    config: TrainConfig | None = None,
     *,
-    recipe: Recipe,
     num_classes: int = 2,
-    seed: int = 0,
-    numbers: Sequence[int] | None = None,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype = torch.float32,
-    mixed_precision: bool | None = None,
+    network_ids: Sequence[int] | None = None,
     method: str = "auto",
     workers: int | None = None,
-    stop_loss: float | None = None,
-    stop_perfect: bool = False,
     timeout: float | None = None,
     measure: Measure | Sequence[Measure] | None = None,
     on_result: Callable[[int, TrainingResult], None] | None = None,
     states: Sequence[TrainingState] | None = None,
     progress: bool = True,
+    **options: Any,
 ) -> TrainingResult:
-    """Train one network on each of B datasets, as many at a time as the device is fastest with.
+    """Train one network on each of B datasets.
 
-    Network b is a function of ``seed``, its number and its dataset alone, whatever is trained beside it: up to rounding
-    on any device, with dropout on one device and by one method. All see their samples in one order.
+    Network b is a function of the seed, its id and its dataset alone, whatever is trained together with it: up to
+    rounding on any device; with dropout, on one device and by one method. All networks see their samples in one order.
 
     Args:
-        architecture: one of ours, or a function that returns a new network with ``num_classes`` outputs.
-        datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). An
-            item is asked for only when its network is due; of a sequence that is not a list, in a worker.
+        architecture: an `Architecture`, or a function that returns a new network with ``num_classes`` outputs.
+        datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). Items
+            are requested when their network is due; those of a sequence that is not a list, in a worker.
         test_datasets: B test sets.
-        recipe: `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
-        num_classes: of the networks that ``architecture`` builds.
-        seed: fixes initial weights and the order of the samples.
-        numbers: of the networks, in place of 0 to B - 1: to train some of a larger family.
-        device: by default a GPU if there is one.
-        dtype: of weights and images.
-        mixed_precision: run the layers in bfloat16; by default on a GPU that has it, for float32 weights.
-        method: "processes" trains one network a core, each on one thread; "vmap" all in one vectorised step; "graph"
-            one after another, its step captured as a CUDA graph; "loop" one after another. "auto" takes processes
-            on a CPU (one after another without the package loky), vmap for small and graph for large networks on CUDA.
-            Networks with dropout don't go by "vmap": one generator would draw for all, by who is beside whom.
-        workers: of method "processes"; by default the number of cores that this process may use.
-        stop_loss: stop a network when the mean of its last 20 losses is at most this (not with "vmap").
-        stop_perfect: stop a network after an epoch that lowered its mean loss, if then no test image is wrong (not with
-            "vmap").
-        timeout: seconds. A network that would not be ready by then is not begun, and one that isn't is abandoned.
-        measure: called with each network after its training (in its worker), or one function for each; what it returns
+        config: options of every training.
+        num_classes: number of outputs of the networks that an `Architecture` builds.
+        network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
+        method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
+            step; "graph" for sequential trainings with a captured step; "loop" for sequential trainings. "auto" chooses
+            processes on a CPU (loop without the package loky), and on CUDA vmap for small and graph for large networks.
+            Networks with dropout cannot use "vmap": one generator would draw for all of them.
+        workers: number of processes; by default the number of cores that this process may use.
+        timeout: seconds after which unfinished networks are abandoned; none is started that would exceed it.
+        measure: function of each network after its training (in its worker), or one function per network; its value
             becomes ``measured``.
-        on_result: called with b and its result as soon as network b is ready.
-        states: a file for each network, from which it goes on where an earlier call was stopped; written once an epoch,
-            never with "vmap". Yours to delete (`TrainingState.forget`) once the result is kept.
-        progress: show a progress bar.
+        on_result: function of b and its result, called as soon as network b is trained.
+        states: checkpoints, one per network, from which an interrupted training resumes; written at most once per
+            epoch, never with "vmap". The caller deletes them (`TrainingState.forget`) once the result is stored.
+        progress: whether to show a progress bar.
+        **options: fields of `TrainConfig`, in place of those of ``config``.
 
     Returns:
         Fields of shape (B, ...).
 
     Raises:
-        TypeError: if ``architecture`` returns something else than a module.
-        ImportError: for "processes" without the package loky.
-        ValueError: if there is no dataset, or no test set with ``stop_perfect``, if data don't fit the network, for a
-            device that is not there, for "vmap" with a reason to stop or a network that draws random numbers in
-            training, or if a loss became NaN.
-        TrainingTimeout: after ``timeout`` seconds.
+        TypeError: if ``architecture`` does not return a module, or no recipe is given.
+        ImportError: if the method is "processes" and loky is not installed.
+        ValueError: if there is no dataset, no test set with ``stop_at_full_accuracy``, data that do not fit the
+            network, an unavailable device, an early stop or dropout with "vmap", or a loss that became NaN.
+        TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
-    numbers = list(range(len(datasets)) if numbers is None else numbers)
-    measures = [measure] * len(numbers) if callable(measure) else measure
-    _require_one_each(datasets, test_datasets, numbers=numbers, states=states, measures=measures)
+    if "numbers" in options:
+        network_ids = options.pop("numbers")
+        warnings.warn("option numbers is called network_ids now", DeprecationWarning, stacklevel=2)
+    config = merge_options(config, options)
+    ids = list(range(len(datasets)) if network_ids is None else network_ids)
+    measures = [measure] * len(ids) if callable(measure) else measure
+    _require_one_each(datasets, test_datasets, network_ids=ids, states=states, measures=measures)
+    _require_same_shape(datasets, test_datasets)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
-    device = usable_device(device)
-    if mixed_precision is None:
+    device = usable_device(config.device)
+    if config.mixed_precision is None:
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        mixed_precision = has_bfloat16 and dtype == torch.float32
-    _require_alike(datasets, test_datasets)
+        config = replace(config, mixed_precision=has_bfloat16 and config.dtype == torch.float32)
     shape = image_shape(datasets)
     if isinstance(architecture, Architecture):
-        factory = partial(architecture.build, shape[0], shape[1], num_classes)
-    else:
-        factory = architecture
-    settings = Settings(
-        factory, shape, recipe, seed, device, dtype, mixed_precision,
-        stop_loss=stop_loss, stop_perfect=stop_perfect,
-    )  # fmt: skip
+        architecture = partial(architecture.build, shape[0], shape[1], num_classes)
+    family = NetworkFamily(architecture, shape, config, device)
     if method == "auto":
-        method = _fastest(settings, datasets)
+        method = _choose_method(family, datasets)
     elif method == "vmap":
-        _require_vectorisable(settings)
-    settings = replace(settings, captured=method == "graph")
+        _require_vectorisable(family)
+    family = replace(family, config=replace(config, cuda_graph=method == "graph"))
     results: dict[int, TrainingResult] = {}
 
-    def keep(b: int, result: TrainingResult) -> None:
+    def collect(b: int, result: TrainingResult) -> None:
         results[b] = result
         if on_result:
             on_result(b, result)
 
+    none = [None] * len(ids)
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    call = Call(settings, numbers, datasets, test_datasets, measures, states, deadline, progress, keep)
+    run = TrainingRun(
+        family, ids, datasets, test_datasets, measures or none, states or none, deadline, progress, collect
+    )
     if method == "vmap":
-        train_vectorised(call)
+        train_vectorised(run)
     elif method == "processes":
-        train_in_processes(call, min(workers or num_cores(), call.count))
+        train_in_processes(run, min(workers or num_cores(), run.count))
     else:
-        train_in_turn(call)
-    return stacked([results[b] for b in range(call.count)])
+        train_sequentially(run)
+    return stacked([results[b] for b in range(run.count)])
+
+
+def train_sequentially(run: TrainingRun) -> None:
+    """Train networks one at a time, each on the whole device; start none that would exceed the deadline."""
+    typical = 0.0  # seconds per network
+    for b, network_id in enumerate(run.network_ids):
+        if run.seconds_left < typical:
+            raise TrainingTimeout(f"{b} of {run.count} networks are trained; the next would take {typical:.0f} s")
+        try:
+            result = run.family.train(
+                network_id, run.datasets[b], run.test_dataset(b), run.measures[b],
+                state=run.states[b], timeout=run.seconds_left,
+                label=run.label if run.count == 1 else f"network {b + 1} of {run.count}", progress=run.progress,
+            )  # fmt: skip
+        except TrainingDiverged as error:
+            raise run.diverged(b, error) from error
+        typical = float(result.seconds or 0)
+        run.on_result(b, result)
 
 
 def _require_one_each(
     datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None, **others: Sequence[Any] | None
 ) -> None:
-    """Raise a ValueError unless every network has one of each."""
+    """Raise a ValueError unless there is one of each per network."""
     count = len(datasets)
     if not count or (test_datasets is not None and len(test_datasets) != count):
-        raise ValueError(f"got {count} training and {len(test_datasets or [])} test sets: give one of each a network")
+        raise ValueError(f"got {count} training and {len(test_datasets or [])} test sets: give one of each per network")
     for name, items in others.items():
         if items is not None and len(items) != count:
-            raise ValueError(f"got {count} datasets and {len(items)} {name}: give one a network")
+            raise ValueError(f"got {count} datasets and {len(items)} {name}: give one per network")
 
 
-def _require_alike(datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None) -> None:
-    """Raise a ValueError unless the items of a list are datasets, and training sets have one shape."""
+def _require_same_shape(datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None) -> None:
+    """Raise a ValueError unless the items of a list are datasets and all training sets have one shape."""
     if not isinstance(datasets, (list, tuple)):
-        return  # its items may be made when they are asked for
+        return  # items may be created on demand
     for data in (*datasets, *(test_datasets or ())):
         require_dataset(data, "every dataset")
     if len({images.shape for images, _ in datasets}) > 1:
         raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")
 
 
-def _require_vectorisable(settings: Settings) -> None:
-    """Raise a ValueError if networks could not be trained in one step, as if each were alone."""
-    if settings.stops:
+def _require_vectorisable(family: NetworkFamily) -> None:
+    """Raise a ValueError if a vectorised step would give other results than separate trainings."""
+    if family.config.stops_early:
         raise ValueError(
-            "stop_loss and stop_perfect end one network before the others, which one vectorised step cannot: take "
+            "stop_loss and stop_at_full_accuracy stop networks at different steps, which method 'vmap' cannot: choose "
             "method='auto'"
         )
-    if settings.draws:
+    if family.is_random:
         raise ValueError(
-            "the network draws random numbers in training (dropout?), which would depend on the networks beside it in "
-            "one vectorised step: take method='auto', or another one"
+            "the network draws random numbers in training (dropout?), which would depend on the other networks with "
+            "method 'vmap': choose method='auto'"
         )
 
 
-def _fastest(settings: Settings, datasets: Sequence[Dataset]) -> str:
-    """Return the method that "auto" stands for."""
-    if settings.device.type == "cuda":
-        small = sum(p.numel() for p in settings.network(0).parameters()) <= _VMAP_PARAMETERS
-        return "vmap" if small and not settings.stops and not settings.draws else "graph"
-    steps = len(datasets) * settings.recipe.num_steps(num_samples(datasets))
-    worth = settings.device.type == "cpu" and len(datasets) > 1 and steps >= _WORTH_PROCESSES
+def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:
+    """Return the method for "auto"."""
+    if family.device.type == "cuda":
+        small = sum(p.numel() for p in family.network(0).parameters()) <= _VMAP_PARAMETERS
+        return "vmap" if small and not family.config.stops_early and not family.is_random else "graph"
+    steps = len(datasets) * family.config.recipe.num_steps(num_samples(datasets))
+    worth = family.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES
     return "processes" if worth and num_cores() > 1 and importlib.util.find_spec("loky") else "loop"

@@ -1,4 +1,4 @@
-"""Training many networks on a CPU: each core trains one, on one thread, in a process of its own."""
+"""Training many networks on a CPU: one network per core, each on one thread of its own process."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from functools import partial
 import torch
 
 from nads_core.runtime.interrupts import DeferredInterrupt
-from nads_core.training.call import Call, Measure, Settings
 from nads_core.training.datasets import Dataset
-from nads_core.training.interrupted import TrainingState
 from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout
+from nads_core.training.run import Measure, NetworkFamily, TrainingRun
 from nads_core.training.single import progress_bar
+from nads_core.training.state import TrainingState
 
-_IDLE_SECONDS = 120  # that workers wait for more; loky warns when one ends while tasks are being sent
-_PATIENCE = 0.5  # seconds between two looks at Ctrl-C
+_IDLE_SECONDS = 120  # after which idle workers end; loky warns if one ends while tasks are being sent
+_POLL_SECONDS = 0.5  # between two checks for an interrupt
 
-# Idle threads sleep, and freed memory stays with the process: a step's tensors are mapped once, not at every step.
+# Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not at every step.
 _WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -34,63 +34,63 @@ _WORKER_ENVIRONMENT = {
 
 
 def num_cores() -> int:
-    """Return how many cores this process may use: so many networks are trained at once on a CPU."""
+    """Return the number of cores that this process may use, which is the number of networks trained at once."""
     if importlib.util.find_spec("loky"):
-        from loky import cpu_count  # minds the limits of a container, such as Binder's, too
+        from loky import cpu_count  # respects the limits of a container, such as Binder's
 
         return cpu_count()
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def train_in_processes(call: Call, workers: int) -> None:
-    """Train the networks of a call, as many at a time as there are workers; none is begun that would not be ready."""
+def train_in_processes(run: TrainingRun, workers: int) -> None:
+    """Train networks, one per worker at a time; start none that would exceed the deadline."""
     pool = _workers(workers)
-    waiting, typical = list(range(call.count))[::-1], 0.0  # the next network last; seconds that one takes
+    waiting, typical = list(range(run.count))[::-1], 0.0  # the next network is the last item; seconds per network
     running: dict[Future[TrainingResult], int] = {}
     try:
         interrupt = DeferredInterrupt("stopping ...")
-        with progress_bar(call.count, call.label, "network", call.progress) as shown, interrupt:
+        with progress_bar(run.count, run.label, "network", run.progress) as shown, interrupt:
             while waiting or running:
-                late = call.seconds_left < typical
+                late = run.seconds_left < typical
                 while waiting and len(running) < workers and not late:
                     b = waiting.pop()
-                    running[_send(pool, call, b)] = b
+                    running[_send(pool, run, b)] = b
                 if not running:
                     break
-                patience = max(0, min(_PATIENCE, call.seconds_left))
+                patience = max(0, min(_POLL_SECONDS, run.seconds_left))
                 ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
                 if interrupt.received:
                     raise KeyboardInterrupt
-                if not ready and call.seconds_left <= 0:
+                if not ready and run.seconds_left <= 0:
                     break
-                for future in sorted(ready, key=lambda one: one.exception() is not None):  # what is finished is kept
+                for future in sorted(ready, key=lambda one: one.exception() is not None):  # results come before errors
                     b = running.pop(future)
-                    result = _result(call, b, future)
+                    result = _result(run, b, future)
                     typical = float(result.seconds or 0)
-                    call.on_result(b, result)
+                    run.on_result(b, result)
                     shown.update()
     except BrokenExecutor as error:
         for future, b in running.items():
             if future.done() and not future.exception():
-                call.on_result(b, future.result())
+                run.on_result(b, future.result())
         raise MemoryError(
-            "a process that trains was ended from outside, probably for want of memory: take fewer workers; what was "
-            "finished has been handed on"
+            "a worker process was ended from outside, probably because memory ran out: use fewer workers; finished "
+            "results have been passed to on_result"
         ) from error
     finally:
         if running:
             pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # as loky's can
     if waiting or running:
-        finished = call.count - len(waiting) - len(running)
-        raise TrainingTimeout(f"{finished} of {call.count} networks were trained in time")
+        finished = run.count - len(waiting) - len(running)
+        raise TrainingTimeout(f"{finished} of {run.count} networks were trained within the timeout")
 
 
 def _workers(count: int) -> Executor:
-    """Return processes that wait for networks to train; those of an earlier call, if they still do."""
+    """Return worker processes; those of an earlier call, if they are still alive."""
     try:
         from loky import get_reusable_executor
     except ImportError as error:
-        raise ImportError('method "processes" needs the package loky: install it, or take method="loop"') from error
+        raise ImportError('method "processes" needs the package loky: install it, or choose method="loop"') from error
 
     return get_reusable_executor(
         count, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT,
@@ -99,7 +99,7 @@ def _workers(count: int) -> Executor:
 
 
 def _begin_worker(parent: int) -> None:
-    """Leave Ctrl-C to the parent, which ends its workers, and end when the parent was killed."""
+    """Ignore SIGINT, which the parent handles, and exit when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -111,34 +111,34 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _send(pool: Executor, call: Call, b: int) -> Future[TrainingResult]:
-    """Let a worker train network b."""
-    test = None if call.test_datasets is None else _item(call.test_datasets, b)
-    train, measure = _item(call.datasets, b), call.measure(b)
-    return pool.submit(_train_item, call.settings, call.numbers[b], train, test, measure, call.state(b))
+def _send(pool: Executor, run: TrainingRun, b: int) -> Future[TrainingResult]:
+    """Submit network b to a worker."""
+    test = None if run.test_datasets is None else _item(run.test_datasets, b)
+    train, measure = _item(run.datasets, b), run.measures[b]
+    return pool.submit(_train_item, run.family, run.network_ids[b], train, test, measure, run.states[b])
 
 
-def _result(call: Call, b: int, future: Future[TrainingResult]) -> TrainingResult:
-    """Return what a worker found, or raise its error, with the network's name on it if it diverged."""
+def _result(run: TrainingRun, b: int, future: Future[TrainingResult]) -> TrainingResult:
+    """Return the result of a worker, or raise its error; a divergence names the network."""
     try:
         return future.result()
     except TrainingDiverged as error:
-        raise call.diverged(b, error) from error
+        raise run.diverged(b, error) from error
 
 
 def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:
-    """Return what a worker calls to get dataset b: made there, unless a list holds it already."""
+    """Return a function with which a worker gets dataset b: created there, unless a list holds it already."""
     if isinstance(datasets, (list, tuple)):
         return partial(lambda data: data, datasets[b])
     return partial(datasets.__getitem__, b)
 
 
 def _train_item(
-    settings: Settings,
-    number: int,
+    family: NetworkFamily,
+    network_id: int,
     train: Callable[[], Dataset],
     test: Callable[[], Dataset] | None,
     measure: Measure | None,
     state: TrainingState | None,
 ) -> TrainingResult:
-    return settings.train(number, train(), test and test(), measure, state=state)
+    return family.train(network_id, train(), test and test(), measure, state=state)

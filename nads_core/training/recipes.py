@@ -1,10 +1,12 @@
-"""What a training does: the recipe, and what follows from it: the order of the samples, and the step on the weights."""
+"""Recipes and options of a training, the order of its samples, and its update of the weights."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,14 +17,23 @@ from nads_core.runtime.seeds import seed_sequence
 
 @dataclass(frozen=True)
 class Recipe:
-    """Stochastic gradient descent whose rate falls linearly to zero, step by step, with clipped gradients."""
+    """Stochastic gradient descent with clipped gradients and a learning rate that falls linearly to zero, per step.
+
+    Args:
+        epochs: number of passes over the training set.
+        learning_rate: learning rate of the first step.
+        batch_size: number of samples per step.
+        momentum: momentum of the gradients.
+        weight_decay: coefficient of the L2 penalty.
+        clip_norm: upper bound of the norm of the gradient of all weights together.
+    """
 
     epochs: int = 20
-    learning_rate: float = 0.5  # at the first step
+    learning_rate: float = 0.5
     batch_size: int = 128
     momentum: float = 0.0
     weight_decay: float = 0.0
-    clip_norm: float = 0.5  # the gradient of all weights together is scaled down to this norm
+    clip_norm: float = 0.5
 
     def __post_init__(self) -> None:
         require_integers(epochs=self.epochs, batch_size=self.batch_size)
@@ -38,8 +49,53 @@ class Recipe:
         return self.learning_rate * (1 - step / num_steps)
 
 
-SEPARABLE_RECIPE = Recipe()  # the paper's for D(v), which holds 10,000 training samples
+SEPARABLE_RECIPE = Recipe()  # the paper's recipe for D(v), which has 10,000 training samples
 CIFAR10_RECIPE = Recipe(epochs=50, learning_rate=0.21, momentum=0.9, weight_decay=5e-4)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Options of a training, the same for every network of a call.
+
+    Args:
+        recipe: optimiser settings; `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
+        seed: seed of the initial weights, the order of the samples, and random layers such as dropout.
+        device: device to train on; a GPU by default, if there is one.
+        dtype: type of weights and images.
+        mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep ``dtype``); None
+            means yes for `train_networks` in float32 on a GPU that supports it, and no otherwise.
+        cuda_graph: whether the step is captured as a CUDA graph; None means on every GPU.
+        stop_loss: mean of the last 20 losses at which a training stops.
+        stop_at_full_accuracy: whether a training stops after an epoch that lowered its mean loss, if then no test image
+            is misclassified. The test set then decides when to stop, so that an accuracy of 1 is slightly optimistic.
+    """
+
+    recipe: Recipe
+    seed: int = 0
+    device: torch.device | str | None = None
+    dtype: torch.dtype = torch.float32
+    mixed_precision: bool | None = None
+    cuda_graph: bool | None = None
+    stop_loss: float | None = None
+    stop_at_full_accuracy: bool = False
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether a network may stop before the others."""
+        return self.stop_loss is not None or self.stop_at_full_accuracy
+
+
+_RENAMED = {"captured": "cuda_graph", "stop_perfect": "stop_at_full_accuracy"}
+
+
+def merge_options(config: TrainConfig | None, options: dict[str, Any]) -> TrainConfig:
+    """Return a `TrainConfig` in which ``options`` replace fields of ``config``; names of release 0.2 are accepted."""
+    for old in _RENAMED.keys() & options.keys():
+        warnings.warn(f"option {old} is called {_RENAMED[old]} now", DeprecationWarning, stacklevel=3)
+        options = {_RENAMED.get(name, name): value for name, value in options.items()}
+    if config is None and "recipe" not in options:
+        raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, or a TrainConfig")
+    return TrainConfig(**options) if config is None else replace(config, **options)
 
 
 def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:

@@ -1,4 +1,4 @@
-"""What a training reached, or that it ran out of time."""
+"""Results of trainings, and the errors of those that diverged or timed out."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-WINDOW = 20  # steps that a running training loss is averaged over
+WINDOW = 20  # steps of the running mean of the training loss
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training reached; every field has a leading dimension B when B networks were trained.
+    """Result of a training; every field has a leading dimension B when B networks were trained.
 
     Args:
-        train_accuracy: on the training set, after training, in eval mode; in [0, 1].
-        test_accuracy: on the test set, or None if there is none.
-        losses: (steps,), the training loss of each batch before its step; NaN after training stopped early.
-        seconds: wall time of a network (an equal share of it, where several were trained in one step).
-        measured: what the ``measure`` given to `train_networks` returned.
+        train_accuracy: accuracy on the training set, after training, in eval mode; in [0, 1].
+        test_accuracy: accuracy on the test set, or None without one.
+        losses: training loss of each batch before its step, (steps,); NaN after an early stop.
+        seconds: wall time per network (an equal share of it, where several networks share every step).
+        measured: value of the ``measure`` given to `train_networks`.
     """
 
     train_accuracy: Tensor
@@ -40,7 +40,7 @@ class TrainingResult:
 
 
 class TrainingTimeout(TimeoutError):
-    """Training reached its time limit; what was finished before has been handed to ``on_result``."""
+    """Training reached its timeout; finished results have been passed to ``on_result``."""
 
 
 class TrainingDiverged(ValueError):
@@ -48,11 +48,11 @@ class TrainingDiverged(ValueError):
 
 
 def require_finite(losses: Tensor, first: int = 0) -> None:
-    """Raise a `TrainingDiverged` that names the first step at which a loss is not a number.
+    """Raise a `TrainingDiverged` that names the first step at which a loss is not finite.
 
     Args:
-        losses: (steps,), of step ``first`` and those after it.
-        first: number of that step.
+        losses: losses of step ``first`` and the following steps, (steps,).
+        first: number of the first step.
     """
     broken = ~losses.isfinite()
     if broken.any():

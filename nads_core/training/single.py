@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -12,96 +12,78 @@ from torch.nn import functional as F
 
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.accuracies import accuracy
 from nads_core.training.cuda_graph import capture
 from nads_core.training.datasets import Dataset, require_dataset
-from nads_core.training.interrupted import TrainingState
-from nads_core.training.recipes import Recipe, batches, descend
+from nads_core.training.evaluation import accuracy
+from nads_core.training.recipes import TrainConfig, batches, descend, merge_options
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
+from nads_core.training.state import TrainingState
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-_HOPEFUL = 0.1  # mean loss of an epoch, without which hardly all test images are right
+_LOW_LOSS = 0.1  # mean loss of an epoch above which a full test accuracy is improbable
 
 
 def train_network(
     network: nn.Module,
     train: Dataset,
     test: Dataset | None = None,
+    config: TrainConfig | None = None,
     *,
-    recipe: Recipe,
-    seed: int = 0,
-    device: torch.device | str | None = None,
-    mixed_precision: bool = False,
-    captured: bool | None = None,
-    stop_loss: float | None = None,
-    stop_perfect: bool = False,
     timeout: float | None = None,
     label: str = "training",
     progress: bool = True,
+    **options: Any,
 ) -> TrainingResult:
     """Train one network in place with cross-entropy.
 
     Args:
-        network: maps (N, C, H, W) to logits (N, classes).
-        train: images (N, C, H, W) and labels (N,).
-        test: images and labels of the same kind to measure the accuracy on, after training.
-        recipe: `CIFAR10_RECIPE` and `SEPARABLE_RECIPE` are the paper's, for photos and for D(v).
-        seed: fixes the order of the samples (and dropout, through torch's own generators, which are restored).
-        device: by default a GPU if there is one.
-        mixed_precision: run the layers in bfloat16 and channels last; weights and their updates stay as they are.
-        captured: record the step as a CUDA graph; by default on a GPU.
-        stop_loss: stop when the mean of the last 20 losses is at most this.
-        stop_perfect: stop after an epoch whose mean loss is lower than that of the epoch before, if then no test image
-            is wrong. The test set decides when to stop, so that an accuracy of 1 is a little too good.
+        network: module from images (N, C, H, W) to logits (N, classes).
+        train: training images (N, C, H, W) and labels (N,).
+        test: test images and labels, for the accuracy after training.
+        config: options of the training.
         timeout: seconds after which to give up.
-        label: what the progress bar says.
-        progress: show it.
+        label: text of the progress bar.
+        progress: whether to show a progress bar.
+        **options: fields of `TrainConfig`, in place of those of ``config``.
 
     Returns:
         Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
 
     Raises:
-        ValueError: for data of the wrong shape, ``stop_perfect`` without a test set, a device that is not there or
-            cannot capture, or a loss that became NaN, at the end of that epoch.
-        TrainingTimeout: after ``timeout`` seconds.
+        ValueError: if data have the wrong shape, ``stop_at_full_accuracy`` is set without a test set, the device is not
+            available or cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
+        TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
-    device = usable_device(device)
-    with seeded(seed_sequence(seed, 1), device):
-        return fit(
-            network, train, test, recipe, seed, device, mixed_precision=mixed_precision,
-            captured=captured, stop_loss=stop_loss, stop_perfect=stop_perfect, timeout=timeout, label=label,
-            progress=progress,
-        )  # fmt: skip
+    config = merge_options(config, options)
+    device = usable_device(config.device)
+    with seeded(seed_sequence(config.seed, 1), device):
+        return fit(network, train, test, config, device, timeout=timeout, label=label, progress=progress)
 
 
 def fit(
     network: nn.Module,
     train: Dataset,
     test: Dataset | None,
-    recipe: Recipe,
-    seed: int,
+    config: TrainConfig,
     device: torch.device,
     *,
-    mixed_precision: bool = False,
-    captured: bool | None = None,
-    stop_loss: float | None = None,
-    stop_perfect: bool = False,
     timeout: float | None = None,
     label: str = "training",
     progress: bool = False,
     state: TrainingState | None = None,
 ) -> TrainingResult:
-    """Train one network in place; dropout draws from torch's generators as they stand.
+    """Train one network in place; random layers draw from torch's global generators as they are.
 
-    With a ``state`` it goes on where an interrupted call stopped, with the numbers of an uninterrupted one.
+    With a ``state`` the training resumes from its file, with the numbers of an uninterrupted training.
     """
     require_dataset(train, "train")
-    if stop_perfect and test is None:
-        raise ValueError("stop_perfect waits until no test image is wrong: give a test set")
-    if captured and device.type != "cuda":
-        raise ValueError(f"a step is captured as a CUDA graph on a GPU alone, got {device}: take another method")
+    if config.stop_at_full_accuracy and test is None:
+        raise ValueError("stop_at_full_accuracy needs a test set: pass one")
+    recipe, mixed_precision = config.recipe, bool(config.mixed_precision)
+    if config.cuda_graph and device.type != "cuda":
+        raise ValueError(f"CUDA graphs need a GPU, got device {device}: choose another method")
     start = time.perf_counter()
     layout = torch.channels_last if mixed_precision else torch.contiguous_format
     network.to(device).train()
@@ -118,7 +100,7 @@ def fit(
         descend(weights, gradients, momenta, recipe, rate)
         return loss.detach()
 
-    if captured or (captured is None and device.type == "cuda"):
+    if config.cuda_graph or (config.cuda_graph is None and device.type == "cuda"):
         size = min(recipe.batch_size, len(images))
         step = capture(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
     changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
@@ -126,21 +108,30 @@ def fit(
     first, per_epoch = len(losses), total // recipe.epochs
     with progress_bar(total, label, "step", progress) as shown:
         shown.update(first)
-        for number, batch in enumerate(islice(batches(len(images), recipe, seed), first, None), first):
+        for number, batch in enumerate(islice(batches(len(images), recipe, config.seed), first, None), first):
             rate = recipe.rate(number, total)
             losses.append(step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate)))
             shown.update()
             if timeout is not None and time.perf_counter() - start > timeout:
                 raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
             ended = (number + 1) % per_epoch == 0 and number + 1 < total
-            if ended:  # a training that is lost is neither gone on with nor kept
+            if ended:  # abort diverged trainings without a checkpoint
                 require_finite(torch.stack(losses[-per_epoch:]), number + 1 - per_epoch)
-            if ended and stop_perfect and test and _is_perfect(network, losses, per_epoch, test, mixed_precision):
+            if (
+                ended
+                and test
+                and config.stop_at_full_accuracy
+                and _is_perfect(network, losses, per_epoch, test, config)
+            ):
                 break
             if ended and state is not None:
                 state.save_if_due(changing, losses, device, time.perf_counter() - start)
             full = (number + 1) % WINDOW == 0
-            if stop_loss is not None and full and float(torch.stack(losses[-WINDOW:]).mean()) <= stop_loss:
+            if (
+                config.stop_loss is not None
+                and full
+                and float(torch.stack(losses[-WINDOW:]).mean()) <= config.stop_loss
+            ):
                 break
     losses = torch.stack(losses).cpu()
     require_finite(losses)
@@ -153,7 +144,7 @@ def fit(
 
 
 def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:
-    """Move a network's weights into one vector, and their gradients into another; return both, (P,)."""
+    """Move weights into one vector and their gradients into another; return both, (P,)."""
     parameters = [p for p in network.parameters() if p.requires_grad]
     weights = torch.cat([p.detach().flatten() for p in parameters])
     gradients = torch.zeros_like(weights)
@@ -165,21 +156,21 @@ def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:
     return weights, gradients
 
 
-def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, mixed_precision: bool) -> bool:
-    """Whether the last epoch lowered the mean loss, and no test image is wrong after it."""
+def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, config: TrainConfig) -> bool:
+    """Whether the last epoch lowered the mean loss and no test image is misclassified after it."""
     if len(losses) < 2 * per_epoch:
         return False
     means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)  # of the last two epochs
     before, last = means.tolist()
-    # A network that is hardly sure of anything is not worth a look at all test images.
-    if last >= min(before, _HOPEFUL):
+    # Skip the evaluation of all test images while the loss is high.
+    if last >= min(before, _LOW_LOSS):
         return False
-    with torch.autocast(means.device.type, torch.bfloat16, enabled=mixed_precision):
+    with torch.autocast(means.device.type, torch.bfloat16, enabled=bool(config.mixed_precision)):
         return accuracy(network, test) == 1
 
 
 def progress_bar(total: int, label: str, unit: str, show: bool) -> tqdm:
-    """Return a tqdm bar that shows the time that remains."""
+    """Return a tqdm bar that shows the remaining time."""
     from tqdm import tqdm
 
     return tqdm(total=total, desc=label, unit=unit, disable=not show, mininterval=0.5, leave=False)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nads_book.atlas.entries import ATLAS, Entry
-from nads_book.atlas.measures import Measured, alignment, products, wave_energies
-from nads_book.atlas.runs import Computed
+from nads_book.atlas.measures import Measured
 from nads_book.experiments.stored import load_study, study_path
-from nads_core.runtime.files import atomic_write
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,51 +45,6 @@ class Atlas:
         if effect.value <= 0:
             return float("inf")
         return float(self.facts[name]["num_networks"] * ((effect.value - low) / effect.value) ** 2)
-
-
-def assemble(computed: Mapping[str, Computed]) -> Atlas:
-    """Measure what needs several entries: alignments."""
-    names = list(computed)
-    own = {name: products(computed[name].parts, computed[name].parts) for name in names}
-    measures = {name: dict(computed[name].measures) for name in names}
-    cosines = np.eye(len(names))
-    for i, first in enumerate(names):
-        for j, second in enumerate(names[:i]):
-            between = products(computed[first].parts, computed[second].parts)
-            aligned = alignment(own[first], own[second], between)
-            cosines[i, j] = cosines[j, i] = aligned.value
-            for one, other in ((first, second), (second, first)):
-                if ATLAS[one].base == other:
-                    measures[one]["alignment"] = aligned
-    waves = np.stack([wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names])
-    return Atlas(
-        {name: ATLAS[name] for name in names}, measures,
-        np.stack([computed[name].eigenvalues.numpy() for name in names]),
-        (waves / waves.mean((1, 2), keepdims=True)).astype("<f4"), cosines.astype("<f4"),
-        {name: computed[name].nads.provenance for name in names},
-    )  # fmt: skip
-
-
-_FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")
-
-
-def write(atlas: Atlas, folder: Path) -> None:
-    """Write ``atlas.json`` and ``atlas.npz``, which `load_atlas` reads."""
-    content = {
-        name: {
-            "facts": {key: atlas.facts[name][key] for key in _FACTS},
-            "measures": {
-                key: [float(f"{found.value:.6g}"), float(f"{found.error:.4g}"), found.num_parts]
-                for key, found in atlas.measures[name].items()
-            },
-        }
-        for name in atlas.entries
-    }
-    with atomic_write(folder / "atlas.json") as file:
-        rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
-        file.write(f"{{\n {rows}\n}}\n")
-    with atomic_write(folder / "atlas.npz", "wb") as file:
-        np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""What NADs cost: counted, measured, and beside what the device allows; the suite behind ``python -m nads_core bench``.
+"""What NADs cost: counted, measured, and beside what the device allows; the suite behind ``nads-book bench``.
 
 Here are the work of a network, the limits of a device, and times and memory measured against them; also NADs of large
 inputs, computed to say what they cost and how well they are known (`first_directions`). How long a training takes is in

@@ -195,7 +195,7 @@ def first_directions(
     def work() -> None:
         start = time.perf_counter()
         state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
-        state.identify(require_gradients(ensemble, estimator, name))
+        state.identify(require_gradients(ensemble, estimator, name)[0])
         accumulate(ensemble, estimator, state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         whole = state.total()

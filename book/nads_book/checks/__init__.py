@@ -1,13 +1,12 @@
-"""Every numbered statement of the paper against a simulation; chapters, the errata page and the tests share them.
+"""Every numbered statement of the paper compared with a simulation, for chapters, the errata page and the tests.
 
 A check compares a simulated number with a formula, in units of the standard error of the simulation. Equalities pass
 when ``|z| < 4``; inequalities when the simulated side does not exceed the other by 4 standard errors. A check function
 returns at least 20 settings of one statement, each with the formula as printed and as it stands in `pooling`,
-`deep_linear` and `lemma2`. Its argument ``factor`` multiplies the latter: with 1.1, a wrong constant, the check has to
-fail.
+`deep_linear` and `lemma2`.
 """
 
-from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, readable_z, table, worst
+from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, worst
 from nads_book.checks.deep_linear import (
     check_eq4,
     check_eq5,
@@ -34,6 +33,7 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
     simulate_bayes_accuracy,
 )
+from nads_book.checks.rendering import readable_z, table
 
 __all__ = [
     "LIMIT", "Check", "passed", "worst", "table", "readable_z", "mean_and_error",

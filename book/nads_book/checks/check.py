@@ -1,14 +1,14 @@
-"""A simulated number beside the formulas for it, and what many of them say together."""
+"""A simulated number with the formulas for it, and checks that a seed determines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
+import torch
 from torch import Tensor
-
-from nads_book.report import readable
 
 LIMIT = 4.0  # standard errors
 
@@ -18,12 +18,12 @@ class Check:
     """One simulated number beside the formula for it.
 
     Args:
-        statement: which statement of the paper, a key of `errata.STATEMENTS`.
+        statement: key of the paper's statement in `errata.STATEMENTS`.
         setting: sizes and parameters, in words.
-        simulated: the number that the simulation gave.
-        standard_error: of ``simulated``; the rounding error of float64 where nothing is random.
-        formula: what our formula gives; for an inequality, its upper bound.
-        printed: what the formula as printed gives.
+        simulated: result of the simulation.
+        standard_error: standard error of ``simulated``; the rounding error of float64 where nothing is random.
+        formula: value of our formula; for an inequality, its upper bound.
+        printed: value of the formula as printed.
         is_bound: whether the statement is simulated <= formula rather than an equality.
     """
 
@@ -63,29 +63,31 @@ def worst(checks: Iterable[Check], *, printed: bool = False) -> float:
     return max(abs(check.z_printed if printed else check.z) for check in checks)
 
 
-def table(checks: Iterable[Check]) -> str:
-    """Return a Markdown table, one row a check."""
-    rows = ["| setting | simulated | standard error | ours | z | printed | z |", "|---|---|---|---|---|---|---|"]
-    for c in checks:
-        decimals = 1 - math.floor(math.log10(c.standard_error)) if c.standard_error > 0 else 16  # what the error leaves
-        simulated, error = readable(round(c.simulated, decimals), 4), readable(c.standard_error, 2)
-        ours, printed = readable(c.formula, 4), readable(c.printed, 4)
-        numbers = (simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed))
-        rows.append(f"| {c.setting} | " + " | ".join(numbers) + " |")
-    return "\n".join(rows)
-
-
-def readable_z(z: float) -> str:
-    """Write a number of standard errors; where it is past 1,000, how far past says nothing.
-
-    >>> [readable_z(z) for z in (-2.345, -0.01, 7.1e11)]
-    ['−2.3', '0.0', 'above 1,000']
-    """
-    if abs(z) >= 999.95:
-        return "above 1,000" if z > 0 else "below −1,000"
-    return f"{round(z, 1) + 0.0:.1f}".replace("-", "−")
-
-
 def mean_and_error(samples: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean over the first dimension and its standard error."""
     return samples.mean(0), samples.std(0) / math.sqrt(len(samples))
+
+
+class CheckFunction(Protocol):
+    """A check of one statement in at least 20 settings."""
+
+    __name__: str
+
+    def __call__(self, num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+        """Return the checks.
+
+        Args:
+            num_samples: number of random draws per setting.
+            seed: seed of all draws.
+            factor: factor of our formula; with 1.1, a wrong constant, the check has to fail.
+        """
+
+
+def check_function(settings: Callable[[int, torch.Generator, float], Iterator[Check]]) -> CheckFunction:
+    """Turn an iterator over settings, which draws from a generator, into a `CheckFunction`."""
+
+    def check(num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+        return list(settings(num_samples, torch.Generator().manual_seed(seed), factor))
+
+    check.__name__, check.__doc__, check.__module__ = settings.__name__, settings.__doc__, settings.__module__
+    return check

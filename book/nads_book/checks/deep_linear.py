@@ -4,19 +4,74 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from nads_book.checks.check import Check, mean_and_error
+from nads_book.checks.check import Check, check_function, mean_and_error
 from nads_core.theory import deep_linear, pooling
 
-_MODELS = [  # (prefilter, D, S, l, eps, sigma, theta_std, phi_std)
+
+@dataclass(frozen=True)
+class Model:
+    """A deep linear model, its task and the scale of its weights."""
+
+    prefilter: str
+    size: int
+    stride: int
+    frequency: int
+    margin: float
+    noise_std: float
+    theta_std: float
+    phi_std: float
+
+    @property
+    def task(self) -> tuple[int, Tensor, int, float, float]:
+        """Frequency, response, stride, margin and noise, as `deep_linear` takes them."""
+        response = model_response(self.prefilter, self.size, self.stride)
+        return self.frequency, response, self.stride, self.margin, self.noise_std
+
+    @property
+    def scales(self) -> dict[str, Any]:
+        """Standard deviations of the weights, by argument name."""
+        return {"theta_std": self.theta_std, "phi_std": self.phi_std}
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the pooling layer, M."""
+        return self.size // self.stride
+
+    @property
+    def alias(self) -> int:
+        """A frequency that pooling does not distinguish from the signal's."""
+        return (self.frequency + self.outputs) % self.size
+
+    def weights(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw theta (N, M) and phi (N, D)."""
+        options: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
+        theta = self.theta_std * torch.randn(num_samples, self.outputs, **options)
+        return theta, self.phi_std * torch.randn(num_samples, self.size, **options)
+
+    def checks(
+        self, statement: str, samples: Tensor, ours: Tensor, printed: Tensor, entries: dict[str, tuple[int, int]]
+    ) -> Iterator[Check]:
+        """Compare entries of the mean of sampled matrices with both formulas."""
+        mean, error = mean_and_error(samples)
+        setting = f"D = {self.size}, S = {self.stride}, {self.prefilter}, ℓ = {self.frequency}"
+        for name, entry in entries.items():
+            value, std, formula, stated = (float(matrix[entry]) for matrix in (mean, error, ours, printed))
+            yield Check(statement, f"{setting}, {name}", value, std, formula, stated)
+
+
+MODELS = [Model(*values) for values in (
     ("average", 8, 2, 1, 1.0, 0.5, 1.0, 1.0), ("average", 12, 4, 2, 1.0, 1.0, 0.5, 2.0),
     ("binomial", 12, 3, 5, 2.0, 1.0, 1.5, 1.0), ("binomial", 16, 8, 1, 1.0, 2.0, 1.0, 0.7),
     ("identity", 10, 5, 7, 1.5, 0.5, 0.8, 0.8), ("average", 16, 4, 0, 1.0, 3.0, 1.0, 1.3),
     ("binomial", 8, 4, 3, 0.5, 0.5, 2.0, 0.5), ("lowpass", 12, 2, 3, 1.0, 0.8, 1.2, 1.1),
-]  # fmt: skip
+)]  # fmt: skip
 
 
 def model_response(name: str, size: int, stride: int) -> Tensor:
@@ -61,71 +116,39 @@ def sample_hessians(
         return torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)(shift, theta, phi, x, y)
 
 
-def _matrix_checks(
-    statement: str, setting: str, samples: Tensor, formula: Tensor, printed: Tensor, entries: dict[str, tuple[int, int]]
-) -> list[Check]:
-    mean, error = mean_and_error(samples)
-    return [
-        Check(
-            statement,
-            f"{setting}, {name}",
-            float(mean[entry]),
-            float(error[entry]),
-            float(formula[entry]),
-            float(printed[entry]),
-        )
-        for name, entry in entries.items()
-    ]
-
-
-def check_lemma1(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_lemma1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two aliases."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for name, size, stride, frequency, margin, noise_std, theta_std, phi_std in _MODELS:
-        response = model_response(name, size, stride)
-        args = (frequency, response, stride, margin, noise_std)
-        samples = sample_hessians(*args, theta_std, phi_std, num_samples, generator=generator, block="phi")
-        ours = factor * deep_linear.expected_hessian(*args, theta_std=theta_std, phi_std=phi_std)
-        printed = deep_linear.expected_hessian_printed(*args, theta_std=theta_std)
-        other = max((k for k in range(size) if k != frequency), key=lambda k: float(response[k]))
-        entries = {
-            "signal": (frequency, frequency),
-            "noise": (other, other),
-            "aliases": (frequency, (frequency + size // stride) % size),
-        }
-        setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}"
-        checks += _matrix_checks("lemma1", setting, samples, ours, printed, entries)
-    return checks
+    for m in MODELS:
+        samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi")
+        ours = factor * deep_linear.expected_hessian(*m.task, **m.scales)
+        printed = deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
+        response = m.task[1]
+        other = max((k for k in range(m.size) if k != m.frequency), key=lambda k: float(response[k]))
+        signal = m.frequency
+        entries = {"signal": (signal, signal), "noise": (other, other), "aliases": (signal, m.alias)}
+        yield from m.checks("lemma1", samples, ours, printed, entries)
 
 
-def check_lemma1_theta(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_lemma1_theta(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves out."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for name, size, stride, frequency, margin, noise_std, theta_std, phi_std in _MODELS:
-        response, outputs = model_response(name, size, stride), size // stride
-        args = (frequency, response, stride, margin, noise_std)
-        samples = sample_hessians(*args, theta_std, phi_std, num_samples, generator=generator)
-        ours = factor * deep_linear.expected_hessian(*args, theta_std=theta_std, phi_std=phi_std, block="both")
-        signal = size + frequency % outputs
-        noise = size + (frequency + 1) % outputs
-        entries = {"signal": (signal, signal), "noise": (noise, noise), "mixed": (frequency, signal)}
-        setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}"
-        checks += _matrix_checks("lemma1-theta", setting, samples, ours, ours, entries)
-    return checks
+    for m in MODELS:
+        samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
+        ours = factor * deep_linear.expected_hessian(*m.task, **m.scales, block="both")
+        signal, noise = (m.size + frequency % m.outputs for frequency in (m.frequency, m.frequency + 1))
+        entries = {"signal": (signal, signal), "noise": (noise, noise), "mixed": (m.frequency, signal)}
+        yield from m.checks("lemma1-theta", samples, ours, ours, entries)
 
 
-def check_zeta(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_zeta(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of the noise."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
+    size = 8
     settings = itertools.product(("average", "binomial"), (2, 4), ((1.0, 1.0), (1.0, 0.5), (0.5, 1.0)), (1, 3))
     for name, stride, (margin, noise_std), frequency in settings:
-        size = 8
         response = model_response(name, size, stride)
         peak, state = int(response.argmax()), generator.get_state()
-
         curvatures = []
         for strength in (margin, 0.0):
             generator.set_state(state)  # the same noise with and without the signal
@@ -137,54 +160,44 @@ def check_zeta(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[
         _, error = mean_and_error((added - ratio * top) / top.mean())  # of a ratio, to first order
         formula = float(deep_linear.zeta(frequency, response, margin, noise_std))
         setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
-        checks.append(Check("zeta", setting, float(ratio), float(error), factor * formula, formula))
-    return checks
+        yield Check("zeta", setting, float(ratio), float(error), factor * formula, formula)
 
 
-def check_eq4(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_eq4(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (4): the covariance of input gradients, by automatic differentiation."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for name, size, stride, frequency, _, _, theta_std, phi_std in _MODELS:
-        response = model_response(name, size, stride)
-        theta = theta_std * torch.randn(num_samples, size // stride, generator=generator, dtype=torch.float64)
-        phi = phi_std * torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
-        x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64).requires_grad_()
-        output = deep_linear.deep_linear_output(theta, phi, x, response, stride)
+    for m in MODELS:
+        response = m.task[1]
+        theta, phi = m.weights(num_samples, generator)
+        x = torch.randn(num_samples, m.size, generator=generator, dtype=torch.float64).requires_grad_()
+        output = deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
         (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
         samples = gradients[:, :, None] * gradients[:, None, :]  # (N, D, D)
-        ours = factor * deep_linear.gradient_covariance(response, stride, theta_std=theta_std, phi_std=phi_std)
-        printed = deep_linear.gradient_covariance_printed(response, theta_std=theta_std, phi_std=phi_std)
-        other, peak = (frequency + size // stride) % size, int(response.argmax())
-        entries = {"[ℓ, ℓ]": (frequency, frequency), "peak": (peak, peak), "aliases": (frequency, other)}
-        setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}"
-        checks += _matrix_checks("eq4", setting, samples, ours, printed, entries)
-    return checks
+        ours = factor * deep_linear.gradient_covariance(response, m.stride, **m.scales)
+        printed = deep_linear.gradient_covariance_printed(response, **m.scales)
+        yield from m.checks("eq4", samples, ours, printed, _entries(m))
 
 
-def check_eq5(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_eq5(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (5): the second moment of the mixed derivative, by automatic differentiation."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for name, size, stride, frequency, _, _, theta_std, phi_std in _MODELS:
-        response, outputs = model_response(name, size, stride), size // stride
-        scale = torch.cat([theta_std * torch.ones(outputs), phi_std * torch.ones(size)]).double()
-        weights = scale * torch.randn(num_samples, outputs + size, generator=generator, dtype=torch.float64)
+    for m in MODELS:
+        response = m.task[1]
+        scale = torch.cat([m.theta_std * torch.ones(m.outputs), m.phi_std * torch.ones(m.size)]).double()
+        weights = scale * torch.randn(num_samples, m.outputs + m.size, generator=generator, dtype=torch.float64)
 
-        def slope(
-            weights: Tensor, x: Tensor, response: Tensor = response, stride: int = stride, outputs: int = outputs
-        ) -> Tensor:
-            output = torch.func.grad(
-                lambda x: deep_linear.deep_linear_output(weights[:outputs], weights[outputs:], x, response, stride)
-            )
-            return output(x)
+        def slope(weights: Tensor, x: Tensor, response: Tensor = response, m: Model = m) -> Tensor:
+            theta, phi = weights[: m.outputs], weights[m.outputs :]
+            return torch.func.grad(lambda x: deep_linear.deep_linear_output(theta, phi, x, response, m.stride))(x)
 
-        mixed = torch.func.vmap(torch.func.jacrev(slope), (0, None))(weights, torch.zeros(size).double())
+        mixed = torch.func.vmap(torch.func.jacrev(slope), (0, None))(weights, torch.zeros(m.size).double())
         samples = mixed @ mixed.mT  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
-        ours = factor * deep_linear.mixed_second_moment(response, stride, theta_std=theta_std, phi_std=phi_std)
-        printed = deep_linear.mixed_second_moment_printed(response, stride, theta_std=theta_std, phi_std=phi_std)
-        other, peak = (frequency + size // stride) % size, int(response.argmax())
-        entries = {"[ℓ, ℓ]": (frequency, frequency), "peak": (peak, peak), "aliases": (frequency, other)}
-        setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}"
-        checks += _matrix_checks("eq5", setting, samples, ours, printed, entries)
-    return checks
+        ours = factor * deep_linear.mixed_second_moment(response, m.stride, **m.scales)
+        printed = deep_linear.mixed_second_moment_printed(response, m.stride, **m.scales)
+        yield from m.checks("eq5", samples, ours, printed, _entries(m))
+
+
+def _entries(m: Model) -> dict[str, tuple[int, int]]:
+    """Return the entries at the signal, at the largest response, and between two aliases."""
+    peak = int(m.task[1].argmax())
+    return {"[ℓ, ℓ]": (m.frequency, m.frequency), "peak": (peak, peak), "aliases": (m.frequency, m.alias)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nads_book.checks.check import Check, mean_and_error
+from nads_book.checks.check import Check, check_function, mean_and_error
 from nads_book.checks.deep_linear import model_response
 from nads_core.theory import lemma2
 
@@ -36,6 +36,15 @@ METRICS = (
 )
 
 
+MULTIPLES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)  # levels of Markov's inequality, relative to the mean
+
+
+def _toy_weights(num_samples: int, generator: torch.Generator, point: float) -> Tensor:
+    """Return theta of f = theta x^2: normal, or at x = 0 its sign, for which the corrected bounds are equalities."""
+    theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
+    return theta.sign() if point == 0.0 else theta
+
+
 def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor]]:
     """Return slopes and rates of three models with known answers, the first of which meets the bounds with equality."""
     sign = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
@@ -53,84 +62,78 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
     return toys
 
 
+def _bounds(
+    statement: str, setting: str, ours: tuple[Tensor, Tensor], printed: tuple[Tensor, Tensor], factor: float,
+    metrics: Sequence[Metric] = METRICS,
+) -> Iterator[Check]:  # fmt: skip
+    """Compare the expected gradient norm of g(abs(s)) with both bounds of Lemma 2, from slopes and rates."""
+    for metric in metrics:
+        mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, *ours))
+        bound = factor * float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
+        bound_printed = float(lemma2.lemma2_bound_printed(*printed, metric.alpha, metric.beta))
+        yield Check(statement, f"{setting}, g = {metric.name}", float(mean), float(error), bound, bound_printed, True)
+
+
+def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float, factor: float) -> Check:
+    """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of E q."""
+    level = multiple * float(energy.mean())
+    share = float((energy >= level * (1 - 1e-12)).double().mean())
+    error = math.sqrt(share * (1 - share) / len(energy))
+    return Check(statement, setting, share, error, factor / multiple, float(printed.mean()) / level, True)
+
+
 def lemma2_checks(name: str, slopes: Tensor, rates: Tensor, *, factor: float = 1.0) -> list[Check]:
     """Compare the expected gradient norm of g(abs(s)) with the bound of Lemma 2, for every metric, on given networks.
 
     Args:
-        name: what the networks are, for the setting.
-        slopes: (N,), see `lemma2.dipole_statistics`.
-        rates: (N,).
-        factor: multiplies the bound.
+        name: description of the networks, for the setting.
+        slopes: slopes of the networks, (N,): see `lemma2.dipole_statistics`.
+        rates: norms of the gradients of the slopes, (N,).
+        factor: factor of the bound.
     """
-    checks = []
-    for metric in METRICS:
-        mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, slopes, rates))
-        ours = factor * float(lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta))
-        printed = float(lemma2.lemma2_bound_printed(slopes, rates, metric.alpha, metric.beta))
-        checks.append(Check("lemma2", f"{name}, g = {metric.name}", float(mean), float(error), ours, printed, True))
-    return checks
-
-
-def check_lemma2(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
-    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes are known."""
-    toys = _toy_slopes(num_samples, torch.Generator().manual_seed(seed))
-    return [c for name, (slopes, rates) in toys.items() for c in lemma2_checks(name, slopes, rates, factor=factor)]
-
-
-def check_lemma2_dipole(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
-    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
-
-    There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
-    with the difference in place of the slope and its gradient in place of the rate.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for point, metric in itertools.product((0.0, 0.1, 0.3), METRICS):
-        theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
-        if point == 0.0:
-            theta = theta.sign()  # then the corrected bound is met with equality
-        difference, its_rate = theta * (2 * point + 1), torch.full_like(theta, 2 * point + 1)
-        slopes, rates = 2 * theta * point, torch.full_like(theta, 2 * point)
-        mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, difference, its_rate))
-        ours = factor * float(lemma2.lemma2_bound(difference, its_rate, metric.alpha, metric.beta))
-        printed = float(lemma2.lemma2_bound_printed(slopes, rates, metric.alpha, metric.beta))
-        setting = f"f = θx², x = {point}, v = 1, g = {metric.name}"
-        checks.append(Check("lemma2-dipole", setting, float(mean), float(error), ours, printed, True))
-    return checks
+    return list(_bounds("lemma2", name, (slopes, rates), (slopes, rates), factor))
 
 
 def markov_checks(name: str, slopes: Tensor, *, factor: float = 1.0) -> list[Check]:
     """Compare P(s^2 >= eta) with E s^2 / eta, for levels from half the mean to eight times it, on given networks."""
     energy = slopes.square()
-    checks = []
-    for multiple in (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0):
-        level = multiple * float(energy.mean())
-        share = float((energy >= level * (1 - 1e-12)).double().mean())
-        error = math.sqrt(share * (1 - share) / len(slopes))
-        bound = factor / multiple
-        checks.append(Check("eq6", f"{name}, η = {multiple} E s²", share, error, bound, 1 / multiple, True))
-    return checks
+    return [_tail("eq6", f"{name}, η = {m} E s²", energy, energy, m, factor) for m in MULTIPLES]
 
 
-def check_eq6(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_lemma2(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+    """Lemma 2, eq. (3), for metrics with large and with small derivatives, on models whose slopes are known."""
+    for name, (slopes, rates) in _toy_slopes(num_samples, generator).items():
+        yield from lemma2_checks(name, slopes, rates, factor=factor)
+
+
+@check_function
+def check_lemma2_dipole(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+    """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
+
+    There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
+    with the difference in place of the slope and its gradient in place of the rate.
+    """
+    for point, metric in itertools.product((0.0, 0.1, 0.3), METRICS):
+        theta = _toy_weights(num_samples, generator, point)
+        ours = theta * (2 * point + 1), torch.full_like(theta, 2 * point + 1)
+        printed = 2 * theta * point, torch.full_like(theta, 2 * point)
+        setting = f"f = θx², x = {point}, v = 1"
+        yield from _bounds("lemma2-dipole", setting, ours, printed, factor, (metric,))
+
+
+@check_function
+def check_eq6(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (6), Markov's inequality for the squared slope."""
-    toys = _toy_slopes(num_samples, torch.Generator().manual_seed(seed))
-    return [check for name, (slopes, _) in toys.items() for check in markov_checks(name, slopes, factor=factor)]
+    for name, (slopes, _) in _toy_slopes(num_samples, generator).items():
+        yield from markov_checks(name, slopes, factor=factor)
 
 
-def check_eq6_dipole(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_eq6_dipole(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x near 0, v = 1."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
-    for point, multiple in itertools.product((0.0, 0.05, 0.1), (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)):
-        theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
-        if point == 0.0:
-            theta = theta.sign()  # met with equality at multiple 1
-        metric = (theta * (2 * point + 1)).square()
-        level = multiple * float(metric.mean())
-        share = float((metric >= level * (1 - 1e-12)).double().mean())
-        error = math.sqrt(share * (1 - share) / num_samples)
-        printed = float((2 * theta * point).square().mean()) / level
+    for point, multiple in itertools.product((0.0, 0.05, 0.1), MULTIPLES):
+        theta = _toy_weights(num_samples, generator, point)
+        metric, linearised = (theta * (2 * point + 1)).square(), (2 * theta * point).square()
         setting = f"f = θx², x = {point}, η = {multiple} E q"
-        checks.append(Check("eq6-dipole", setting, share, error, factor / multiple, printed, True))
-    return checks
+        yield _tail("eq6-dipole", setting, metric, linearised, multiple, factor)

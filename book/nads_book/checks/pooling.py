@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_book.checks.check import Check
+from nads_book.checks.check import Check, check_function
 from nads_core.theory import pooling
 
 
-def check_eq1(num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_eq1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (1), S divides D: pooling in space, by torch's own average pooling where it applies, against the spectrum."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
     for size, stride, name in itertools.product((8, 24, 120), (2, 4), pooling.PREFILTERS):
         impulse = pooling.prefilter(name, size, stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
@@ -28,14 +28,12 @@ def check_eq1(num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> li
         rounding = 4 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max() * impulse.abs().sum())
         setting = f"D = {size}, S = {stride}, {name}, t = {index}"
         simulated = float(ours[:, index].real.mean())
-        checks.append(Check("eq1", setting, simulated, rounding, factor * value, value))
-    return checks
+        yield Check("eq1", setting, simulated, rounding, factor * value, value)
 
 
-def check_eq1_indivisible(num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_eq1_indivisible(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every output."""
-    generator = torch.Generator().manual_seed(seed)
-    checks = []
     for size, stride in itertools.product((3, 5, 7, 11, 13, 17, 23), (2, 4, 6)):
         kept = math.ceil(size / stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
@@ -49,10 +47,7 @@ def check_eq1_indivisible(num_samples: int = 1, *, seed: int = 0, factor: float 
         simulated = torch.fft.fft(x[:, ::stride], norm="ortho")[:, t].real.mean()
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"
-        checks.append(
-            Check("eq1-indivisible", setting, float(simulated), rounding, factor * float(leaking), float(printed))
-        )
-    return checks
+        yield Check("eq1-indivisible", setting, float(simulated), rounding, factor * float(leaking), float(printed))
 
 
 def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
@@ -85,10 +80,10 @@ def simulate_bayes_accuracy(
     return _accuracy_and_error(correct, num_samples)
 
 
-def check_theorem1(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_theorem1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Theorem 1 on real signals, at frequencies that do not fold onto their own mirror image."""
-    generator = torch.Generator().manual_seed(seed)
-    size, checks = 48, []
+    size = 48
     frequencies = {2: (0, 5, 17), 4: (0, 4, 9, 24), 8: (2, 7, 10)}
     for stride, name in itertools.product(frequencies, ("average", "binomial", "identity")):
         impulse = pooling.prefilter(name, size, stride)
@@ -101,53 +96,37 @@ def check_theorem1(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> l
             setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
             ours = pooling.bayes_accuracy(frequency, impulse, stride, factor * margin, noise_std)
             printed = pooling.bayes_accuracy_printed(frequency, impulse, stride, margin, noise_std)
-            checks.append(Check("theorem1", setting, simulated, error, float(ours), float(printed)))
-    return checks
+            yield Check("theorem1", setting, simulated, error, float(ours), float(printed))
 
 
-def check_theorem1_folded(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_theorem1_folded(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Theorem 1 on real signals where l and -l are different frequencies and alias to the same output."""
-    generator = torch.Generator().manual_seed(seed)
-    checks, size = [], 24
-    phases = (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
-    for (stride, frequency), name, phase in itertools.product(
-        ((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases
-    ):
+    size, phases = 24, (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
+    tasks = itertools.product(((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases)
+    for (stride, frequency), name, phase in tasks:
         impulse = pooling.prefilter(name, size, stride)
-        simulated, error = simulate_bayes_accuracy(
-            pooling.direction(frequency, size, phase), pooling.pooling_matrix(impulse, stride), 1.0, 1.0, num_samples,
-            generator=generator,
-        )  # fmt: skip
-        checks.append(
-            Check(
-                "theorem1-folded", f"S = {stride}, {name}, ℓ = {frequency}, phase {phase:.2f}", simulated, error,
-                float(pooling.bayes_accuracy(frequency, impulse, stride, factor, 1.0, phase=phase)),
-                float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, 1.0)),
-            )
-        )  # fmt: skip
-    return checks
+        direction, layer = pooling.direction(frequency, size, phase), pooling.pooling_matrix(impulse, stride)
+        simulated, error = simulate_bayes_accuracy(direction, layer, 1.0, 1.0, num_samples, generator=generator)
+        setting = f"S = {stride}, {name}, ℓ = {frequency}, phase {phase:.2f}"
+        ours = float(pooling.bayes_accuracy(frequency, impulse, stride, factor, 1.0, phase=phase))
+        printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, 1.0))
+        yield Check("theorem1-folded", setting, simulated, error, ours, printed)
 
 
-def check_theorem1_complex(num_samples: int, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
+@check_function
+def check_theorem1_complex(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Theorem 1 for the complex direction F^-1(e_l) and circular complex noise of variance sigma^2 per coefficient."""
-    generator = torch.Generator().manual_seed(seed)
-    size, checks = 24, []
+    size, noise_std = 24, 0.9
     for stride, name, frequency in itertools.product((2, 4, 8), ("average", "identity"), (0, 1, 4, 7)):
         impulse = pooling.prefilter(name, size, stride)
-        noise_std = 0.9
         labels = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
         parts = torch.randn(2, num_samples, size, generator=generator, dtype=torch.float64) * noise_std / math.sqrt(2)
         spectrum = torch.complex(parts[0], parts[1])  # (N, D)
         spectrum[:, frequency] = labels.to(spectrum.dtype)  # margin 1, and no noise along v
         pooled = pooling.pool_spectrum(spectrum, impulse, stride)[:, frequency % (size // stride)]  # (N,)
         scores = (pooled * pooling.frequency_response(impulse)[frequency].conj()).real
-        correct = int((scores.sign() == labels).sum())
-        checks.append(
-            Check(
-                "theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}",
-                *_accuracy_and_error(correct, num_samples),
-                float(pooling.bayes_accuracy_complex(frequency, impulse, stride, factor, noise_std)),
-                float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std)),
-            )
-        )  # fmt: skip
-    return checks
+        accuracy = _accuracy_and_error(int((scores.sign() == labels).sum()), num_samples)
+        ours = float(pooling.bayes_accuracy_complex(frequency, impulse, stride, factor, noise_std))
+        printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
+        yield Check("theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed)

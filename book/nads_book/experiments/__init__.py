@@ -1,14 +1,14 @@
-"""The paper's sweeps, what they measured, and what the authors published.
+"""The paper's experiments and ours, their results, and what the authors published.
 
-What a job is (`experiments`, at the sizes of `presets`), how it runs (`runner`, by several processes `together`), where
-its results are kept (`results`), which are missing (`pending`), and what they say: `statistics`, what random weights
-predict (`prediction`), maps over `waves` (`frequency_maps`), all beside what was `published`. What single changes of an
-architecture do is the `atlas`'s. How one network is
-trained is `training`'s, how results are drawn `figures`'s.
+`base` defines what an experiment is, and the ``*_experiment*`` modules define one class for each: Figs. 1, 2, 3, 6 and
+random directions on D(v); Figs. 7 and 8, shortcut injection and orthogonal transforms on photos. `jobs` finds them by
+name, `presets` defines their sizes, `runner` and `distributed_run` run them, `results` stores what they measure, and
+`queue` lists the jobs that remain. `statistics`, `prediction`, `waves` and `frequency_maps` evaluate the results.
 """
 
 from nads_book.experiments import frequency_maps, prediction, published, queue, waves
-from nads_book.experiments.jobs import Experiment, experiment
+from nads_book.experiments.base import Experiment
+from nads_book.experiments.jobs import experiment
 from nads_book.experiments.presets import choose_preset
 from nads_book.experiments.results import Results, load_results, merge_results, results_path
 from nads_book.experiments.runner import run_experiment

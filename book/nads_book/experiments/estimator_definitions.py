@@ -7,19 +7,12 @@ part of what the network without biases makes of pixel i alone, on black. A grad
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nads_book.experiments.stored import load_study
-from nads_core.directions.estimators import Estimator
-from nads_core.directions.evaluation import Evaluation
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.layers import Beside
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
@@ -54,55 +47,7 @@ class SmallNetwork:
         return nn.Sequential(*layers, *head)
 
 
-def sampled_halves(
-    build: Callable[[], nn.Module], shape: tuple[int, int, int], estimator: Estimator, num_networks: int, seed: int
-) -> Tensor:
-    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
-
-    Args:
-        build: returns a freshly initialised network with one output.
-        shape: of its images, (1, H, H).
-        estimator: with one readout.
-        num_networks: n.
-        seed: of weights and inputs.
-    """
-    ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
-    evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)
-    for block in ensemble.blocks(num_networks):
-        first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
-    return first.halves()[:, 0]
-
-
-def wave_shares(halves: Tensor) -> Tensor:
-    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without the noise of inputs.
-
-    Averaged over the symmetries of the square, which the networks have.
-    """
-    side = math.isqrt(halves.shape[-1])
-    waves = torch.fft.fft2(halves.double().unflatten(-1, (side, side)))
-    energy = (waves[:, 0] * waves[:, 1].conj()).real.mean(0)
-    energy = energy + energy.T
-    flipped = energy.roll(-1, 1).flip(1)  # (ky, kx) -> (ky, -kx)
-    return (energy + flipped) / (energy + flipped).sum()
-
-
-def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
-    """Return how much of the energy lies at other frequencies, and how much of that sampling alone would give.
-
-    Args:
-        first: halves (n, 2, D) of networks, by one definition.
-        second: the same by another, of networks drawn independently.
-    """
-
-    def distance(one: Tensor, other: Tensor) -> float:
-        return float((wave_shares(one) - wave_shares(other)).abs().sum()) / 2
-
-    # Two sets of half the networks differ by the square root of two times as much
-    by_chance = [distance(part[::2], part[1::2]) / 2**0.5 for part in (first, second)]
-    return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
-
-
 def measured_definitions() -> dict[str, Any]:
-    """Return what benchmarks/definitions.py measured, as the package ships it."""
+    """Return what benchmarks/definitions.py measured."""
     measured: dict[str, Any] = load_study("definitions.json")
     return measured

@@ -47,21 +47,21 @@ def by_frequency(
 def by_frequency(
     results: Results, field: Field | Literal["iterations"] = "test_accuracy", seed: int | None = None
 ) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
-    """Return a field of a sweep for each frequency: the mean over seeds, or that of one seed.
+    """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
 
-    ``field="iterations"`` gives arrays, the number of steps to each loss; never is an infinity, and the mean a median.
+    ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is never reached.
     """
-    found: dict[Frequency, list[Any]] = {}
+    values: dict[Frequency, list[Any]] = {}
     for row in results.rows:
         if seed is None or row["seed"] == seed:
-            found.setdefault(tuple(row["frequency"]), []).append(row[field])
+            values.setdefault(tuple(row["frequency"]), []).append(row[field])
     if field == "iterations":
-        return {k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in found.items()}
-    return {k: float(np.mean(values)) for k, values in found.items()}
+        return {k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in values.items()}
+    return {k: float(np.mean(v)) for k, v in values.items()}
 
 
 def provenance(results: Results) -> str:
-    """Say in a line where the numbers of a sweep come from."""
+    """Return one line on the origin of the numbers of a sweep."""
     seeds, directions = ({str(row[field]) for row in results.rows} for field in ("seed", "frequency"))
     machines = {tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance}
     devices = ", ".join(sorted(" of ".join(machine) for machine in machines))
@@ -96,7 +96,7 @@ def common_pairs(a: Mapping[Frequency, float], b: Mapping[Frequency, float]) -> 
 def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
     """Pair each task with that of the transposed wave, which has the same expected accuracy.
 
-    Turned over the diagonal, noise and initial weights of our networks are as likely as before.
+    The distributions of noise and initial weights are symmetric under transposition.
     """
     others = {k: transposed(k) for k in values}
     return [(values[k], values[other]) for k, other in others.items() if k < other and other in values]
@@ -114,10 +114,10 @@ def seed_pairs(results: Results) -> Pairs:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two accuracies of each task agree; `agreement` makes it.
+    """The agreement of two accuracies of each task; the result of `agreement`.
 
     Args:
-        num_pairs: n.
+        num_pairs: number of pairs.
         difference: mean absolute difference in points, with its 95 % bootstrap interval over the pairs.
         correlation: rank correlation, with its interval; NaN for fewer than 8 pairs.
     """
@@ -135,20 +135,20 @@ class Agreement:
 
 
 def transposed(k: Frequency) -> Frequency:
-    """Return the task of the wave turned over the diagonal."""
+    """Return the task of the transposed wave."""
     turned = (k[1], k[0])
     return turned if turned in set(grid_frequencies()) else negative(turned)
 
 
 @dataclass(frozen=True)
 class SampledAgreement:
-    """How far a stratified sample of one map agrees with another one; `sampled_agreement` makes it.
+    """The agreement of a stratified sample of one map with another map; the result of `sampled_agreement`.
 
     Both are estimates for the whole grid, with 95 % bootstrap intervals within the strata.
 
     Args:
-        num_waves: n.
-        area: how well the values of the first tell what the second has learned: area under the curve.
+        num_waves: number of waves.
+        area: area under the curve of the first map's values as predictors of what the second has learned.
         correlation: rank correlation.
     """
 
@@ -158,20 +158,20 @@ class SampledAgreement:
 
 
 def sampled_agreement(
-    architecture: str, found: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = 0.55
+    architecture: str, values: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = 0.55
 ) -> SampledAgreement:
-    """Compare two maps where both have a value, each wave with the weight of what it stands for.
+    """Compare two maps where both have a value, each wave weighted by its inverse sampling probability.
 
     Args:
-        architecture: whose strata the sample was drawn within, see `nads_book.experiments.waves.strata`.
-        found: accuracies in [0, 1].
-        truth: the same, of the map that says what is learned.
-        learned: the accuracy above which a wave is learned.
+        architecture: architecture whose strata the sample was drawn within, see `nads_book.experiments.waves.strata`.
+        values: accuracies in [0, 1].
+        truth: accuracies of the map that defines what is learned.
+        learned: accuracy above which a wave is learned.
     """
-    sample = [k for k in found if k in truth]
+    sample = [k for k in values if k in truth]
     weights = sampling_weights(architecture, sample)
     stratum = {k: number for number, part in enumerate(strata(architecture)) for k in part}
-    a, b = (np.array([values[k] for k in sample]) for values in (found, truth))
+    a, b = (np.array([accuracies[k] for k in sample]) for accuracies in (values, truth))
     parts = [stratum[k] for k in sample]
     areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, strata=parts)
     ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, strata=parts)

@@ -1,4 +1,4 @@
-"""What the first-step law misses: how loud a direction is behind one small filter, and what that adds to the law."""
+"""A correction of the first-step law: the maximum gain of a direction through one small filter."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ INFORMATIVE = (0.54, 0.995)  # accuracies that are neither chance nor perfect
 
 
 def filter_gain(directions: Tensor, size: int = 5) -> np.ndarray:
-    """Return how much louder than white noise a direction is behind the one filter that passes most of it.
+    """Return the maximum gain of each direction through one filter, relative to white noise.
 
     The largest eigenvalue of the second moment of its patches: the squared norm of a direction that was convolved with
     a filter of norm 1, for the best of such filters. White noise has 1 behind any, a wave up to ``size**2``.
 
     Args:
         directions: (m, 1, H, W), of norm 1.
-        size: of a side of the filter; LeNet's have 5.
+        size: pixels of a side of the filter; LeNet's have 5.
 
     Returns:
         (m,), float64.
@@ -39,9 +39,9 @@ def informative(accuracies: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GainCorrection:
-    """The first-step law, its signal-to-noise ratio z multiplied by exp(a) gain^b z^c.
+    """The first-step law with its signal-to-noise ratio z multiplied by exp(a) gain^b z^c.
 
-    An exponent c below zero says that training makes up for a part of what a small ratio lacks.
+    With an exponent c below zero, training compensates a part of a small ratio.
 
     Args:
         powers: a, b, c.
@@ -51,27 +51,27 @@ class GainCorrection:
 
     @classmethod
     def fit(cls, ratios: np.ndarray, gains: np.ndarray, accuracies: np.ndarray) -> GainCorrection:
-        """Fit by least squares to the logarithm of what accuracies are beyond the law, where they are informative.
+        """Fit by least squares to the logarithm of the excess over the law, where accuracies are informative.
 
         Args:
             ratios: z of the first-step law, (m,).
-            gains: see `filter_gain`, (m,); all 1 for a law in which they do not count.
-            accuracies: measured, (m,) in [0, 1].
+            gains: gains of `filter_gain`, (m,); all 1 for a law without them.
+            accuracies: measured accuracies, (m,) in [0, 1].
 
         Raises:
-            ValueError: if fewer than three accuracies say anything.
+            ValueError: if fewer than three accuracies are informative.
         """
         from scipy.special import ndtri
 
-        kept = informative(accuracies)
-        if kept.sum() < 3:
-            raise ValueError(f"three accuracies between {INFORMATIVE} are needed, got {kept.sum()}")
-        beyond = np.log(ndtri(accuracies[kept]) / ratios[kept])
-        a, b, c = np.linalg.lstsq(_terms(ratios[kept], gains[kept]), beyond, rcond=None)[0]
+        mask = informative(accuracies)
+        if mask.sum() < 3:
+            raise ValueError(f"three accuracies between {INFORMATIVE} are needed, got {mask.sum()}")
+        beyond = np.log(ndtri(accuracies[mask]) / ratios[mask])
+        a, b, c = np.linalg.lstsq(_terms(ratios[mask], gains[mask]), beyond, rcond=None)[0]
         return cls((float(a), float(b), float(c)))
 
     def accuracies(self, ratios: np.ndarray, gains: np.ndarray) -> np.ndarray:
-        """Return what is predicted, (m,) in [0, 1], from ratios z and gains (m,)."""
+        """Return predicted accuracies, (m,) in [0, 1], from ratios z and gains (m,)."""
         return predicted_accuracy(ratios * np.exp(_terms(ratios, gains) @ np.array(self.powers)))
 
 
@@ -80,5 +80,5 @@ def _terms(ratios: np.ndarray, gains: np.ndarray) -> np.ndarray:
 
 
 def measured() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what ``benchmarks/law.py`` found, ``candidates`` and ``prediction``, and the trainings it foretold."""
+    """Return what ``benchmarks/law.py`` measured: ``candidates`` and ``prediction``, and the trainings predicted."""
     return load_study("law.json"), load_study("law-trained.json")

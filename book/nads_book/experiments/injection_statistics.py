@@ -1,4 +1,4 @@
-"""What networks did with notes along NADs: means over seeds with their intervals, and what they depend on."""
+"""Responses of networks to shortcuts injected along NADs: means over seeds, with their intervals."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from nads_book.experiments.results import Results
-from nads_book.experiments.statistics import pooled
+from nads_book.experiments.statistics import pooled_variance
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
 
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What came of one kind of note at n carriers.
+    """The response to one kind of shortcut at n carriers.
 
     Args:
         indices: (n,) NAD indices, ascending.
-        mean: (n,) over seeds.
+        mean: (n,) means over seeds.
         low, high: (n,) 95 % intervals, which include the variance between trainings; infinite for one seed.
-        deviation: (n,) of what the images have there.
+        deviation: (n,) deviations of the images' coordinates.
     """
 
     indices: np.ndarray
@@ -32,21 +32,21 @@ class Response:
 
 
 def condition_of(row: Mapping[str, object]) -> Condition:
-    """Return the kind of note that a row is about."""
+    """Return the kind of shortcut that a row is about."""
     return tuple(row[name] for name in ("images", "background", "written", "size"))  # type: ignore[return-value]
 
 
 def responses(results: Results, measure: str = "class") -> dict[Condition, Response]:
-    """Collect a sweep over carriers for every kind of note.
+    """Collect a sweep over carriers for every kind of shortcut.
 
     Args:
-        results: of a job such as ``notes-lenet``.
-        measure: "class", the share of test images that are taken for the class of a wrong note, less the share that are
-            without any note; "place", the same for all classes whose notes are at that coordinate, which is all that a
-            hole can tell; "test_accuracy", on images prepared as those for training, without notes; or
+        results: results of a job such as ``notes-lenet``.
+        measure: "class", the share of test images classified as the class of a wrong shortcut, less the share without a
+            shortcut; "place", the same for all classes with shortcuts at that coordinate, which an ablated coordinate
+            does not distinguish; "test_accuracy", on images prepared as those for training, without shortcuts; or
             "unprepared_accuracy", on images as they are.
     """
-    found: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
+    by_condition: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
     for row in results.rows:
         if row["index"] is None or (measure in ("class", "place") and "followed" not in row):
             continue
@@ -54,13 +54,13 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
             value = row["followed"][measure] - row["unprompted"][measure]
         else:
             value = row[measure]
-        found.setdefault(condition_of(row), {}).setdefault(row["index"], []).append((value, row["deviation"]))
+        by_condition.setdefault(condition_of(row), {}).setdefault(row["index"], []).append((value, row["deviation"]))
     collected = {}
-    for condition, by_index in found.items():
+    for condition, by_index in by_condition.items():
         indices = sorted(by_index)
         values = [[value for value, _ in by_index[index]] for index in indices]
         mean = np.array([np.mean(of_seeds) for of_seeds in values])
-        half = [pooled([of_seeds]).half(len(of_seeds)) for of_seeds in values]
+        half = [pooled_variance([of_seeds]).half_width(len(of_seeds)) for of_seeds in values]
         deviation = np.array([by_index[index][0][1] for index in indices])
         collected[condition] = Response(np.array(indices), mean, mean - half, mean + half, deviation)
     return collected

@@ -1,7 +1,7 @@
-"""Orthogonal maps of images, which lose nothing and may lose the picture: coordinates laid onto another basis.
+"""Orthogonal transforms of images, which keep all information: coordinates of one basis become those of another.
 
-The flip of section 4.2 is one of them. Others keep the order of the coordinates and take the picture, or lay what
-matters in photos onto the directions that matter to a network: see `match`.
+The flip of section 4.2 is one of them. Others keep the order of the coordinates and destroy the picture, or align the
+directions in which photos vary with those to which a network is sensitive: see `match`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _FIRST_OCTAVE = 16
 def orthogonal_map(
     source: Tensor, target: Tensor, order: str = "kept", *, signs: bool = False, seed: int = 0
 ) -> Tensor:
-    """Return the matrix that lays coordinate i of one basis onto the direction of another.
+    """Return the matrix that maps direction i of one basis to a direction of another.
 
     Args:
-        source: (D, D) orthogonal, a direction a column, from the first to the last.
-        target: the same of the other basis.
-        order: on which direction coordinate i comes to lie: on the i-th; "reversed", on the i-th from the end;
-            "shuffled", on a random one; "shuffled in octaves", on a random one among 0 to 15, 16 to 31, 32 to 63 ...
+        source: (D, D) orthogonal matrix, one direction per column, from the first to the last.
+        target: matrix of the other basis.
+        order: target of direction i: "kept", the i-th; "reversed", the i-th from the end; "shuffled", a random one;
+            "shuffled in octaves", a random one among 0 to 15, 16 to 31, 32 to 63 ...
         signs: whether each coordinate is multiplied by a random sign.
-        seed: of what is random.
+        seed: seed of random orders and signs.
 
     Returns:
         (D, D), orthogonal.
@@ -71,11 +71,11 @@ def principal_components(covariance: Tensor) -> Tensor:
 
 
 def match(sensitivity: Tensor, covariance: Tensor) -> float:
-    """Return tr(C S), of what a network is sensitive to and what varies in images, from 0 to 1.
+    """Return tr(C S), between the sensitivity of a network and the variance of images, scaled to [0, 1].
 
-    0 is the least that any orthogonal map of the images could give and 1 the most: both eigenbases the same, with the
-    eigenvalues in opposite orders, or in one (von Neumann's trace inequality). A random map gives about
-    what equal eigenvalues would.
+    0 is the minimum over all orthogonal maps of the images and 1 the maximum: both eigenbases equal, with the
+    eigenvalues in opposite orders, or in one (von Neumann's trace inequality). A random map gives about the value of
+    equal eigenvalues.
 
     Args:
         sensitivity: C, (D, D), of which the NADs are the eigenvectors.
@@ -84,23 +84,23 @@ def match(sensitivity: Tensor, covariance: Tensor) -> float:
     Raises:
         ValueError: if all maps have the same trace, because one of the two is a multiple of the identity.
     """
-    wanted, there = (torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance))
-    most, least = float(wanted @ there), float(wanted @ there.flip(0))
+    sensitive, variances = (torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance))
+    most, least = float(sensitive @ variances), float(sensitive @ variances.flip(0))
     if most - least <= 1e-6 * most:
         raise ValueError("one of the two is a multiple of the identity: no map matches better than another")
     return (float((sensitivity.double() * covariance.double()).sum()) - least) / (most - least)
 
 
 def neighbour_correlation(covariance: Tensor, size: int) -> float:
-    """Return the mean correlation of pixels beside or below each other.
+    """Return the mean correlation of horizontally or vertically adjacent pixels.
 
     Args:
         covariance: (D, D) of images of ``size`` x ``size`` pixels.
-        size: of a side.
+        size: number of pixels of a side.
     """
     deviations = covariance.diagonal().sqrt()
     correlations = (covariance / deviations / deviations[:, None]).view(size, size, size, size)
     rows = torch.arange(size)
-    beside = correlations[rows[:, None], rows[None, :-1], rows[:, None], rows[None, 1:]]
+    right = correlations[rows[:, None], rows[None, :-1], rows[:, None], rows[None, 1:]]
     below = correlations[rows[:-1, None], rows[None], rows[1:, None], rows[None]]
-    return float(torch.cat([beside.flatten(), below.flatten()]).mean())
+    return float(torch.cat([right.flatten(), below.flatten()]).mean())

@@ -1,7 +1,4 @@
-"""From random weights to test accuracy: the first-step law, and how well an estimate orders measured accuracies.
-
-With the statistics that chapters compare them with, which live in `nads_book.experiments.statistics`.
-"""
+"""From random weights to test accuracy: the first-step law, and the statistics that compare it with measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.experiments.jobs import direction_of
+from nads_book.experiments.direction_experiments import DirectionExperiment
 from nads_book.experiments.results import Results
 from nads_book.experiments.statistics import (
     OrderTest,
@@ -40,14 +37,14 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Directions v with the test accuracies that were measured on D(v).
+    """Directions v with measured test accuracies on D(v).
 
     Args:
-        keys: NAD indices, or frequencies, in ascending order; n of them.
+        keys: NAD indices or frequencies in ascending order, n of them.
         directions: (n, C, H, W), unit norm.
         accuracies: (n,) in [0, 1], means over seeds.
-        num_test: (n,) test samples behind each, over all seeds.
-        num_train: training samples of each network.
+        num_test: (n,) numbers of test samples, over all seeds.
+        num_train: number of training samples of each network.
         noise_std: sigma of D(v).
     """
 
@@ -71,17 +68,18 @@ class Family:
         if not results.rows:
             raise ValueError(f"{results.job} has no results yet: run it first")
         job = results.experiment()
-        found: dict[Any, list[float]] = {}  # by index, or by frequency
+        if not isinstance(job, DirectionExperiment):
+            raise ValueError(f"{results.job} is not a sweep over directions")
+        (name,), accuracies = job.unit_fields, dict[Any, list[float]]()
         for row in results.rows:
-            name = "index" if "index" in row else "frequency"
             key = tuple(row[name]) if name == "frequency" else row[name]
-            found.setdefault(key, []).append(row["test_accuracy"])
-        keys = sorted(found)
+            accuracies.setdefault(key, []).append(row["test_accuracy"])
+        keys = sorted(accuracies)
         return cls(
             keys,
-            torch.stack([direction_of(job, {name: key}) for key in keys]),
-            np.array([np.mean(found[key]) for key in keys]),
-            np.array([job.num_test * len(found[key]) for key in keys]),
+            torch.stack([job.direction({name: key}) for key in keys]),
+            np.array([np.mean(accuracies[key]) for key in keys]),
+            np.array([job.num_test * len(accuracies[key]) for key in keys]),
             job.num_train,
             job.noise_std,
         )
@@ -91,7 +89,7 @@ def wave_energies(nads: NADs) -> list[dict[str, Any]]:
     """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
 
     Args:
-        nads: of (1, 32, 32) images.
+        nads: NADs of (1, 32, 32) images.
 
     Returns:
         For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the ``sine`` and of the
@@ -99,17 +97,17 @@ def wave_energies(nads: NADs) -> list[dict[str, Any]]:
     """
     size = nads.directions.shape[-1]
     rows = torch.arange(size, dtype=torch.float64)
-    found: list[dict[str, Any]] = []
+    energies: list[dict[str, Any]] = []
     for ky, kx in grid_frequencies(size):
         angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
         phases = {"sine": angle.sin(), "cosine": angle.cos()}
         norms = {name: wave.norm() for name, wave in phases.items()}
-        found.append({"frequency": [ky, kx]} | {
+        energies.append({"frequency": [ky, kx]} | {
             name: float(nads.energy(wave[None] / norms[name])) for name, wave in phases.items() if norms[name] > 1e-6
         })  # fmt: skip
-    largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in found)
+    largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in energies)
     return [row | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
-            for row in found]  # fmt: skip
+            for row in energies]  # fmt: skip
 
 
 def signal_to_noise(
@@ -139,12 +137,12 @@ def signal_to_noise(
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What networks at random do along m directions v: all that the first-step law needs to know of C.
+    """Responses of random networks along m directions v: all that the first-step law depends on.
 
     Args:
         energies: v^T C v, (m,).
-        squares: norm(C v)^2, (m,), which is larger than the square of the energy unless v is an eigenvector.
-        total: the squared Frobenius norm of C.
+        squares: norm(C v)^2, (m,), larger than the square of the energy unless v is an eigenvector.
+        total: squared Frobenius norm of C.
     """
 
     energies: np.ndarray
@@ -167,7 +165,7 @@ class Responses:
 
 
 def predicted_accuracy(ratios: np.ndarray) -> np.ndarray:
-    """Return Phi of signal-to-noise ratios, of any number of them: accuracies in [0, 1]."""
+    """Return Phi of signal-to-noise ratios of any shape: accuracies in [0, 1]."""
     from scipy.special import ndtr
 
     return ndtr(np.asarray(ratios, dtype=float))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
-ON_CPUS = ("laptop", "narrow")  # sizes for a CPU at its limit, which train in bfloat16 where that is faster
+ON_CPUS = ("laptop", "narrow")  # sizes for a CPU at its limit, at which deep networks train in bfloat16
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,10 @@ class TrainingSize:
     """How much one network learns, and from what.
 
     Args:
-        num_train, num_test: samples.
-        recipe: of the training.
-        stop_perfect: end it when no test image is wrong any more, see `train_networks`; Fig. 2 goes on.
-        paired_test: test on pairs, see `SeparableDatasets`.
+        num_train, num_test: numbers of samples.
+        recipe: recipe of the training.
+        stop_perfect: whether a training ends when no test image is wrong, see `train_networks`.
+        paired_test: whether test samples come in pairs, see `SeparableDatasets`.
     """
 
     num_train: int
@@ -32,23 +33,23 @@ class TrainingSize:
 
 @dataclass(frozen=True)
 class Size:
-    """How large the jobs of a preset are, see `nads_book.experiments.jobs.experiment`.
+    """How large the jobs of a preset are, see `nads_book.experiments.experiment`.
 
     Args:
-        separable: a training on D(v).
-        photos: a training on CIFAR-10.
-        num_directions: NADs of Fig. 6, and random directions.
+        separable: size of a training on D(v).
+        photos: size of a training on CIFAR-10.
+        num_directions: number of NADs of Fig. 6, and of random directions.
         poison_indices: NADs of Fig. 7.
-        note_indices: NADs along which notes are written, and ``mixture_indices`` those where a Gaussian mixture stands
-            in for photos too.
-        notes: a training on photos with notes, if not as ``photos``.
-        num_maps: of photos, from the beginning of their list; None for all.
-        note_kinds: of notes, by their places in the list; None for all.
-        thinned: the only networks of this size, with the options that make them thin; None for all, as they are.
-        note_seeds: with each of which all notes and all maps are trained.
-        num_waves: waves of Figs. 1 to 3, from the beginning of their order; None for all.
+        num_waves: number of waves of Figs. 1 to 3, from the beginning of their order; None for all.
         stratified: whether any beginning of the waves of the published grid is a stratified sample.
-        seeds: with each of which all of that is trained.
+        seeds: seeds with each of which all units are trained.
+        injection: size of a training on photos with injected shortcuts; None for ``photos``.
+        injection_indices: NADs along which shortcuts are injected.
+        mixture_indices: those of them at which a Gaussian mixture replaces the photos too.
+        injection_conditions: positions of the conditions in their list; None for all.
+        num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
+        paired_seeds: ``seeds`` of the experiments on injection and on transforms.
+        thinned: the only architectures of this size, with the options that make them thin; None for all, as they are.
     """
 
     separable: TrainingSize
@@ -58,13 +59,26 @@ class Size:
     num_waves: int | None = None
     stratified: bool = False
     seeds: tuple[int, ...] = (0,)
-    note_indices: tuple[int, ...] = (0, 1000)
+    injection_indices: tuple[int, ...] = (0, 1000)
     mixture_indices: tuple[int, ...] = ()
-    note_seeds: tuple[int, ...] = (0,)
-    note_kinds: tuple[int, ...] | None = None
-    num_maps: int | None = None
-    notes: TrainingSize | None = None
+    paired_seeds: tuple[int, ...] = (0,)
+    injection_conditions: tuple[int, ...] | None = None
+    num_transforms: int | None = None
+    injection: TrainingSize | None = None
     thinned: dict[str, dict[str, int]] | None = None
+
+    def architecture(self, name: str) -> Architecture:
+        """Return an architecture at this size.
+
+        Raises:
+            ValueError: for an architecture that this size does not have.
+        """
+        architecture = ARCHITECTURES[name]
+        if self.thinned is None:
+            return architecture
+        if name not in self.thinned:
+            raise ValueError(f"this preset is for {', '.join(self.thinned)}, not for {name}: choose another one")
+        return architecture.variant(name=name, symmetries=architecture.symmetries, **self.thinned[name])
 
 
 _LAPTOP = TrainingSize(
@@ -80,7 +94,7 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=6,
         poison_indices=(0, 1000),
         num_waves=6,
-        num_maps=6,
+        num_transforms=6,
         mixture_indices=(1000,),
     ),
     "demo": Size(
@@ -89,9 +103,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=9,
         poison_indices=(0, 10, 30, 1000),
         num_waves=12,
-        note_kinds=tuple(range(9)),
-        num_maps=12,
-        notes=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
+        injection_conditions=tuple(range(9)),
+        num_transforms=12,
+        injection=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
     ),
     "laptop": Size(
         separable=_LAPTOP,
@@ -99,9 +113,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=18,  # of which 16 differ
         poison_indices=(0, 10, 30, 100, 300, 1000),
         stratified=True,
-        note_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
+        injection_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
         mixture_indices=(0, 60, 1000),
-        note_seeds=(3, 4, 5),
+        paired_seeds=(3, 4, 5),
         seeds=(3,),  # none of paper's, so that the two can be compared, nor that of the trials that chose this size
     ),
     "narrow": Size(  # the deepest networks at a quarter of their width, where they are minutes a network
@@ -109,10 +123,10 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         photos=TrainingSize(5_000, 5_000, replace(CIFAR10_RECIPE, epochs=10)),
         num_directions=16,
         poison_indices=(0, 300, 1000),
-        note_indices=(0, 300, 1000),
-        note_kinds=(1, 2, 6, 9, 11),
-        note_seeds=(3, 4, 5),
-        num_maps=16,  # one of every kind
+        injection_indices=(0, 300, 1000),
+        injection_conditions=(1, 2, 6, 9, 11),
+        paired_seeds=(3, 4, 5),
+        num_transforms=16,  # one of every kind
         stratified=True,
         seeds=(3,),
         thinned={"resnet18": {"width": 16}, "densenet121": {"growth": 8}},
@@ -123,9 +137,9 @@ SIZES = {  # of the jobs that run for long, which chapters only show
         num_directions=64,
         poison_indices=(0, 5, 10, 20, 30, 50, 75, 100, 200, 300, 400, 600, 800, 1000),
         seeds=(0, 1),
-        note_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
+        injection_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
         mixture_indices=(0, 60, 1000),
-        note_seeds=(0, 1, 2),
+        paired_seeds=(0, 1, 2),
     ),
 }  # fmt: skip
 

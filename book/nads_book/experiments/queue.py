@@ -1,14 +1,15 @@
-"""The long jobs that the book waits for, in the order in which they matter: ``python -m nads_core run --pending``.
+"""The queue of long jobs that the book waits for, in order of importance: ``book/queue.toml``.
 
-Each is a job of `nads_book.experiments.jobs` at a size, up to a number of networks. What is done is not done again,
-so that the command may be stopped at any time, and started again, here or where there is a GPU.
+Networks that are stored are not trained again, so that the queue may be interrupted at any time, and resumed here or
+on a machine with a GPU.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,22 +17,26 @@ from typing import Any
 
 import torch
 
-from nads_book.experiments.jobs import Experiment, experiment
-from nads_book.experiments.presets import ON_CPUS
+from nads_book.benchmarks.training import seconds_per_step
+from nads_book.experiments.base import Experiment
+from nads_book.experiments.jobs import experiment
 from nads_book.experiments.results import Results, results_path
-from nads_book.experiments.runner import prefers_bfloat16, run_experiment
+from nads_book.experiments.runner import choose_precision, run_experiment
 from nads_core.data.images import DatasetNotFoundError
-from nads_core.training import num_cores, steps_of_training
+from nads_core.runtime.files import checkout_folder
+from nads_core.training import num_cores
+
+_EVALUATION = 1 / 3  # duration of a forward pass on a batch, in steps
 
 
 @dataclass(frozen=True)
-class Pending:
-    """A part of a job that is wanted.
+class QueuedJob:
+    """The beginning of a job.
 
     Args:
-        name: of the job, such as ``fig1-vgg11``.
-        preset: its size.
-        count: networks, from the beginning of the job; all by default.
+        name: name of the job, such as ``fig1-vgg11``.
+        preset: size of the job.
+        count: number of networks, from the beginning of the job; all by default.
     """
 
     name: str
@@ -40,125 +45,93 @@ class Pending:
 
     @cached_property
     def job(self) -> Experiment:
-        """The whole job; about the newest NADs, unless results are there already."""
-        done = self.results()
-        return experiment(self.name, self.preset) if done is None else done.experiment()
+        """The whole job; about the newest NADs, unless results are stored."""
+        stored = self.results()
+        return experiment(self.name, self.preset) if stored is None else stored.experiment()
 
     @property
     def path(self) -> Path:
-        """Its results file."""
+        """The results file."""
         return results_path(self.name, self.preset)
 
     def results(self) -> Results | None:
-        """What is there already."""
+        """Return what is stored."""
         return Results.load(self.path) if self.path.exists() else None
 
     @property
     def wanted(self) -> int:
-        """How many networks it has."""
-        return min(self.count or len(self.job.units), len(self.job.units))
+        """Number of networks."""
+        return len(self.job.units[: self.count])
 
     @property
-    def left(self) -> int:
-        """How many are missing."""
-        units, done = self.job.units[: self.wanted], self.results()
-        return len(units if done is None else done.missing(units))
+    def missing(self) -> int:
+        """Number of networks that are not stored."""
+        units, stored = self.job.units[: self.count], self.results()
+        return len(units if stored is None else stored.missing(units))
 
 
-QUEUE = (
-    Pending("fig1-lenet", "laptop"),
-    Pending("fig1-vgg11", "laptop", 32),
-    Pending("maps-lenet", "laptop"),
-    Pending("maps-logreg", "laptop", 12),
-    Pending("notes-lenet", "laptop"),
-    Pending("fig1-resnet18", "narrow", 16),
-    Pending("fig1-densenet121", "narrow", 6),
-    Pending("fig6-resnet18", "narrow", 8),
-    Pending("fig8-vgg11", "laptop"),
-    Pending("fig1-resnet18", "laptop", 16),
-    Pending("fig1-densenet121", "laptop", 6),
-    Pending("fig2-vgg11", "laptop", 16),
-    Pending("fig6-vgg11", "laptop"),
-    Pending("fig8-resnet18", "laptop"),
-    Pending("maps-resnet18", "narrow", 16),
-    Pending("notes-resnet18", "narrow", 16),
-    Pending("maps-resnet18", "narrow"),
-    Pending("fig3-lenet", "paper"),
-    Pending("random-lenet", "paper"),
-    Pending("fig7-lenet", "paper"),
-    Pending("fig1-vgg11", "laptop"),
-    Pending("fig1-resnet18", "laptop", 48),
-    Pending("notes-resnet18", "narrow"),
-    Pending("maps-resnet18", "laptop", 16),
-    Pending("fig1-densenet121", "laptop", 24),
-)
+def load_queue() -> tuple[QueuedJob, ...]:
+    """Return the queue of the checkout."""
+    path = checkout_folder("book/results").with_name("queue.toml")
+    return tuple(QueuedJob(*row) for row in tomllib.loads(path.read_text("utf8"))["jobs"])
 
 
 def estimates(
-    queue: tuple[Pending, ...] = QUEUE, device: torch.device | str = "cpu", workers: int | None = None
-) -> Iterator[tuple[Pending, int, float]]:
-    """Yield each part that is not done, how many networks it lacks, and about how many seconds these take.
+    queue: Iterable[QueuedJob] | None = None, device: torch.device | str = "cpu", workers: int | None = None
+) -> Iterator[tuple[QueuedJob, int, float]]:
+    """Yield each entry that is not complete, its number of missing networks, and about how many seconds these take.
 
-    A step of each kind of training is measured on this machine when it is first needed, alone, in the precision that
-    the job would take. Networks that stop early take less, and so do small ones that share each step of a GPU.
+    A step of each kind of training is timed on this machine. Networks that stop early take less, and so do small ones
+    that share each step of a GPU.
     """
-    measured: dict[tuple[object, ...], float] = {}
-    device = torch.device(device)
-    together = (workers or num_cores()) if device.type == "cpu" else 1
-    counted: dict[tuple[str, str], int] = {}
-    for part in queue:
-        job, before = part.job, counted.get((part.name, part.preset), 0)
-        left = part.left - before  # an earlier part of the same job comes first
-        if left <= 0:
+    device, timed, counted = torch.device(device), dict[tuple[object, ...], float](), dict[Path, int]()
+    parallel = (workers or num_cores()) if device.type == "cpu" else 1
+    for entry in load_queue() if queue is None else queue:
+        job, before = entry.job, counted.get(entry.path, 0)
+        missing = entry.missing - before  # an earlier entry of the same job comes first
+        if missing <= 0:
             continue
-        counted[part.name, part.preset] = before + left
-        precisions = _precisions(part, device)
-        kind = (job.architecture, job.on_photos, job.recipe.batch_size, *precisions)
-        if kind not in measured:
-            measured[kind] = min(job.seconds_per_step(rounded, device) for rounded in precisions)
-        steps = steps_of_training(job.recipe, job.num_train, job.num_test)
-        yield part, left, measured[kind] * steps * math.ceil(left / together)
+        counted[entry.path] = before + missing
+        rounded = choose_precision(job, entry.results(), device)
+        kind = (job.architecture, job.on_photos, job.recipe.batch_size, rounded)
+        if kind not in timed:
+            timed[kind] = seconds_per_step(
+                job.architecture, job.image_shape, job.recipe, num_classes=job.num_classes, mixed_precision=rounded,
+                device=device,
+            )  # fmt: skip
+        steps = job.recipe.num_steps(job.num_train)
+        steps += _EVALUATION * (job.num_train + job.num_test) / job.recipe.batch_size
+        yield entry, missing, timed[kind] * steps * math.ceil(missing / parallel)
 
 
-def _precisions(part: Pending, device: torch.device) -> list[bool]:
-    """Return in which precision a job goes on; where it is not begun and a trial will decide, both."""
-    done = part.results()
-    if done is not None and done.precisions:
-        return sorted(done.precisions)
-    if device.type == "cpu" and part.preset in ON_CPUS:
-        return [False, True]
-    return [prefers_bfloat16(part.job, device)]
-
-
-def run_pending(
-    queue: tuple[Pending, ...] = QUEUE,
+def run_queue(
+    queue: Iterable[QueuedJob] | None = None,
     *,
     time_limit: float | None = None,
     device: torch.device | str | None = None,
     **options: Any,
-) -> Iterator[tuple[Pending, Results | DatasetNotFoundError]]:
-    """Work the queue off, and yield each part with its results as soon as it is done or the time is up.
+) -> Iterator[tuple[QueuedJob, Results | DatasetNotFoundError]]:
+    """Run the queue, and yield each entry with its results as soon as it is complete or the time is up.
 
-    A part that asks for photos that are not here is yielded with the error that says so, and the next one begins.
+    An entry whose photos are missing is yielded with the error, and the next one begins.
 
     Args:
-        queue: parts in order.
+        queue: entries in order; those of `load_queue` by default.
         time_limit: seconds for all of them.
-        device: by default a GPU if there is one.
-        **options: of `run_experiment`.
+        device: device of the trainings; by default a GPU if there is one.
+        **options: options of `run_experiment`.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    for part in queue:
-        if not part.left:
+    for entry in load_queue() if queue is None else queue:
+        if not entry.missing:
             continue
         limit = None if deadline is None else deadline - time.monotonic()
         if limit is not None and limit <= 0:
             return
-        part.path.parent.mkdir(parents=True, exist_ok=True)
+        entry.path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            found: Results | DatasetNotFoundError = run_experiment(
-                part.name, part.preset, out=part.path, count=part.wanted, time_limit=limit, device=device, **options
-            )
+            yield entry, run_experiment(
+                entry.name, entry.preset, out=entry.path, count=entry.wanted, time_limit=limit, device=device, **options
+            )  # fmt: skip
         except DatasetNotFoundError as error:
-            found = error
-        yield part, found
+            yield entry, error

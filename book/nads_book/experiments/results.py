@@ -1,7 +1,7 @@
-"""What a job has measured so far, as a file: kept whole, compared with its job, joined, and found again.
+"""Stored results of a job, as a file: written as a whole, compared with its job, merged, and loaded.
 
-A results file is also the checkpoint of its job: it is replaced as a whole after every unit, so that it is complete at
-any moment.
+A results file is also the checkpoint of its job: it is replaced as a whole after every network, so that it is complete
+at any moment.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments.jobs import Experiment, Unit, experiment
+from nads_book.experiments.base import Experiment, Unit
+from nads_book.experiments.jobs import experiment, experiment_class
 from nads_book.experiments.stored import results_folder
 from nads_core.runtime.files import atomic_write, locked
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-_UNIT_FIELDS = (
-    "frequency", "index", "flipped", "images", "background", "written", "size",  # of notes
-    "source", "target", "order", "signs", "draw",  # of maps
-    "seed",
-)  # fmt: skip
+loaded: set[str] = set()  # names of the files that this process has loaded for display, which book/build.py reads
 
 
 @dataclass
@@ -31,14 +28,12 @@ class Results:
     """What a job has measured so far.
 
     Args:
-        job: its name.
-        preset: its size.
-        settings: all that decides about the numbers.
-        num_units: how many rows the finished job has.
-        rows: one dictionary a trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
-            mean over the last epoch), ``seconds``; ``iterations`` (to each of `LOSSES`, -1 for never) for Fig. 2;
-            ``use`` of each NAD for Fig. 7; for notes what `nads_book.experiments.photos`
-            measures.
+        job: name of the job.
+        preset: size of the job.
+        settings: all that determines the numbers.
+        num_units: number of rows of the complete job.
+        rows: one dictionary per trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
+            mean over the last epoch), ``seconds``, and what the job's `Experiment` class measures.
         provenance: device, versions, commits and dates of every run that contributed.
     """
 
@@ -51,36 +46,43 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every unit is there."""
+        """Whether every unit has a row."""
         return len(self.rows) == self.num_units
 
     @property
     def photos(self) -> str | None:
-        """Where the images that the networks learnt come from, as `ImageSet.source`; None for D(v)."""
+        """`ImageSet.source` of the training images; None for D(v)."""
         return self.settings.get("photos")
 
     @property
-    def precisions(self) -> set[bool]:
-        """Whether layers were in bfloat16, one answer, or none where that is not known.
+    def nads_version(self) -> int | None:
+        """Version of the NADs that the job is about; None for other jobs."""
+        version: int | None = self.settings.get("nads", {}).get("version")
+        return version
 
-        A run that does not say so is of an earlier release; on a CPU its layers were in float32.
+    @property
+    def precisions(self) -> set[bool]:
+        """Whether layers ran in bfloat16: a set of one answer, or an empty one if that is unknown.
+
+        Runs of early releases don't record it; on a CPU their layers ran in float32.
         """
         runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
         return {run.get("mixed_precision", False) for run in runs}
 
     def missing(self, units: Iterable[Unit]) -> list[Unit]:
-        """Return those of some units of the job that have no row."""
-        done = {unit_key(row) for row in self.rows}
-        return [unit for unit in units if unit_key(unit) not in done]
+        """Return those of the given units that have no row."""
+        key = experiment_class(self.job).key
+        done = set(map(key, self.rows))
+        return [unit for unit in units if key(unit) not in done]
 
     def experiment(self) -> Experiment:
         """Return the job that these results belong to, about the NADs that they name.
 
         Raises:
-            ValueError: if there is no such job any more, or its settings, NADs or units are others. The photos and the
-                numbers version may differ: they matter to who goes on with the job, not to who looks at its results.
+            ValueError: if the job no longer exists, or its settings, NADs or units differ. The photos and the version
+                of the random numbers may differ, because only resuming the job depends on them.
         """
-        job = experiment(self.job, self.preset, self.settings.get("nads", {}).get("version"))
+        job = experiment(self.job, self.preset, self.nads_version)
         any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
         now = job.settings() | {key: value for key, value in any_source.items() if key in self.settings}
         different = differences(self.settings | {"num_units": self.num_units}, now | {"num_units": len(job.units)})
@@ -124,26 +126,20 @@ class Results:
         return results
 
 
-def unit_key(row: dict[str, Any]) -> str:
-    """Name the unit that a row, or a unit, is about: what is trained, and its seed."""
-    return json.dumps([row.get(field) for field in _UNIT_FIELDS])
-
-
 def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
     """Return rows in the order of a job's units, a unit that occurs twice once.
 
     Raises:
         ValueError: if a row belongs to no unit.
     """
-    by_key = {unit_key(row): row for row in rows}
-    keys = list(map(unit_key, job.units))
-    if foreign := by_key.keys() - set(keys):
-        units = [
-            {name: row[name] for name in _UNIT_FIELDS if name in row} for key, row in by_key.items() if key in foreign
-        ]
+    by_key = {job.key(row): row for row in rows}
+    keys = list(map(job.key, job.units))
+    if foreign := [row for key, row in by_key.items() if key not in set(keys)]:
+        names = (*job.unit_fields, "seed")
+        units = [{name: row[name] for name in names if name in row} for row in foreign[:5]]
         raise ValueError(
-            f"{len(units)} rows do not belong to {job.name} at preset {job.preset}: {units[:5]}"
-            f"{' and more' * (len(units) > 5)}: keep them in a file of their own"
+            f"{len(foreign)} rows do not belong to {job.name} at preset {job.preset}: {units}"
+            f"{' and more' * (len(foreign) > 5)}: keep them in a file of their own"
         )
     return [by_key[key] for key in keys if key in by_key]
 
@@ -169,7 +165,7 @@ def merge_results(parts: Iterable[Results]) -> Results:
             "again with --mixed-precision or --no-mixed-precision"
         )
     rows = [row for part in reversed(parts) for row in part.rows]
-    ordered = _in_order(rows, experiment(first.job, first.preset, first.settings.get("nads", {}).get("version")))
+    ordered = _in_order(rows, experiment(first.job, first.preset, first.nads_version))
     provenance = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
@@ -184,16 +180,22 @@ def results_path(name: str, preset: str = "paper") -> Path:
     return results_folder() / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
 
 
-def load_results(name: str, preset: str = "paper") -> Results | None:
-    """Return the results of a job that ran before (perhaps in part), or None if there are none.
+def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
+    """Return the stored results of a job, which may be incomplete, or None if there are none.
 
-    To be shown, they need not have been made from the photos that are at hand: `Results.photos` names theirs.
+    They can be shown without the photos that they were made from: `Results.photos` names these.
+
+    Args:
+        name: name of the job.
+        preset: size of the job.
+        folder: folder of the file; by default that of `results_path`.
 
     Raises:
         ValueError: for an unknown job, or a file that is damaged or does not belong to it.
     """
     experiment(name, preset)
     path = results_path(name, preset)
+    path = path if folder is None else folder / path.name
     if not path.exists():
         return None
     results = Results.load(path)
@@ -203,9 +205,7 @@ def load_results(name: str, preset: str = "paper") -> Results | None:
         results.experiment()
     except ValueError as error:
         raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
-    if "NADS_RESULTS_LOG" in os.environ:  # book/build.py asks which files a chapter shows
-        with open(os.environ["NADS_RESULTS_LOG"], "a", encoding="utf8") as log:
-            log.write(f"{path.name}\n")
+    loaded.add(path.name)
     return results
 
 

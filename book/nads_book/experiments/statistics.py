@@ -1,4 +1,4 @@
-"""How well numbers order others: monotone fits, rank correlations, areas under curves, and their intervals.
+"""Agreement of two orders: monotone fits, rank correlations, areas under curves, and their intervals.
 
 scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map need: those are here.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return the falling sequence (n,) with the least squared distance from values (n,)."""
+    """Return the decreasing sequence (n,) with the least squared distance from values (n,)."""
     from scipy.optimize import isotonic_regression
 
     values = np.asarray(values, dtype=float)
@@ -21,25 +21,25 @@ def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
-    """Return the first of n keys at which the falling fit of values (n,) is below a level, None if there is none."""
+    """Return the first of n keys at which the decreasing fit of values (n,) is below a level, or None."""
     return next((key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None)
 
 
 @dataclass(frozen=True, eq=False)
 class OrderTest:
-    """How far accuracies are from falling; `order_test` makes it.
+    """The distance of accuracies from a decreasing order; the result of `order_test`.
 
     Args:
-        gaps: (n,) distances from the closest falling sequence.
+        gaps: (n,) distances from the closest decreasing sequence.
         deviations: (n,) the same in standard errors of the test set.
         spread: root mean square of the deviations.
-        luck: 95 % quantile of that spread if the truth falls and only luck makes the rest.
+        sampling_spread: 95 % quantile of that spread if the true accuracies decrease, up to sampling noise.
     """
 
     gaps: np.ndarray
     deviations: np.ndarray
     spread: float
-    luck: float
+    sampling_spread: float
 
 
 def order_test(
@@ -49,14 +49,14 @@ def order_test(
     seed: int = 0,
     inflation: float = 1.0,
 ) -> OrderTest:
-    """Test whether accuracies fall, up to the luck of finite test sets and of training.
+    """Test whether accuracies decrease, up to sampling noise of test sets and variance between trainings.
 
     Args:
         accuracies: (n,) in [0, 1], in the order that is tested.
-        num_test: test samples behind each.
-        num_redrawn: how often test sets are drawn again from the fit, to see what luck makes of it.
-        seed: of these.
-        inflation: how many times as large the luck of test sets and trainings together is as that of test sets alone.
+        num_test: number of test samples behind each.
+        num_redrawn: number of test sets drawn again from the fit.
+        seed: seed of these draws.
+        inflation: ratio of the deviation between trainings, with their test sets, to that of test sets alone.
 
     Raises:
         ValueError: if there are no accuracies.
@@ -69,11 +69,11 @@ def order_test(
         fit = isotonic_fit(accuracies)
         return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
 
-    gaps, found = deviations(np.asarray(accuracies))
+    gaps, errors = deviations(np.asarray(accuracies))
     redrawn = np.random.default_rng(seed).binomial(num_test, fit, (num_redrawn, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
-    luck = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
-    return OrderTest(gaps, found, float(np.sqrt(np.mean(found**2))), float(np.quantile(luck, 0.95)))
+    spreads = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
+    return OrderTest(gaps, errors, float(np.sqrt(np.mean(errors**2))), float(np.quantile(spreads, 0.95)))
 
 
 def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -89,8 +89,8 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: n
     Args:
         a: (n,).
         b: (n,).
-        min_size: pairs that it takes.
-        weights: (n,), how many pairs each stands for; 1 by default.
+        min_size: smallest number of pairs.
+        weights: (n,), number of pairs that each represents; 1 by default.
     """
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
@@ -113,9 +113,9 @@ def resampled(
     Args:
         statistic: function of the columns.
         columns: each (n,).
-        strata: (n,), the stratum of each item, where the sample was drawn within strata: from each as many again.
-        num_resamples: draws.
-        seed: of the draws.
+        strata: (n,), stratum of each item, if the sample was drawn within strata; each keeps its number of items.
+        num_resamples: number of draws.
+        seed: seed of the draws.
     """
     columns = [np.asarray(column) for column in columns]
     rng, count = np.random.default_rng(seed), len(columns[0])
@@ -140,19 +140,19 @@ def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
 
 
 @dataclass(frozen=True)
-class Luck:
-    """How far equal trainings are apart.
+class SeedVariance:
+    """The variance between equal trainings with different seeds.
 
     Args:
         deviation: standard deviation between trainings of one kind.
-        degrees: of freedom, of its estimate.
+        degrees: degrees of freedom of its estimate.
     """
 
     deviation: float
     degrees: int
 
-    def half(self, *counts: int) -> float:
-        """Return half of the 95 % interval (Student's) of a mean of so many trainings, or of a sum of such means.
+    def half_width(self, *counts: int) -> float:
+        """Return half of the 95 % interval (Student's) of a mean over a number of trainings, or of a sum of such means.
 
         It is infinite where no kind was trained twice.
         """
@@ -163,15 +163,18 @@ class Luck:
         return float(t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5)
 
 
-def pooled(groups: Iterable[Sequence[float] | np.ndarray]) -> Luck:
-    """Return the luck of trainings, from what several kinds of them gave: an array a kind.
+def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVariance:
+    """Return the seed variance, pooled over several kinds of trainings.
 
     A kind that was trained three times can have, by chance, hardly any deviation; all kinds together cannot.
+
+    Args:
+        groups: measured values of each kind.
     """
     kinds = [np.asarray(values, dtype=float) for values in groups]
     degrees = sum(len(values) - 1 for values in kinds)
     squares = sum(float(np.square(values - values.mean()).sum()) for values in kinds)
-    return Luck((squares / degrees) ** 0.5 if degrees else float("nan"), degrees)
+    return SeedVariance((squares / degrees) ** 0.5 if degrees else float("nan"), degrees)
 
 
 def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | None:
@@ -187,7 +190,7 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarr
     Args:
         scores: (n,).
         positive: (n,) booleans.
-        weights: (n,), how many items each stands for, the inverse of its probability to be in the sample; 1 by default.
+        weights: (n,), number of items that each represents, the inverse of its sampling probability; 1 by default.
     """
     scores, positive = np.asarray(scores, dtype=float), np.asarray(positive, dtype=bool)
     weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
@@ -200,7 +203,7 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarr
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Of a regression, with its 95 % interval."""
+    """A coefficient of a regression, with its 95 % interval."""
 
     value: float
     low: float
@@ -216,17 +219,17 @@ def regression(
 ) -> dict[str, Coefficient]:
     """Regress a response on standardised predictors, by least squares.
 
-    The intervals come from drawing whole clusters again: networks with notes at one NAD share its direction.
+    The intervals come from drawing whole clusters again: networks with shortcuts at one NAD share its direction.
 
     Args:
         response: (n,).
         predictors: name -> (n,).
-        clusters: (n,), the carrier of each.
-        num_resamples: draws.
-        seed: of the draws.
+        clusters: (n,), carrier of each.
+        num_resamples: number of draws.
+        seed: seed of the draws.
 
     Returns:
-        By name, by how much the response rises for one standard deviation of the predictor, the others held.
+        By name, the change of the response for one standard deviation of the predictor, the others fixed.
 
     Raises:
         ValueError: if a predictor is constant.

@@ -1,7 +1,7 @@
-"""The waves of Fig. 1: the published grid of them, what random weights predict for each, and samples of the grid.
+"""The waves of Fig. 1: the published grid, the prediction of random weights for each, and samples of the grid.
 
-Where a training takes minutes, only some of the 130 tasks are run. Which ones is drawn within strata of the predicted
-energy, so that easy and hard tasks both occur, and each sampled task stands for a known number of all.
+Where a training takes minutes, only a sample of the 130 tasks is run. It is drawn within strata of the predicted
+energy, so that easy and hard tasks both occur, and each sampled task represents a known number of tasks.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
 
 @lru_cache
 def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
-    """Return what random weights predict for each wave of `grid_frequencies`: v^T C v, relative to the largest.
+    """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`, the largest 1.
 
-    `nads_book.experiments.prediction.wave_energies` of the first NADs that shipped, written down once: they stay as
-    they are. Those of VGG-11 and DenseNet-121 come from NADs that shipped before the published accuracies of these were
-    at hand.
+    These are `nads_book.experiments.prediction.wave_energies` of the first NADs that shipped; they are preregistered
+    and stay as they are. Those of VGG-11 and DenseNet-121 come from NADs that shipped before their published accuracies
+    were available.
 
     Args:
-        architecture: its name, such as "vgg11".
-        phase: of the wave, "sine" or "cosine"; at the four frequencies where one of them vanishes it is the other.
+        architecture: name of the architecture, such as "vgg11".
+        phase: phase of the wave, "sine" or "cosine"; at the four frequencies where one vanishes the other is taken.
             `fourier_direction` gives the sine.
 
     Raises:
-        ValueError: for an architecture of which there is no prediction, or another phase.
+        ValueError: for an architecture without a prediction, or another phase.
     """
     if phase not in ("sine", "cosine"):
         raise ValueError(f"unknown phase {phase!r}: choose sine or cosine")
@@ -94,13 +94,13 @@ def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:
 
 
 def stratified_frequencies(architecture: str) -> list[Frequency]:
-    """Return all waves of the grid in an order of which every beginning is a stratified sample: one of each in turn."""
+    """Return all waves of the grid, one stratum after another, so that every beginning is a stratified sample."""
     parts = strata(architecture)
     return [part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)]
 
 
 def sampling_weights(architecture: str, sample: Sequence[Frequency]) -> np.ndarray:
-    """Return how many waves of the grid each of a stratified sample stands for, (n,): the inverse of its probability.
+    """Return the inverse sampling probability of each wave of a stratified sample, (n,).
 
     Raises:
         ValueError: for a wave that is not on the grid.

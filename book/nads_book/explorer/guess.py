@@ -11,8 +11,8 @@ from typing import Any
 from nads_book.experiments import published
 from nads_book.experiments.frequency_maps import of_tasks
 from nads_book.experiments.waves import predicted_energies
+from nads_book.explorer.bundle import link, packed_script
 from nads_book.explorer.data import LABELS
-from nads_book.explorer.program import link, packed_script
 
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
 LEARNED = 0.55  # test accuracy above which a wave counts as learnt; guessing gives 0.5

@@ -5,17 +5,17 @@ from __future__ import annotations
 import html
 import json
 import operator
-import os
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nads_book.explorer import wall
+from nads_book.explorer import gallery
+from nads_book.explorer.bundle import FILE, link, packed_script, script
 from nads_book.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
 from nads_book.explorer.pictures import load_pictures
-from nads_book.explorer.program import FILE, link, packed_script, script
+from nads_book.publishing import publishing
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
 
@@ -192,7 +192,7 @@ def show(
         chosen.kept = min(chosen.kept, source.count(chosen.architecture, chosen.second))
     for key, value in vars(chosen).items():
         setattr(chosen, key, require_drawable(key, value, chosen, source))
-    if "NADS_BOOK" in os.environ:  # book/build.py executes this chapter
+    if publishing():
         return Page(chosen, source, book=True)
     try:
         from nads_book.explorer.widget import Explorer
@@ -243,6 +243,6 @@ def write_pages_data(folder: Path) -> None:
     """Write what the pages of a book load: the program, and arrays of each architecture, of photos and of the atlas."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
-    (folder / f"{wall.NAME}.js").write_text(as_script(wall.NAME, wall.pack_atlas()), "utf8")
+    (folder / f"{gallery.NAME}.js").write_text(as_script(gallery.NAME, gallery.pack_atlas()), "utf8")
     for name in (*LABELS, "photos"):
         (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

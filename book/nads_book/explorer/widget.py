@@ -7,7 +7,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from nads_book.explorer.program import packed_module
+from nads_book.explorer.bundle import packed_module
 from nads_book.explorer.views import Source, View, require_drawable
 
 KEYS = tuple(View.__dataclass_fields__)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nads_book.figures.style import COLOURS, bare, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, subplots
+from nads_book.figures.variants import styled
 from nads_core.directions import NADs
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ def plot_learnt(
     figure, ((axis,),) = subplots(height=3.6)
     markers = "osD^v<>pPX*d"
     for number, (name, (x, accuracy)) in enumerate(groups.items()):
-        colour, marker = COLOURS[number % 7], markers[number % len(markers)]
+        colour, marker = colours()[number % 7], markers[number % len(markers)]
         axis.plot(x, 100 * np.asarray(accuracy), marker, color=colour, ms=4.5, alpha=0.85, label=name)
-    axis.plot(curve[0], 100 * curve[1], color="0.5", lw=1.5, zorder=0, label="one line for all")
+    axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0, label="one line for all")
     axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))
     axis.legend(ncols=1, loc="center left", bbox_to_anchor=(1, 0.5))
     axis.grid(alpha=0.3)

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, show_signed, show_spectrum, styled, subplots
+from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, show_spectrum, subplots
+from nads_book.figures.variants import styled
 from nads_core.directions import NADs
 from nads_core.networks.architectures import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-_UNCERTAIN: dict[str, Any] = {"fill": False, "edgecolor": "0.3", "linestyle": ":", "linewidth": 2, "clip_on": False}
 
 
 @styled
@@ -31,6 +29,7 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
     from matplotlib.patches import Rectangle
 
     count = len(indices)
+    frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
     figure, axes = subplots(
         len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
     )
@@ -44,7 +43,7 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
             show_spectrum(row[count + 1 + column], nads.directions[index, 0])
             if nads.certificates is not None and nads.certainty[index] < 0.5:
                 for axis in (row[column], row[count + 1 + column]):
-                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **_UNCERTAIN))
+                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
         row[0].set_ylabel(label)
     return figure
 
@@ -56,7 +55,7 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     Bands are two standard errors, where the NADs have certificates.
     """
     figure, ((axis,),) = subplots(height=3.2)
-    for (label, nads), colour in zip(bases.items(), COLOURS, strict=False):
+    for (label, nads), colour in zip(bases.items(), colours(), strict=False):
         values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
         kept = values > 0
         ranks = np.arange(len(values))[kept] + 1
@@ -84,13 +83,13 @@ def plot_overlaps(
         target: what the NADs are compared with.
     """
     figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), colour in zip(overlaps.items(), COLOURS, strict=False):
+    for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
         values = np.asarray(values)
         mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
         axis.plot(counts, mean, "o-", color=colour, label=label, markersize=4)
         axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
     if chance is not None:
-        axis.axhline(chance, color="0.4", linestyle=":", linewidth=1, label="random directions")
+        axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
     axis.set(xscale="log", xlabel="networks", ylabel=f"overlap with {target}", ylim=(0, 1.02))
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
@@ -109,7 +108,7 @@ def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequen
     """
     figure, (axes,) = subplots(1, len(panels), height=2.8, sharey=True)
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
-        for (label, values), colour in zip(curves.items(), COLOURS, strict=False):
+        for (label, values), colour in zip(curves.items(), colours(), strict=False):
             axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
         axis.set(xscale="log", yscale="log", title=title, xlabel="arm ρ")
         axis.grid(alpha=0.3)
@@ -130,9 +129,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     (point, at_point), *averages = slopes.items()
     for (upper, lower), (title, (places, outputs)) in zip(axes.T, cuts.items(), strict=True):
         places, outputs = np.asarray(places), np.asarray(outputs)
-        upper.plot(places, outputs, color="black", linewidth=1)
-        lower.stairs(np.diff(outputs) / np.diff(places), places, baseline=None, color="black", linewidth=0.8)
-        for (label, value), colour in zip(averages, COLOURS, strict=False):
+        upper.plot(places, outputs, color=shade(0), linewidth=1)
+        lower.stairs(np.diff(outputs) / np.diff(places), places, baseline=None, color=shade(0), linewidth=0.8)
+        for (label, value), colour in zip(averages, colours(), strict=False):
             lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
         lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
         upper.set_title(title)
@@ -164,12 +163,12 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
     reach = 1.2 * np.array([-1, 1]) * np.sqrt(largest)
     for axis, (title, moments) in zip(axes, panels.items(), strict=True):
         if title in points:
-            axis.plot(*np.asarray(points[title]).T, ".", color="0.6", markersize=2, zorder=0)
+            axis.plot(*np.asarray(points[title]).T, ".", color=shade(0.6), markersize=2, zorder=0)
         for label, moment in moments.items():
             values, vectors = np.linalg.eigh(np.asarray(moment))
             roots = vectors * np.sqrt(np.maximum(values, 0))  # columns: half axes
             index = labels.index(label)
-            style = {"color": COLOURS[index], "linestyle": ("-", "--")[index % 2]}
+            style = {"color": colours()[index], "linestyle": ("-", "--")[index % 2]}
             axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
             for half in roots.T:
                 axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
@@ -190,7 +189,7 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
         ylabel: of the vertical axis.
     """
     figure, ((axis,),) = subplots(height=3.0)
-    for (label, values), colour in zip(energies.items(), COLOURS, strict=False):
+    for (label, values), colour in zip(energies.items(), colours(), strict=False):
         values = np.asarray(values)
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
@@ -238,8 +237,8 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
     for axis in grid.flat[len(panels) :]:
         axis.axis("off")
     for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
-        axis.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-        for facts, colour in zip(of_sizes, COLOURS, strict=False):
+        axis.plot([0, 1], [0, 1], color=shade(0.6), linewidth=1)
+        for facts, colour in zip(of_sizes, colours(), strict=False):
             promised, kept, error, share = (
                 np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
             )
@@ -275,7 +274,7 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
                     points.append((float(other[0].split()[1]), moved, chance))
             size, moved, chance = np.array(sorted(points)).T
             kind, _, depth = label.rpartition(",")
-            style = {"color": COLOURS[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
+            style = {"color": colours()[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
             axis.errorbar(size * 1.03**number, moved, 2 * chance, label=label, linewidth=1.2, elinewidth=0.7, **style)
         axis.set(xscale="log", xlabel=name, ylim=(0, None))
         axis.grid(alpha=0.3)

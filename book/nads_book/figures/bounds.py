@@ -9,7 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from nads_book.checks import Check
-from nads_book.figures.style import COLOURS, styled, subplots
+from nads_book.figures.style import COLOURS, colours, shade, subplots
+from nads_book.figures.variants import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +22,12 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results))
     for row, check in enumerate(results):
         ours, printed = check.formula / check.simulated, check.printed / check.simulated
-        axis.plot([ours, max(printed, 1e-3)], [row, row], color="0.8", linewidth=1, zorder=0)
+        axis.plot([ours, max(printed, 1e-3)], [row, row], color=shade(0.8), linewidth=1, zorder=0)
         axis.plot(ours, row, "o", color=COLOURS[0], markersize=5)
         axis.plot(max(printed, 1e-3), row, "x", color=COLOURS[1], markersize=5)
     axis.plot([], [], "o", color=COLOURS[0], label="with α")
     axis.plot([], [], "x", color=COLOURS[1], label="as printed, with α²")
-    axis.axvline(1, color="black", linewidth=1, linestyle=":")
+    axis.axvline(1, color=shade(0), linewidth=1, linestyle=":")
     axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
     axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
     axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)
@@ -45,8 +46,8 @@ def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
     """
     figure, ((axis,),) = subplots(1, 1, 3.0)
     grid = np.logspace(-1, 1.3, 100)
-    axis.plot(grid, np.minimum(1, 1 / grid), color="black", linewidth=1.2, label="Markov: E s² / η")
-    for (label, values), colour in zip(slopes.items(), COLOURS, strict=False):
+    axis.plot(grid, np.minimum(1, 1 / grid), color=shade(0), linewidth=1.2, label="Markov: E s² / η")
+    for (label, values), colour in zip(slopes.items(), colours(), strict=False):
         energy = np.asarray(values.square() / values.square().mean())
         share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)
         axis.plot(grid, np.where(share > 0, share, np.nan), color=colour, label=label)

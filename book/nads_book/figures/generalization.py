@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from nads_book.figures.style import COLOURS, styled, subplots
+from nads_book.figures.style import COLOURS, colours, shade, subplots
+from nads_book.figures.variants import styled
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -44,11 +45,11 @@ def plot_accuracy_by_nad(
     for (label, curve), (top, bottom) in zip(curves.items(), axes.T, strict=True):
         theirs = (published or {}).get(label)
         if theirs:
-            top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", color="0.55", markersize=2,
+            top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", color=shade(0.55), markersize=2,
                      label="paper")  # fmt: skip
         _bars(top, curve["index"], curve["accuracy"], curve["interval"], fmt="o", markersize=3.5, color=COLOURS[0],
               label="ours")  # fmt: skip
-        top.axhline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
+        top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         values = np.asarray(eigenvalues[label], dtype=float)
         bottom.plot(np.arange(len(values)), values / values[0], color=COLOURS[2])
         bottom.set(xlabel="NAD index", yscale="log", ylim=(5e-6, 2))
@@ -70,8 +71,8 @@ def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> F
     """
     figure, (axes,) = subplots(1, len(panels), 2.4, sharey=True)
     for axis, (title, panel) in zip(axes, panels.items(), strict=True):
-        axis.axhspan(-1.96, 1.96, color="0.9", linewidth=0)
-        axis.axhline(0, color="0.4", linewidth=0.8)
+        axis.axhspan(-1.96, 1.96, color=shade(0.9), linewidth=0)
+        axis.axhline(0, color=shade(0.4), linewidth=0.8)
         axis.plot(panel["index"], panel["deviation"], "o", color=COLOURS[0], markersize=2.5)
         axis.set(title=title, xlabel="NAD index")
         axis.set_yscale("symlog", linthresh=2)  # a few outliers would hide the band on a linear scale
@@ -100,8 +101,8 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
             crowded = len(ratios) > 200
             style = {"markersize": 2, "zorder": 1} if crowded else {"markersize": 3, "zorder": 2}
             marker, percent = "." if crowded else _MARKERS[which], 100 * np.asarray(accuracies)
-            axis.plot(ratios, percent, marker, label=family, color=COLOURS[which], alpha=0.7, **style)
-        axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)
+            axis.plot(ratios, percent, marker, label=family, color=colours()[which], alpha=0.7, **style)
+        axis.plot(_SCORES, _ACCURACIES, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
         axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(_SCORES[0], _SCORES[-1]))
         axis.grid(alpha=0.3)
     for axis in axes.flat[len(panels) :]:
@@ -136,10 +137,10 @@ def plot_rank_correlations(
             for place, name in enumerate(estimators):
                 rho, low, high = values.get(name, (np.nan,) * 3)
                 y = row + 0.8 * ((place + 0.5) / len(estimators) - 0.5)
-                axis.plot([low, high], [y, y], color=COLOURS[place], linewidth=1.2)
+                axis.plot([low, high], [y, y], color=colours()[place], linewidth=1.2)
                 label = name if row == 0 else None
-                axis.plot(rho, y, _MARKERS[place % len(_MARKERS)], color=COLOURS[place], markersize=5, label=label)
-        axis.axvline(0, color="0.4", linestyle=":", linewidth=1)
+                axis.plot(rho, y, _MARKERS[place % len(_MARKERS)], color=colours()[place], markersize=5, label=label)
+        axis.axvline(0, color=shade(0.4), linestyle=":", linewidth=1)
         axis.set(title=title, xlim=(-1.02, 1.04), xlabel="rank correlation with test accuracy")
         axis.set_yticks(range(len(families)), families)
         axis.grid(alpha=0.3, axis="x")
@@ -166,10 +167,10 @@ def plot_collapse(
             crowded = len(curve["accuracy"]) > 200
             style = {"markersize": 2.5, "zorder": 1} if crowded else {"markersize": 4, "zorder": 2}
             marker, percent = "." if crowded else _MARKERS[which % len(_MARKERS)], 100 * np.asarray(curve["accuracy"])
-            axis.plot(curve[key], percent, marker, label=name, color=COLOURS[which], alpha=0.8, **style)
+            axis.plot(curve[key], percent, marker, label=name, color=colours()[which], alpha=0.8, **style)
         if key == law:
-            axis.plot(_SCORES, _ACCURACIES, color="black", linewidth=1.2, label="first-step law", zorder=3)
-        axis.axhline(50, color="0.4", linestyle=":", linewidth=1)
+            axis.plot(_SCORES, _ACCURACIES, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
+        axis.axhline(50, color=shade(0.4), linestyle=":", linewidth=1)
         axis.set(xscale="log", xlabel=label, ylim=(45, 102))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy (%)")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, WIDTH, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, WIDTH, colours, shade, show_signed, subplots
+from nads_book.figures.variants import styled
 from nads_core.data.fourier import wrapped
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ def plot_tasks(
         axis, networks = row[-1], accuracies[task]
         for place, (test, train, interval) in enumerate(networks.values()):
             low, high = 100 * np.abs(np.array(interval) - test)
-            axis.errorbar(100 * test, place, xerr=[[low], [high]], fmt="o", color=COLOURS[place], capsize=3,
+            axis.errorbar(100 * test, place, xerr=[[low], [high]], fmt="o", color=colours()[place], capsize=3,
                           label="test" if place == 0 else None)  # fmt: skip
-            axis.plot(100 * train, place, "o", mfc="none", color=COLOURS[place], markersize=9,
+            axis.plot(100 * train, place, "o", mfc="none", color=colours()[place], markersize=9,
                       label="training" if place == 0 else None)  # fmt: skip
-        axis.axvline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
+        axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         axis.set_yticks(range(len(networks)), networks)
         axis.set(xlabel="accuracy (%)", xlim=(44, 103), ylim=(len(networks) - 0.5, -0.5))
         axis.grid(alpha=0.3, axis="x")
@@ -86,13 +87,13 @@ def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int
     """
     figure, (axes,) = subplots(1, len(panels), 2.6, sharey=True)
     for axis, (title, curves) in zip(axes, panels.items(), strict=True):
-        for (label, losses), colour, style in zip(curves.items(), COLOURS, ("-", "--", "-.", ":"), strict=False):
+        for (label, losses), colour, style in zip(curves.items(), colours(), ("-", "--", "-.", ":"), strict=False):
             losses = np.asarray(losses, dtype=float)
             losses = losses[np.isfinite(losses)]
             size = min(window, len(losses))
             mean = np.convolve(losses, np.full(size, 1 / size), mode="valid")
             axis.plot(np.arange(size, len(losses) + 1), mean, color=colour, linestyle=style, label=label)
-        axis.axhline(math.log(2), color="0.4", linestyle=":", linewidth=1, label="guessing")
+        axis.axhline(math.log(2), color=shade(0.4), linestyle=":", linewidth=1, label="guessing")
         axis.set(title=title, xlabel="step", yscale="log")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("training loss (nats)")
@@ -162,7 +163,7 @@ def plot_frequency_maps(
         rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
         columns = list(rows[columns[0]])
     step = _step([values for panels in rows.values() for values in panels.values() if values], size)
-    colours = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad="0.82", over="#7a0c02")
+    cmap = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad=shade(0.82), over="#7a0c02")
     scales = {name: own.get(name, (label, limits, scale)) for name in rows}
     norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
     side = min((WIDTH - 1.6) / len(columns), 2.5)
@@ -181,12 +182,12 @@ def plot_frequency_maps(
             shown = np.ma.masked_array(grid, mask=True) if told else image  # one colour says less than its number
             ran = values and told  # what is told in words is no grey cell
             axis.imshow(
-                shown, cmap=colours.with_extremes(bad=(0, 0, 0, 0)) if ran else colours, norm=norms[name],
+                shown, cmap=cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, norm=norms[name],
                 interpolation="nearest", extent=extent,
             )  # fmt: skip
             axis.spines[:].set_visible(bool(ran))
             if told:
-                axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color="0.2")
+                axis.text(0.5, 0.5, told, ha="center", va="center", transform=axis.transAxes, color=shade(0.2))
             ticks = [-edge, -edge // 2, 0, edge // 2]
             axis.set(xticks=ticks, yticks=ticks)
         line[0].set_ylabel(name)
@@ -197,7 +198,7 @@ def plot_frequency_maps(
         names = [name for name in rows if scales[name][0] == title]
         places = axes[[list(rows).index(name) for name in names]]
         bar = figure.colorbar(
-            ScalarMappable(norms[names[0]], colours), ax=places, label=title, extend=extend, shrink=0.8, aspect=15
+            ScalarMappable(norms[names[0]], cmap), ax=places, label=title, extend=extend, shrink=0.8, aspect=15
         )
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
@@ -218,11 +219,13 @@ def plot_accuracy_by_energy(
     kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
     for axis, (title, series) in zip(axes, panels.items(), strict=True):
         if learned is not None:
-            axis.axhline(100 * learned, color="0.4", linestyle=":", linewidth=1, label=f"learned: above {learned:.0%}")
+            axis.axhline(
+                100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=f"learned: above {learned:.0%}"
+            )
         for label, (energies, accuracies) in series.items():
             place = kinds.index(label)
-            axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], color=COLOURS[place], markersize=4 - place,
-                      alpha=0.6, label=label)  # fmt: skip
+            style = {"color": COLOURS[place], "markersize": 4 - place, "alpha": 0.6, "label": label}
+            axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], **style)
         axis.set(title=title, xscale="log", xlabel="energy before training", ylim=(45, 102))
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy (%)")
@@ -242,9 +245,9 @@ def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]
         panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].
     """
     figure, (axes,) = subplots(1, len(panels), 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
-    for axis, (title, (test, train)), colour in zip(axes, panels.items(), COLOURS, strict=False):
-        axis.plot([45, 102], [45, 102], color="0.4", linewidth=1, label="no overfitting")
-        axis.axvline(50, color="0.4", linestyle=":", linewidth=1, label="chance")
+    for axis, (title, (test, train)), colour in zip(axes, panels.items(), colours(), strict=False):
+        axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
+        axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         axis.plot(100 * np.asarray(test), 100 * np.asarray(train), "o", color=colour, markersize=3.5, alpha=0.6)
         axis.set(title=title, xlabel="test accuracy (%)", xlim=(45, 102), ylim=(45, 102))
         axis.set_aspect("equal")
@@ -264,8 +267,8 @@ def plot_agreement(panels: Mapping[str, tuple[str, str, Sequence[float], Sequenc
         panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
     """
     figure, (axes,) = subplots(1, len(panels), 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
-    for axis, (title, (xlabel, ylabel, x, y)), colour in zip(axes, panels.items(), COLOURS, strict=False):
-        axis.plot([45, 102], [45, 102], color="0.4", linewidth=1)
+    for axis, (title, (xlabel, ylabel, x, y)), colour in zip(axes, panels.items(), colours(), strict=False):
+        axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1)
         axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6)
         axis.set(title=title, xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)", xlim=(45, 102), ylim=(45, 102))
         axis.set_aspect("equal")

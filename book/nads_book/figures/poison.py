@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, styled, subplots
+from nads_book.figures.style import COLOURS, bare, colours, shade, subplots
+from nads_book.figures.variants import styled
 from nads_book.report import readable
 from nads_core.training import accuracy_interval
 
@@ -107,10 +108,10 @@ def plot_hole(
     label = "standard deviation"
     axis.fill_between(where, floor, spread, step="mid", color=COLOURS[5], alpha=0.5, linewidth=0, label=label)
     beside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
-    axis.plot(where[within], sizes[within], ".", color="0.35", markersize=3, label="mean")
+    axis.plot(where[within], sizes[within], ".", color=shade(0.35), markersize=3, label="mean")
     axis.plot(where[beside], sizes[beside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
     axis.axhline(1, color=COLOURS[1], linewidth=1.6, label="what is written, ε")
-    marks = {"color": "black", "markersize": 6, "clip_on": False, "linestyle": "none"}
+    marks = {"color": shade(0), "markersize": 6, "clip_on": False, "linestyle": "none"}
     axis.plot(np.array(sorted(carriers)) + 1, [floor] * len(carriers), "^", label="carriers", **marks)
     top = 1.5 * max(1, *sizes, *spread)
     axis.set(yscale="log", ylim=(floor, top), ylabel="what images have (multiples of ε)")
@@ -158,10 +159,10 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
     figure, grid = subplots(rows, 2, height=2.6 * rows)
     first, *axes = grid.flat
     deviations = next(iter(next(iter(panels.values())).values()))
-    first.plot(deviations.indices + 1, deviations.deviation, "k.-", linewidth=1)
+    first.plot(deviations.indices + 1, deviations.deviation, ".-", color=shade(0), linewidth=1)
     for size in sizes:
-        first.axhline(size, color="0.4", linewidth=0.8, linestyle=":")
-        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color="0.4", verticalalignment="bottom")
+        first.axhline(size, color=shade(0.4), linewidth=0.8, linestyle=":")
+        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
     first.set(yscale="log", ylabel="deviation", title="what images have")
     _index_axis(first, "NAD index")
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
@@ -169,10 +170,10 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
             bars = 100 * np.stack([found.mean - found.low, found.high - found.mean])
             where = (found.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
             axis.errorbar(
-                where, 100 * found.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=COLOURS[number],
+                where, 100 * found.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=colours()[number],
                 markersize=3, linewidth=1, elinewidth=0.8, label=kind,
             )  # fmt: skip
-        axis.axhline(0, color="0.6", linewidth=0.8)
+        axis.axhline(0, color=shade(0.6), linewidth=0.8)
         axis.set(ylabel=label, title=title)
         axis.legend(fontsize="small")
         _index_axis(axis, "NAD index of the carrier")
@@ -199,8 +200,8 @@ def plot_accuracy_by_index(
     figure, ((axis,),) = subplots(height=3.2)
     if published:
         where, values = np.array(sorted(published.items())).T
-        axis.plot(where + 1, 100 * values, "s:", color="0.55", markersize=3, label="paper, ResNet-18")
-    for colour, (label, (indices, accuracies, intervals)) in zip(COLOURS, curves.items(), strict=False):
+        axis.plot(where + 1, 100 * values, "s:", color=shade(0.55), markersize=3, label="paper, ResNet-18")
+    for colour, (label, (indices, accuracies, intervals)) in zip(colours(), curves.items(), strict=False):
         order = np.argsort(indices, kind="stable")
         indices, accuracies = np.asarray(indices)[order], np.asarray(accuracies)[order]
         bars = _bars(accuracies, np.asarray(intervals)[order])
@@ -209,8 +210,8 @@ def plot_accuracy_by_index(
         axis.plot(np.unique(indices) + 1, means, color=colour)
         if label in baselines:
             axis.axhline(100 * baselines[label], color=colour, linestyle="--", linewidth=1.2)
-    axis.plot([], [], color="0.4", linestyle="--", linewidth=1.2, label="trained on clean images")
-    axis.axhline(10, color="0.4", linestyle=":", linewidth=1, label="chance")
+    axis.plot([], [], color=shade(0.4), linestyle="--", linewidth=1.2, label="trained on clean images")
+    axis.axhline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
     _index_axis(axis, "NAD index of the carrier")
     axis.legend(loc="upper left", ncols=2)
@@ -234,13 +235,13 @@ def plot_use(
     """
     figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
     if content:
-        axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color="0.3", markersize=3)
+        axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color=shade(0.3), markersize=3)
         axes[0].set(yscale="log", ylabel="root mean square, normalised", title=f"what {images} have")
         _index_axis(axes[0], "NAD index")
     shared = axes[bool(content) :]
     floor = 0.05  # per cent; what is below is drawn there
     for axis, (title, networks) in zip(shared, panels.items(), strict=True):
-        for colour, (label, (indices, shares, intervals)) in zip(COLOURS, networks.items(), strict=False):
+        for colour, (label, (indices, shares, intervals)) in zip(colours(), networks.items(), strict=False):
             where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
             axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
             low, high = 100 * np.asarray(intervals, dtype=float).T
@@ -248,7 +249,7 @@ def plot_use(
             carrier = carriers.get(label)
             if carrier is not None and carrier in indices:
                 at = list(indices).index(carrier)
-                axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor="black")
+                axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor=shade(0))
         axis.set(yscale="log", ylim=(floor, 100), title=title)
         axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         _index_axis(axis, "NAD index")
@@ -284,14 +285,14 @@ def plot_representations(
             place = rows.index(label)
             mean = float(np.mean(tests))
             bars = _bars([mean], [accuracy_interval(mean, num_images)])
-            axis.errorbar([100 * mean], [place], xerr=bars, fmt="|", color="black", capsize=3, markersize=12, zorder=1)
+            axis.errorbar([100 * mean], [place], xerr=bars, fmt="|", color=shade(0), capsize=3, markersize=12, zorder=1)
             axis.plot(100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5)
             if training:
                 seen = 100 * np.asarray(training[network][label])
                 axis.plot(seen, [place] * len(seen), "o", color=COLOURS[1], markersize=5, fillstyle="none")
             if published and label in published.get(network, {}):
-                axis.plot(100 * published[network][label], place, "s", color="0.55", markersize=6, zorder=0)
-        axis.axvline(10, color="0.4", linestyle=":", linewidth=1)
+                axis.plot(100 * published[network][label], place, "s", color=shade(0.55), markersize=6, zorder=0)
+        axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1)
         axis.set(title=network, xlim=(0, 102), xlabel="accuracy (%)")
         axis.grid(alpha=0.3, axis="x")
     axes[0].set_yticks(range(len(rows)), rows)
@@ -300,8 +301,8 @@ def plot_representations(
     if training:
         axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label=f"training ({images})")
     if published:
-        axes[0].plot([], [], "s", color="0.55", label="paper, test (photos)")
-    axes[0].plot([], [], ":", color="0.4", linewidth=1, label="chance")
+        axes[0].plot([], [], "s", color=shade(0.55), label="paper, test (photos)")
+    axes[0].plot([], [], ":", color=shade(0.4), linewidth=1, label="chance")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure
 
@@ -323,11 +324,11 @@ def plot_scatter(
     figure, (axes,) = subplots(1, len(panels), 3.2, sharey=True)
     drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
     for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
-        for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), COLOURS, "o^svDPX", strict=False):
+        for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), colours(), "o^svDPX", strict=False):
             axis.plot(numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75,
                       label=label if label in drawn else None)  # fmt: skip
-        for (label, level), shade in zip((levels or {}).items(), ("0.2", "0.5", "0.7"), strict=False):
-            axis.axhline(100 * level, color=shade, linestyle=":", linewidth=1.2, label=label)
+        for (label, level), grey in zip((levels or {}).items(), (0.2, 0.5, 0.7), strict=False):
+            axis.axhline(100 * level, color=shade(grey), linestyle=":", linewidth=1.2, label=label)
         axis.set(xlabel=xlabel)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel(ylabel)

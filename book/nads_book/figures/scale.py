@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nads_book.figures.style import COLOURS, bare, styled, subplots
+from nads_book.figures.style import bare, colours, subplots
+from nads_book.figures.variants import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +32,7 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
     for axis, (quantity, series) in zip(axes, panels.items(), strict=True):
         families = list(dict.fromkeys(label.partition(",")[0] for label in series))
         for label, (kind, pixels, values) in series.items():
-            colour = COLOURS[families.index(label.partition(",")[0]) % len(COLOURS)]
+            colour = colours()[families.index(label.partition(",")[0]) % 7]
             shown = None if kind == "model" else label
             axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
         axis.set(xscale="log", yscale="log", xlabel="pixels D", ylabel=quantity)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
 
-from nads_book.figures.twins import attach_twins
 from nads_core.data.fourier import spectrum
 
 if TYPE_CHECKING:
@@ -17,32 +14,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
-_Arguments = ParamSpec("_Arguments")
-
 WIDTH = 7.6  # inches: the text width of the book
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
 STYLE: dict[RcKeyType, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
     "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 150,
-    "savefig.facecolor": "white", "figure.facecolor": "white",
+    "savefig.facecolor": "white", "figure.facecolor": "white", "text.color": "black",
+}  # fmt: skip
+GROUND, INK = "0.07", "0.87"  # the colours of a dark page and of its text
+DARK: dict[RcKeyType, Any] = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+    "figure.facecolor": GROUND, "savefig.facecolor": GROUND, "axes.facecolor": "none", "grid.color": "0.318",
 }  # fmt: skip
 
 
-def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
-    """Draw in the book's style, leaving the reader's own settings as they were."""
+def colours() -> tuple[str, ...]:
+    """Return the colours of up to seven series, the last one in ink: black, or light on dark ground."""
+    return (*COLOURS, shade(0))
 
-    @functools.wraps(draw)
-    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
-        import matplotlib.pyplot as plt
 
-        with plt.rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-            plt.close(figure)  # a notebook shows the returned figure once, not twice
-        attach_twins(figure)
-        return figure
+def shade(level: float) -> str:
+    """Return a grey between ink (0) and ground (1), which follows the settings that a figure is drawn with."""
+    from matplotlib import rcParams
+    from matplotlib.colors import to_hex, to_rgb
 
-    return drawn
+    ink, ground = (np.array(to_rgb(rcParams[key])) for key in ("text.color", "figure.facecolor"))
+    return to_hex(ink + level * (ground - ink))
 
 
 def subplots(rows: int = 1, columns: int = 1, height: float = 3.0, **options: Any) -> tuple[Figure, np.ndarray]:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nads_book.checks import LIMIT, Check
-from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, styled, subplots
+from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, shade, subplots
+from nads_book.figures.variants import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +44,7 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
     """
     figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
-        axis.plot(np.asarray(signal), "-", color="0.5", linewidth=1, label="signal")
+        axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
         axis.plot(
             centres,
@@ -90,7 +91,7 @@ def plot_curves(
         dashes = (dashed or {}).get(title, {})
         for index, (label, values) in enumerate([*curves.items(), *dashes.items()]):
             style = "--" if label in dashes else "-"
-            axis.plot(frequencies, np.asarray(values), style, color=COLOURS[index], label=label, linewidth=1.5)
+            axis.plot(frequencies, np.asarray(values), style, color=colours()[index], label=label, linewidth=1.5)
         if points and title in points:
             where, values, errors = points[title]
             axis.errorbar(
@@ -98,7 +99,7 @@ def plot_curves(
                 values,
                 2 * np.asarray(errors),
                 fmt="o",
-                color="black",
+                color=shade(0),
                 markersize=3,
                 linewidth=1,
                 label="simulated",
@@ -127,12 +128,12 @@ def plot_kept_shares(
         exact: label -> q.
     """
     figure, ((left, right),) = subplots(1, 2, 3.5, sharey=True)
-    left.plot(frequencies, theory, color="black", linewidth=1, label="average pooling, formula")
-    for (label, (values, errors)), colour in zip(measured.items(), COLOURS, strict=False):
+    left.plot(frequencies, theory, color=shade(0), linewidth=1, label="average pooling, formula")
+    for (label, (values, errors)), colour in zip(measured.items(), colours(), strict=False):
         left.errorbar(
             frequencies, values, 2 * np.asarray(errors), fmt="o", color=colour, markersize=3, linewidth=1, label=label
         )
-    for (label, values), colour in zip(exact.items(), COLOURS, strict=False):
+    for (label, values), colour in zip(exact.items(), colours(), strict=False):
         right.plot(frequencies, values, color=colour, label=label)
     left.set(title="pooling, measured", ylabel="share q that can be read out", ylim=(-0.04, 1.08))
     right.set(title="strided convolutions, exact")
@@ -176,7 +177,7 @@ def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] 
             axis.plot(np.clip(values, 1e-2, 1e3), place, marker, color=colour, markersize=4, linestyle="none")
     for colour, marker, label in ((COLOURS[0], "o", labels[0]), (COLOURS[1], "x", labels[1])):
         axis.plot([], [], marker, color=colour, label=label)
-    axis.axvline(LIMIT, color="black", linewidth=1, linestyle=":", label="limit: 4 standard errors")
+    axis.axvline(LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors")
     axis.set(
         xscale="log",
         xlim=(0.8e-2, 1.3e3),
@@ -205,9 +206,9 @@ def plot_learning_curves(
     for axis, (title, (means, errors)) in zip(axes, curves.items(), strict=True):
         for index, name in enumerate(names):
             axis.errorbar(
-                train_sizes, means[index], 2 * errors[index], fmt="o-", color=COLOURS[index], markersize=4, label=name
+                train_sizes, means[index], 2 * errors[index], fmt="o-", color=colours()[index], markersize=4, label=name
             )
-            axis.axhline(float(bounds[index]), color=COLOURS[index], linestyle=":", linewidth=1)
+            axis.axhline(float(bounds[index]), color=colours()[index], linestyle=":", linewidth=1)
         axis.set(xscale="log", title=title, xlabel="training samples")
         axis.set_xticks(train_sizes, [f"{size:,}" for size in train_sizes])
         axis.minorticks_off()
@@ -275,7 +276,7 @@ def plot_convergence(
     (lines, labels), (more_lines, more_labels) = left.get_legend_handles_labels(), other.get_legend_handles_labels()
     figure.legend(lines + more_lines, labels + more_labels, loc="outside upper center", ncols=3)
     for index, (label, values) in enumerate(losses.items()):
-        right.plot(np.asarray(values), color=COLOURS[index], label=label)
+        right.plot(np.asarray(values), color=colours()[index], label=label)
     right.set(xlabel="step", ylabel="expected loss", title="loss of one start", ylim=(0, 1.6))
     right.legend()
     for axis in (left, right):
@@ -300,7 +301,7 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     levels = np.linspace(-limit, limit, 25)
     filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
     left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
-    left.plot(0, 0, "o", markerfacecolor="white", markeredgecolor="black", markersize=6)  # seen on any colour
+    left.plot(0, 0, "o", markerfacecolor=shade(1), markeredgecolor=shade(0), markersize=6)  # seen on any colour
     left.set(xlabel=second, ylabel=first, aspect="equal", title="change of the loss")
     figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
     diagonal = 2**0.5 * values
@@ -310,7 +311,7 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
         "both alike": (diagonal, change.diagonal()),
         "opposite": (diagonal, change[:, ::-1].diagonal()),
     }
-    for (label, (place, cut)), colour, style in zip(cuts.items(), COLOURS, ("-", "--", "-", "-"), strict=False):
+    for (label, (place, cut)), colour, style in zip(cuts.items(), colours(), ("-", "--", "-", "-"), strict=False):
         right.plot(place, cut, style, color=colour, label=label)
     right.set(xlabel="distance from the origin", ylabel="change of the loss", title="cuts through the origin")
     right.set_ylim(-0.6 * limit, limit)
@@ -325,7 +326,7 @@ def plot_histogram(z: Tensor) -> Figure:
     figure, ((axis,),) = subplots(1, 1, 2.6)
     axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
     grid = np.linspace(-5, 5, 201)
-    axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color="black", linewidth=1, label="standard normal")
+    axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color=shade(0), linewidth=1, label="standard normal")
     axis.set(xlabel="z", ylabel="density")
     axis.legend()
     return figure

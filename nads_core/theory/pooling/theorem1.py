@@ -35,13 +35,13 @@ def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4, *
     """Return q(l): the squared norm of the part of v that lies in the row space of the pooling layer.
 
     It is also the share of the variance of v^T x, for white noise x, that can still be read linearly from the output.
-    Over an orthonormal basis of directions q sums to the rank of P: a prefilter can move what is kept, not add to it.
+    Over an orthonormal basis of directions q sums to the rank of P: a prefilter can move energy, not add it.
 
     Args:
         frequency: l, an integer or an array of integers.
         prefilter: (D,) impulse response.
         stride: subsampling factor S, a divisor of D.
-        phase: of the wave, see `direction`. It matters only where l and -l fold onto each other.
+        phase: phase of the wave, see `direction`. It matters only where l and -l fold onto each other.
 
     Returns:
         float64 in [0, 1], of the shape of ``frequency``.
@@ -86,7 +86,7 @@ def bayes_accuracy(
         stride: subsampling factor S, a divisor of D.
         margin: eps.
         noise_std: sigma.
-        phase: of the wave, see `direction`.
+        phase: phase of the wave, see `direction`.
 
     Returns:
         float64 in [0.5, 1], of the shape of ``frequency``.
@@ -144,7 +144,7 @@ def bayes_accuracy_2d(
         stride: subsampling factor along each axis.
         margin: eps.
         noise_std: sigma.
-        phase: of the wave.
+        phase: phase of the wave.
 
     Returns:
         float64, of the shape of ``frequency`` without its last dimension.

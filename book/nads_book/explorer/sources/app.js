@@ -1,5 +1,6 @@
 // One explorer: it loads what its view needs, and draws its parts as the view changes
 
+import STYLE from "./explorer.css";
 import { menu, playButton, slider, stepButton } from "./controls.js";
 import { h } from "./drawing.js";
 import { readNads } from "./npz.js";
@@ -14,9 +15,6 @@ import { pythonPanel } from "./python.js";
 import { mostNads } from "./rows.js";
 import { followTheme } from "./theme.js";
 import { drawable, KEYS, OWN } from "./view.js";
-
-// The style sheet, which book/nads_book/explorer/program.py puts in front of the joined sources:
-/* global STYLE */
 
 // Each returns {title, element, keys, update, code}: update(view) runs when one of its keys has changed.
 const PARTS = {

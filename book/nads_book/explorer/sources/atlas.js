@@ -1,5 +1,6 @@
 // The atlas: architectures that differ in one thing, sorted, filtered and compared
 
+import STYLE from "./explorer.css";
 import { Chart } from "./chart.js";
 import { menuOf } from "./controls.js";
 import { COLOURS } from "./colours.js";
@@ -8,8 +9,6 @@ import { loadFromPage, whenNear } from "./load.js";
 import { bytesOf } from "./packets.js";
 import { signed } from "./text.js";
 import { followTheme } from "./theme.js";
-
-/* global STYLE */
 
 const TILE = 32, AREA = TILE * TILE;
 const written = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : Math.abs(x) >= 10 ? x.toFixed(1)
@@ -42,7 +41,7 @@ class Atlas {
     this.factors = factors.map((factor) => h("button", { class: "chip", "aria-pressed": "true", "data-factor": factor,
       click: () => this.toggle(factor) }, factor));
     this.all = h("button", { class: "chip", click: () => (this.off = new Set(this.off.size ? [] : factors), this.draw()) });
-    this.wall = h("div", { class: "wall", role: "group", "aria-label": "Architectures; choose one to see it large" });
+    this.gallery = h("div", { class: "gallery", role: "group", "aria-label": "Architectures; choose one to see it large" });
     this.cards = new Map(entries.map((entry) => [entry.name, this.card(entry)]));
     const names = Object.fromEntries(entries.map(({ name, change }) => [name, `${change} (${name})`]));
     this.beside = menuOf("Compare with", names, (name) => (this.other = this.byName.get(name), this.draw()));
@@ -62,7 +61,7 @@ class Atlas {
     this.root = h("div", { class: "explorer atlas", role: "group", "aria-label": "An atlas of architectures" },
       h("div", { class: "toolbar" }, h("div", { class: "menus" }, sorting.element),
         h("div", { class: "chips", role: "group", "aria-label": "Factors shown" }, this.all, ...this.factors)),
-      h("section", {}, this.wall),
+      h("section", {}, this.gallery),
       h("section", {}, h("div", { class: "choose" }, this.change, this.beside.element), this.told,
         ...this.rows.map(({ element }) => element), this.chart.element, this.table));
     host.shadowRoot.replaceChildren(h("style", {}, STYLE), this.root);
@@ -101,7 +100,7 @@ class Atlas {
       element.classList.toggle("beside", entry === other && entry !== chosen);
     }
     const focused = this.root.getRootNode().activeElement;
-    this.wall.replaceChildren(...seen.map(({ name }) => this.cards.get(name).element));
+    this.gallery.replaceChildren(...seen.map(({ name }) => this.cards.get(name).element));
     focused?.focus?.({ preventScroll: true });
     for (const chip of this.factors) chip.setAttribute("aria-pressed", `${!off.has(chip.dataset.factor)}`);
     this.all.textContent = off.size ? "all" : "none";

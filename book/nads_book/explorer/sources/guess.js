@@ -1,5 +1,6 @@
 // A guess: which waves will a network learn? From what its random weights say, before what training found is shown
 
+import STYLE from "./explorer.css";
 import { menuOf } from "./controls.js";
 import { h, paint, paintSigned, picture } from "./drawing.js";
 import { fourierDirection } from "./fourier.js";
@@ -7,8 +8,6 @@ import { clamp } from "./numbers.js";
 import { accuracyColour, accuracyScale, energyColour, energyScale } from "./scales.js";
 import { percent, short } from "./text.js";
 import { followTheme } from "./theme.js";
-
-/* global STYLE */
 
 const SIDE = 32, CELLS = SIDE / 2; // the published grid has every second frequency
 const HIDDEN = [[128, 128, 128, 60], [128, 128, 128, 110]];

@@ -1,18 +1,18 @@
-"""`Wall`: the architectures of the atlas side by side, sorted, filtered and compared by the reader."""
+"""`AtlasGallery`: the architectures of the atlas side by side, which the reader sorts, filters and compares."""
 
 from __future__ import annotations
 
 import html
 import json
-import os
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from nads_book.atlas import load_atlas
 from nads_book.atlas.measures import SHORT
+from nads_book.explorer.bundle import link, packed_script
 from nads_book.explorer.data import LEVELS, Packet, as_script
-from nads_book.explorer.program import link, packed_script
+from nads_book.publishing import publishing
 from nads_core.directions import load_nads
 
 NAME = "atlas"  # of the packet, and of its file
@@ -26,19 +26,19 @@ SORTED_BY = {  # what the reader can sort by: title, and how it is explained
 
 
 def pack_atlas() -> Packet:
-    """Pack what the wall shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
+    """Pack what the gallery shows: measures, and bytes of NADs (n, 6, 32, 32) int8 and waves (n, 32, 32) uint8."""
     atlas = load_atlas()
     entries, pictures, waves = [], [], []
     for number, (name, entry) in enumerate(atlas.entries.items()):
-        found = {key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY}
+        values = {key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY}
         if entry.base:
-            found["effect"] = atlas.effect(name)
+            values["effect"] = atlas.effect(name)
         eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
         entries.append({
             "name": name, "family": entry.family, "change": entry.change, "factor": entry.factor, "base": entry.base,
             "networks": atlas.facts[name]["num_networks"],
             "measures": {
-                key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in found.items()
+                key: [float(f"{x:.3g}") for x in (one.value, *one.interval)] for key, one in values.items()
             },
             "spectrum": [float(f"{eigenvalues[i] / eigenvalues[0]:.3g}") for i in _POINTS],
             "alike": [round(float(x), 3) for x in atlas.alignments[number]],
@@ -53,18 +53,18 @@ def pack_atlas() -> Packet:
 
 
 @dataclass
-class Wall:
+class AtlasGallery:
     """The atlas as HTML, for a page of the book or the output of a notebook.
 
     Args:
-        chosen: the entry that is shown large at first.
-        sort: of `SORTED_BY`.
-        book: whether a page of the book has it, which loads program and arrays from files that its pages share.
+        chosen: entry that is shown large at first.
+        sort: key of `SORTED_BY`.
+        book: whether program and arrays are loaded from files that the pages of the book share.
     """
 
     chosen: str = "cnn-average"
     sort: str = "effective"
-    book: bool = field(default_factory=lambda: "NADS_BOOK" in os.environ)  # book/build.py executes this chapter
+    book: bool = field(default_factory=publishing)
 
     def __post_init__(self) -> None:
         if self.sort not in SORTED_BY:

@@ -1,8 +1,7 @@
-"""The state of a training after its last whole epoch, in a file: what was killed goes on from there."""
+"""Checkpoints of trainings: the state after the last whole epoch, from which a killed training resumes."""
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,26 +10,27 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.runtime.files import atomic_write
+from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.seeds import generator_state
 
-_SECONDS = 5.0  # at least, between two files: an epoch of a small network takes less than writing one is worth
+_SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
 
 
 @dataclass
 class TrainingState:
-    """One training's file. Its name has to stand for all that decides about the training.
+    """Checkpoint of one training. Its path must identify everything that determines the training.
 
     Args:
-        path: where; there is no file before the first epoch ends, and none once `forget` was called.
+        path: path of the file, which exists from the end of the first epoch until `forget` is called.
+        seconds: training time of earlier calls.
     """
 
     path: Path
-    seconds: float = 0.0  # that earlier calls took
+    seconds: float = 0.0
     _saved_at: float = field(default=0.0, repr=False)
 
     def restore(self, tensors: Mapping[str, Tensor], device: torch.device) -> list[Tensor]:
-        """Fill tensors and torch's generator as they were; return the losses so far, none to begin from the start.
+        """Restore tensors and the state of torch's generator; return the losses so far, none without a file.
 
         Raises:
             ValueError: if the file is damaged.
@@ -39,32 +39,35 @@ class TrainingState:
         if not self.path.exists():
             return []
         try:
+            require_undamaged(self.path)
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
             for name, tensor in tensors.items():
                 tensor.copy_(saved["tensors"][name])
             _set_generator(saved["generator"], device)
             self.seconds = saved["seconds"]
             return list(saved["losses"].to(device))
-        except (RuntimeError, KeyError, EOFError, pickle.UnpicklingError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # an unpickler that reads something else can raise anything
             raise ValueError(
-                f"{self.path} does not hold a training to go on with ({type(error).__name__}): without that file it "
-                "begins again"
+                f"{self.path} is no usable checkpoint of a training ({type(error).__name__}): delete it to start again"
             ) from error
 
     def save_if_due(
         self, tensors: Mapping[str, Tensor], losses: list[Tensor], device: torch.device, seconds: float
     ) -> None:
-        """Write the state after an epoch, unless the last time is a moment ago."""
+        """Write the state after an epoch, unless the last file is recent."""
         if time.perf_counter() - self._saved_at < _SECONDS:
             return
         state = {"tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device)}
         state["seconds"] = self.seconds + seconds
         with atomic_write(self.path, "wb") as file:
             torch.save(state, file)
+            seal(file)
         self._saved_at = time.perf_counter()
 
     def forget(self) -> None:
-        """Delete the file: what the training reached is kept elsewhere."""
+        """Delete the file once the result is stored elsewhere."""
         self.path.unlink(missing_ok=True)
 
 

@@ -6,23 +6,19 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book.__main__ import main
-from nads_book.experiments import jobs as experiments
-from nads_book.experiments import queue as pending
-from nads_book.experiments import runner
+from nads_book.cli import main
+from nads_book.experiments import queue, runner
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.queue import QUEUE, Pending
+from nads_book.experiments.queue import QueuedJob, load_queue
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = (Pending("fig1-logreg", "smoke", 2), Pending("fig2-logreg", "smoke", 1), Pending("fig1-logreg", "smoke"))
+SMALL = (QueuedJob("fig1-logreg", "smoke", 2), QueuedJob("fig2-logreg", "smoke", 1), QueuedJob("fig1-logreg", "smoke"))
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
-    monkeypatch.setattr(pending, "QUEUE", SMALL)
-    for function in (pending.estimates, pending.run_pending):
-        monkeypatch.setattr(function, "__defaults__", (SMALL, *(function.__defaults__ or ())[1:]))
+    monkeypatch.setattr(queue, "load_queue", lambda: SMALL)
     return tmp_path
 
 
@@ -31,13 +27,13 @@ def measured(results):
 
 
 def test_the_queue_names_jobs_that_there_are():
-    for part in QUEUE:
+    for part in load_queue():
         assert part.job.name == part.name and 0 < part.wanted <= len(part.job.units)
-        assert 0 <= part.left <= part.wanted
+        assert 0 <= part.missing <= part.wanted
 
 
 def test_a_dry_run_measures_and_writes_nothing(folder, capsys):
-    assert main(["run", "--pending", "--dry-run", "--device", "cpu"]) == 0
+    assert main(["queue", "--dry-run", "--device", "cpu"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == [part.name for part in SMALL]
     assert ["2 of   2", "1 of   1", "4 of   6"] == [
@@ -47,48 +43,49 @@ def test_a_dry_run_measures_and_writes_nothing(folder, capsys):
 
 
 def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
-    assert main(["run", "--pending", "--device", "cpu"]) == 0
+    assert main(["queue", "--device", "cpu"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [part.name for part in SMALL]
     for part in SMALL:
-        assert part.left == 0
+        assert part.missing == 0
     whole = nb.Results.load(folder / "fig1-logreg.smoke.json")
     assert whole.complete and measured(whole) == measured(
         nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
     )
     assert len(nb.Results.load(folder / "fig2-logreg.smoke.json").rows) == 1
-    assert main(["run", "--pending", "--device", "cpu"]) == 0 and not capsys.readouterr().out
+    assert main(["queue", "--device", "cpu"]) == 0 and not capsys.readouterr().out
 
 
 def test_the_queue_takes_photos_and_workers_as_a_single_job_does(folder, capsys, monkeypatch):
     taken = {}
-    monkeypatch.setattr(pending, "run_experiment", lambda *_, **options: taken.update(options))
-    assert main(["run", "--pending", "--device", "cpu", "--root", "photos", "--workers", "1"]) == 1
+    monkeypatch.setattr(queue, "run_experiment", lambda *_, **options: taken.update(options))
+    assert main(["queue", "--device", "cpu", "--root", "photos", "--workers", "1"]) == 1
     assert taken["root"] == Path("photos") and taken["workers"] == 1
-    assert main(["run", "fig1-logreg", "--root", "photos"]) == 2 and "uses no photos" in capsys.readouterr().err
+    assert main(["run", "fig1-logreg", "--root", "photos"]) == 2 and "leave --root out" in capsys.readouterr().err
 
 
 def test_a_dry_run_minds_how_many_are_trained_at_once(monkeypatch):
-    monkeypatch.setattr(experiments, "seconds_per_step", lambda *_, **__: 1.0)
-    queue = (Pending("fig1-logreg", "smoke"),)
-    (_, left, alone), (_, _, by_three) = (next(pending.estimates(queue, workers=workers)) for workers in (1, 3))
-    assert left == 6 and alone == pytest.approx(3 * by_three)
+    monkeypatch.setattr(queue, "seconds_per_step", lambda *_, **__: 1.0)
+    jobs = (QueuedJob("fig1-logreg", "smoke"),)
+    (_, missing, alone), (_, _, by_three) = (next(queue.estimates(jobs, workers=workers)) for workers in (1, 3))
+    assert missing == 6 and alone == pytest.approx(3 * by_three)
 
 
 def test_a_time_limit_of_nothing_starts_nothing(folder):
-    assert not list(pending.run_pending(time_limit=0, device="cpu")) and not list(folder.iterdir())
+    assert not list(queue.run_queue(time_limit=0, device="cpu")) and not list(folder.iterdir())
 
 
 @pytest.mark.parametrize(
     "options", [["fig1-lenet"], ["--preset", "demo"], ["--count", "3"], ["--out", "x.json"], ["--shard", "1/2"]]
 )
-def test_what_the_queue_says_itself_is_refused(folder, capsys, options):
-    assert main(["run", "--pending", *options]) == 2
-    assert "leave" in capsys.readouterr().err
+def test_options_of_a_single_job_are_no_options_of_the_queue(folder, options):
+    with pytest.raises(SystemExit, match="2"):
+        main(["queue", *options])
+    assert main(["queue", "--dry-run", "--time-limit", "60"]) == 2
 
 
-def test_a_run_without_a_job_is_refused(capsys):
-    assert main(["run"]) == 2 and "name a job such as fig1-lenet" in capsys.readouterr().err
-    assert main(["run", "fig1-lenet", "--dry-run"]) == 2 and "belongs to --pending" in capsys.readouterr().err
+def test_a_run_needs_a_job():
+    with pytest.raises(SystemExit, match="2"):
+        main(["run"])
 
 
 def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
@@ -100,9 +97,7 @@ def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
 
 
 def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
-    """Also where it was killed in its first network, and a second trial would say otherwise."""
-    faster = iter([True, False, False])
-    monkeypatch.setattr(runner, "prefers_bfloat16", lambda *_: next(faster))
+    """Also where it was killed in its first network, and asked for nothing the second time."""
     used = []
 
     def train(*_, mixed_precision, **__):
@@ -110,9 +105,11 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "train_networks", train)
-    for name in ("a.json", "a.json", "b.json"):
+    for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
         with pytest.raises(KeyboardInterrupt):
-            nb.run_experiment("fig1-logreg", "laptop", out=tmp_path / name, device="cpu", progress=False)
+            nb.run_experiment(
+                "fig1-logreg", "laptop", out=tmp_path / name, device="cpu", mixed_precision=rounded, progress=False
+            )
     with pytest.raises(ValueError, match="began with mixed_precision=True"):
         nb.run_experiment(
             "fig1-logreg", "laptop", out=tmp_path / "a.json", device="cpu", mixed_precision=False, progress=False
@@ -127,11 +124,12 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_also_where_no_trial_decides(first, tmp_path):
+def test_a_requested_precision_is_kept(first, tmp_path):
     """What was begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 by going on elsewhere."""
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
     nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
-    assert runner.choose_precision("fig1-logreg", "smoke", out=options["out"], device=torch.device("cpu")) == first
+    job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])
+    assert runner.choose_precision(job, stored, torch.device("cpu")) == first
     results = nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
     assert [run["mixed_precision"] for run in results.provenance] == [first] * 2 and results.precisions == {first}
     with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
@@ -144,27 +142,29 @@ def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_
     assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
 
 
-def test_a_trial_decides_for_the_faster_one(monkeypatch):
-    job = experiment("fig1-logreg", "laptop")
-    for rounded in (0.5, 2.0):
-        seconds = {True: rounded, False: 1.0}
-        trial = lambda *_, mixed_precision, seconds=seconds, **__: seconds[mixed_precision]  # noqa: E731
-        monkeypatch.setattr(experiments, "seconds_per_step", trial)
-        assert runner.prefers_bfloat16(job, torch.device("cpu")) == (rounded < 1)
+@pytest.mark.parametrize(
+    ("name", "preset", "rounded"),
+    [
+        ("fig1-logreg", "laptop", False), ("fig1-lenet", "laptop", False), ("fig1-vgg11", "laptop", True),
+        ("fig8-resnet18", "narrow", True), ("fig1-densenet121", "narrow", True), ("fig1-vgg11", "paper", False),
+    ],
+)  # fmt: skip
+def test_precision_follows_from_architecture_and_preset(name, preset, rounded):
+    assert runner.choose_precision(experiment(name, preset), None, torch.device("cpu")) == rounded
 
 
 def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsys, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(folder / "empty"))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    queue = (Pending("fig8-logreg", "laptop"), Pending("fig1-logreg", "smoke", 1))
-    monkeypatch.setattr(pending.run_pending, "__defaults__", (queue, *(pending.run_pending.__defaults__ or ())[1:]))
-    assert main(["run", "--pending", "--device", "cpu"]) == 1
+    jobs = (QueuedJob("fig8-logreg", "laptop"), QueuedJob("fig1-logreg", "smoke", 1))
+    monkeypatch.setattr(queue, "load_queue", lambda: jobs)
+    assert main(["queue", "--device", "cpu"]) == 1
     said = capsys.readouterr().out
-    assert "left out: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
+    assert "skipped: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
 
 
 @pytest.mark.parametrize("preset", ["laptop", "narrow"])
 def test_what_the_queue_trains_in_small_is_loaded_by_a_chapter(preset):
     texts = "".join(path.read_text("utf8") for path in (ROOT / "book" / "chapters").glob("*.md"))
     shown = set(re.findall(rf'load_results\(f?"(\w+)-[^"]*", "{preset}"\)', texts))
-    assert {part.name.partition("-")[0] for part in QUEUE if part.preset == preset} <= shown
+    assert {part.name.partition("-")[0] for part in load_queue() if part.preset == preset} <= shown

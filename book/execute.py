@@ -1,0 +1,15 @@
+"""Execute one chapter with papermill: ``python book/execute.py SOURCE TARGET PRESET SECONDS [KERNEL_OPTION ...]``.
+
+SECONDS is the time that a single cell may take.
+"""
+
+import sys
+
+import papermill
+
+if __name__ == "__main__":
+    source, target, preset, seconds, *options = sys.argv[1:]
+    papermill.execute_notebook(
+        source, target, {"preset": preset},
+        execution_timeout=int(seconds), progress_bar=False, extra_arguments=options,
+    )  # fmt: skip

@@ -1,0 +1,54 @@
+"""The book's command line ``python -m nads_book``, installed as ``nads-book``: one module per command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+
+from nads_core.cli import console as run_console
+from nads_core.cli import notify_renamed, run_command
+
+COMMANDS = {
+    "run": "train the networks of one of the paper's figures",
+    "queue": "run the remaining jobs of the book in order",
+    "merge": "join the results files of shards",
+    "atlas": "compute entries of the atlas",
+    "bench": "measure the cost of architectures and estimators against the limits of the device",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        arguments: command and options; ``sys.argv[1:]`` by default.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["run"] and "--pending" in arguments:  # the spelling up to version 0.2
+        notify_renamed("nads-book run --pending", "nads-book queue")
+        arguments = ["queue", *(argument for argument in arguments[1:] if argument != "--pending")]
+    return run_command("nads_book", COMMANDS, arguments)
+
+
+def console() -> int:
+    """Run one command as a program and return its exit status."""
+    return run_console(main)
+
+
+def add_training_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options that `run` and `queue` share."""
+    parser.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="duration after which to stop; the job can resume"
+    )
+    parser.add_argument("--root", type=Path, help="folder with the images of jobs on photos; NADS_DATA by default")
+    parser.add_argument("--workers", type=int, help="networks trained in parallel on a CPU; one per core by default")
+    parser.add_argument("--device", help="cpu, cuda, ...; a GPU if available by default")
+
+
+def require_cpu_for_workers(workers: int | None, device: torch.device) -> None:
+    """Raise a ValueError if a number of workers is given for another device than a CPU."""
+    if workers is not None and device.type != "cpu":
+        raise ValueError(f"--workers {workers} is not valid with {device}: leave it out, or use --device cpu")

@@ -1,0 +1,155 @@
+"""Experiments on D(v), the task that is separable along one direction v: Figs. 1, 2, 3 and 6, and random directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nads_book.experiments.base import Experiment, Sets, Unit, shipped_nads
+from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.experiments.waves import grid_frequencies, spread, stratified_frequencies
+from nads_core.data.fourier import fourier_direction
+from nads_core.data.separable import SeparableDatasets
+from nads_core.networks.architectures import Architecture
+from nads_core.runtime.seeds import seed_sequence
+from nads_core.training import TrainingResult
+
+LOSSES = (0.3, 0.1, 0.03)  # candidates for "a small training loss" of Fig. 2; training stops at the last
+MARGIN = 1.0
+
+
+class DirectionExperiment(Experiment):
+    """Networks on D(v), one direction for each unit."""
+
+    noise_std: ClassVar[float]  # sigma of D(v)
+
+    @classmethod
+    def training(cls, size: Size) -> TrainingSize:
+        return size.separable
+
+    def direction(self, unit: Unit) -> Tensor:
+        """Return the unit image (1, 32, 32) along which a unit's data are separable."""
+        raise NotImplementedError
+
+    def datasets(self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None) -> Sets:
+        directions = torch.stack([self.direction(unit) for unit in units])  # (B, 1, 32, 32)
+        draw = partial(SeparableDatasets, directions, margin=MARGIN, noise_std=self.noise_std)
+        test = draw(self.num_test, seed=seed_sequence(seed, 6), paired=self.paired_test)
+        return draw(self.num_train, seed=seed_sequence(seed, 5)), test
+
+    def settings(self, photos: str | None = None) -> dict[str, Any]:
+        return super().settings() | {"margin": MARGIN, "noise_std": self.noise_std}
+
+
+class WaveExperiment(DirectionExperiment):
+    """Networks on D(v) of waves v."""
+
+    unit_fields = ("frequency",)
+    noise_std = 3.0
+    step: ClassVar[int] = 2  # between frequencies; 2 for the published grid, 1 for all
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        stratified = size.stratified and cls.step == 2
+        frequencies = stratified_frequencies(model) if stratified else grid_frequencies(step=cls.step)
+        return [{"frequency": list(k)} for k in frequencies[: size.num_waves]]
+
+    def direction(self, unit: Unit) -> Tensor:
+        return fourier_direction(tuple(unit["frequency"]), 32)
+
+
+class Fig1(WaveExperiment):
+    """Which waves are learned."""
+
+    figure = "fig1"
+    summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
+
+
+class Fig1Full(Fig1):
+    """Fig. 1 at every frequency."""
+
+    figure = "fig1full"
+    summary = "the same over all DFT directions"
+    step = 1
+
+
+class Fig2(WaveExperiment):
+    """How fast waves are learned."""
+
+    figure = "fig2"
+    summary = "iterations to a small training loss over the published grid, sigma = 0.5"
+    noise_std = 0.5
+    stop_loss = LOSSES[-1]
+
+    @classmethod
+    def training(cls, size: Size) -> TrainingSize:
+        return replace(size.separable, stop_perfect=False)
+
+    def row(self, result: TrainingResult) -> dict[str, Any]:
+        return super().row(result) | {"iterations": [int(result.iterations_to(loss)) for loss in LOSSES]}
+
+
+class Fig3(WaveExperiment):
+    """Which waves are learned without pooling."""
+
+    figure = "fig3"
+    summary = "test accuracy over the published grid without pooling, sigma = 3"
+
+    @classmethod
+    def adapted(cls, architecture: Architecture) -> Architecture:
+        if architecture.name == "logreg":
+            return architecture
+        return architecture.variant(pooling="none", name=architecture.name)
+
+
+class Fig3Full(Fig3):
+    """Fig. 3 at every frequency."""
+
+    figure = "fig3full"
+    summary = "the same over all DFT directions"
+    step = 1
+
+
+class Fig6(DirectionExperiment):
+    """Which NADs are learned."""
+
+    figure = "fig6"
+    summary = "test accuracy over the NADs, sigma = 1"
+    unit_fields = ("index",)
+    about_nads = True
+    noise_std = 1.0
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        """Return about ``num_directions`` indices, half of them evenly and half geometrically spaced."""
+        count, last = size.num_directions, len(shipped_nads(model, nads_version)) - 1
+        even, geometric = np.linspace(0, last, count // 2), np.geomspace(1, last + 1, count - count // 2) - 1
+        indices = np.unique(np.concatenate([even, geometric]).round().astype(int))
+        return [{"index": int(indices[i])} for i in spread(np.log1p(indices)[:, None])]
+
+    def direction(self, unit: Unit) -> Tensor:
+        return self.nads.directions[unit["index"]]
+
+
+class RandomDirections(DirectionExperiment):
+    """Which random directions are learned."""
+
+    figure = "random"
+    summary = "test accuracy over random directions, sigma = 1 (not in the paper)"
+    unit_fields = ("index",)
+    noise_std = 1.0
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        return [{"index": index} for index in range(size.num_directions)]
+
+    def direction(self, unit: Unit) -> Tensor:
+        generator = torch.Generator().manual_seed(seed_sequence(0, 4, unit["index"]))
+        noise = torch.randn(1, 32, 32, generator=generator)
+        return noise / noise.norm()

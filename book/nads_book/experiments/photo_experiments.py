@@ -1,0 +1,153 @@
+"""Experiments on CIFAR-10: its photos, and Figs. 7 (poison) and 8 (flip)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nads_book.experiments.base import Experiment, Sets, Unit
+from nads_book.experiments.presets import Size, TrainingSize
+from nads_book.experiments.waves import spread
+from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
+from nads_core.data.poisoning import flip, poison
+from nads_core.training import Dataset, changed_predictions
+
+USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
+
+
+@lru_cache(maxsize=2)
+def load_photos(dataset: str, train: bool, count: int, root: str | None) -> ImageSet:
+    """Return the first photos of a dataset, see `load_images`."""
+    return load_images(dataset, train=train, num_images=count, root=root, progress=False)
+
+
+class PhotoExperiment(Experiment):
+    """Networks on CIFAR-10, prepared in another way for each unit."""
+
+    on_photos = True
+    image_shape = (3, 32, 32)
+    num_classes = 10
+
+    @classmethod
+    def training(cls, size: Size) -> TrainingSize:
+        return size.photos
+
+    def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
+        """Return the normalised training or test images of a unit, and their labels."""
+        raise NotImplementedError
+
+    def datasets(self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None) -> Sets:
+        prepared = partial(PhotoDatasets, self, tuple(units), root=root, source=photos)
+        return prepared(train=True), prepared(train=False)
+
+    def settings(self, photos: str | None = None) -> dict[str, Any]:
+        return super().settings() | {"photos": photos}
+
+    def source(self, root: str | None) -> tuple[str, int, str | None]:
+        """Return dataset, number and folder of the training photos; the smallest presets may have generated images."""
+        return "auto" if self.preset in ("smoke", "demo") else "cifar10", self.num_train, root
+
+    def photos(self, train: bool, root: str | None) -> ImageSet:
+        """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
+        (dataset, _, _), count = self.source(root), self.num_train if train else self.num_test
+        try:
+            photos = load_photos(dataset, train, count, root)
+        except DatasetNotFoundError as error:
+            raise DatasetNotFoundError(
+                f"{self.name} at preset {self.preset} needs the photos of CIFAR-10: {error}"
+            ) from error
+        if len(photos) != count:
+            raise ValueError(f"{self.name} at preset {self.preset} needs {count:,} images, but {photos.source} has "
+                             f"{len(photos):,}: complete them, or name another folder (NADS_DATA)")  # fmt: skip
+        return photos
+
+
+@dataclass(frozen=True)
+class PhotoDatasets(Sequence[Dataset]):
+    """The images of each unit, prepared in the process that trains the network.
+
+    Args:
+        job: job whose units these are.
+        units: units, one dataset for each.
+        root: folder with photos.
+        source: `ImageSet.source` that the results name; a worker may have been started with another environment.
+        train: whether these are the training sets.
+    """
+
+    job: PhotoExperiment
+    units: tuple[Unit, ...]
+    root: str | None
+    source: str | None
+    train: bool
+
+    image_shape = PhotoExperiment.image_shape
+
+    @property
+    def num_samples(self) -> int:
+        """Number of images in each dataset."""
+        return self.job.num_train if self.train else self.job.num_test
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def __getitem__(self, b: int) -> Dataset:  # type: ignore[override]  # no slices
+        source = self.job.photos(self.train, self.root).source
+        if source != self.source:
+            raise ValueError(f"these images are {source}, but the results name {self.source}")
+        return self.job.dataset(self.units[b], self.train, self.root)
+
+
+class Fig7(PhotoExperiment):
+    """What a poison along a NAD costs."""
+
+    figure = "fig7"
+    summary = "clean accuracy after training on CIFAR-10 that is poisoned at a NAD"
+    unit_fields = ("index",)
+    about_nads = True
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        indices = [size.poison_indices[i] for i in spread(np.log1p(size.poison_indices)[:, None])]
+        return [{"index": index} for index in (None, *indices)]  # the first without poison
+
+    def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
+        photos = self.photos(train, root)
+        images, labels = photos.images, photos.labels
+        if train and unit["index"] is not None:
+            images = poison(images, labels, self.nads, unit["index"])
+        return normalize(images), labels
+
+    def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]]:
+        return [partial(self._use_of_nads, root)] * len(units)
+
+    def _use_of_nads(self, root: str | None, network: nn.Module) -> dict[str, Any]:
+        """Return the shares of clean test photos whose prediction changes without a NAD component, or with its sign."""
+        images = normalize(self.photos(False, root).images[:2_000])
+        indices = [index for index in USE_INDICES if index < len(self.nads)]
+        shares = {
+            change: [round(x, 4) for x in changed_predictions(network, images, self.nads, indices, change).tolist()]
+            for change in ("remove", "flip")
+        }
+        return {"use": {"indices": indices, "num_images": len(images), **shares}}
+
+
+class Fig8(PhotoExperiment):
+    """What reversing the order of the NAD components costs."""
+
+    figure = "fig8"
+    summary = "accuracy on CIFAR-10 and on its flipped version"
+    unit_fields = ("flipped",)
+    about_nads = True
+
+    @classmethod
+    def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
+        return [{"flipped": flipped} for flipped in (False, True)]
+
+    def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
+        photos = self.photos(train, root)
+        return normalize(flip(photos.images, self.nads) if unit["flipped"] else photos.images), photos.labels

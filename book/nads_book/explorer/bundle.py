@@ -1,0 +1,69 @@
+"""The explorer's program, in the forms in which a page and a notebook load it.
+
+`bundle.js` is what esbuild makes of the ES modules and the style sheet in `sources`: see `book/bundle.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+SOURCES = FOLDER / "sources"
+NAME = "nadExplorer"  # global variable that holds what the program exports
+FILE = "_static/explorer/explorer.js"  # beside the pages of a book
+UNPACK = """(async (packed) => {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+})"""
+
+
+def sources_hash() -> str:
+    """Return a hash of all sources, which the first line of `bundle.js` records."""
+    paths = sorted(path for path in SOURCES.rglob("*.*s") if path.suffix in (".js", ".css"))
+    texts = [f"{path.relative_to(SOURCES).as_posix()}\n{path.read_text('utf8')}" for path in paths]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+@cache
+def script() -> str:
+    """Return the program as a classic script, which defines <nad-explorer> and loads from a file as from a server."""
+    return (FOLDER / "bundle.js").read_text("utf8")
+
+
+def module() -> str:
+    """Return the program as an ES module, whose default export is what anywidget calls."""
+    return f"{script()}export default {NAME}.default;\n"
+
+
+def packed_module() -> str:
+    """Return the module packed, as small as an output of a live notebook can carry it."""
+    name = json.dumps(f"{NAME}-{zlib.crc32(module().encode()):08x}")
+    blob = 'new Blob([text], { type: "text/javascript" })'
+    return (
+        f"const program = (globalThis[{name}] ??=\n"
+        f"{UNPACK}({_packed(module())}).then((text) => import(URL.createObjectURL({blob}))));\n"
+        "export default { render: async (context) => (await program).default.render(context) };\n"
+    )
+
+
+def packed_script() -> str:
+    """Return a script that unpacks the program and runs it, unless an output of the same page has done so."""
+    run = 'document.head.append(Object.assign(document.createElement("script"), { textContent: text }))'
+    return f'customElements.get("nad-explorer") || {UNPACK}({_packed(script())}).then((text) => {run});\n'
+
+
+def link() -> str:
+    """Return a script that loads the program from the book's `FILE`, once per page."""
+    address = f"${{document.documentElement.dataset.content_root ?? ''}}{FILE}?v={zlib.crc32(script().encode()):08x}"
+    run = f'document.head.appendChild(Object.assign(document.createElement("script"), {{ src: `{address}` }}))'
+    return f"globalThis.nadExplorerProgram ??= {run};\n"
+
+
+def _packed(text: str) -> str:
+    """Return a JavaScript string that `UNPACK` turns back into the text."""
+    return json.dumps(base64.b64encode(zlib.compress(text.encode(), 9)).decode())

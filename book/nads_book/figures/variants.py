@@ -1,0 +1,158 @@
+"""Variants of a figure for the pages of a book: on dark ground, and narrow, with its panels in a column.
+
+A variant is drawn by calling the plot function again, with other matplotlib settings.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from nads_book.figures.style import DARK, STYLE
+from nads_book.publishing import publishing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NARROW = 4.0  # inches
+IMAGES = 4  # at most, in a column
+TICKS = 30  # at most, along a panel of a narrow figure
+VARIANTS = ("dark", "narrow", "narrow-dark")
+MIME = "application/x-{}-png"  # type of a variant, in the output that holds image/png
+_Arguments = ParamSpec("_Arguments")
+
+
+def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
+    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants."""
+
+    @functools.wraps(draw)
+    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
+        variants = Variants(draw, *args, **kwargs)
+        if publishing():
+            variants.light._repr_mimebundle_ = variants.bundle  # type: ignore[attr-defined]
+        return variants.light
+
+    return drawn
+
+
+class Variants:
+    """A plot function with its arguments, which can be drawn in several ways.
+
+    Args:
+        plot: function that returns a new figure.
+        args: positional arguments of ``plot``.
+        kwargs: keyword arguments of ``plot``.
+    """
+
+    def __init__(self, plot: Callable[..., Figure], *args: Any, **kwargs: Any):
+        self._draw = functools.partial(getattr(plot, "__wrapped__", plot), *args, **kwargs)
+
+    @functools.cached_property
+    def light(self) -> Figure:
+        """The figure itself."""
+        return self._drawn(STYLE)
+
+    def variant(self, name: str) -> Figure | None:
+        """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot stand in a column."""
+        narrow = name.startswith("narrow")
+        if narrow and not _stackable(self.light):
+            return None
+        return self._drawn(STYLE | (DARK if name.endswith("dark") else {}), _stack if narrow else None)
+
+    def bundle(self, **_: Any) -> dict[str, str]:
+        """Return the variants as a notebook stores them: MIME type -> PNG in base64."""
+        figures = {name: self.variant(name) for name in VARIANTS}
+        return {MIME.format(name): _png(figure) for name, figure in figures.items() if figure is not None}
+
+    def _drawn(self, settings: dict[Any, Any], arrange: Callable[[Figure], None] | None = None) -> Figure:
+        import matplotlib.pyplot as plt
+
+        with plt.rc_context(settings):
+            figure = self._draw()
+            plt.close(figure)  # a notebook shows the returned figure once, not twice
+            if arrange:
+                arrange(figure)
+        return figure
+
+
+def _png(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor())
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _stackable(figure: Figure) -> bool:
+    """Return whether the panels are one row or column, with at most `IMAGES` images and at most `TICKS` names each."""
+    places, panels = _places(figure), _panels(figure)
+    grids = {axis.get_gridspec() for axis in panels}
+    if len(grids) != 1 or None in grids:
+        return False
+    (grid,) = grids
+    in_line = grid is not None and 1 in (grid.nrows, grid.ncols) and grid.nrows * grid.ncols == len(places)
+    return in_line and sum(map(_maps, panels)) <= IMAGES and all(len(axis.get_xticks()) <= TICKS for axis in panels)
+
+
+def _stack(figure: Figure) -> None:
+    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure."""
+    panels = _panels(figure)
+    grid = panels[0].get_gridspec()
+    height = max(figure.get_size_inches()[1] / (grid.nrows if grid else 1), 0.75 * NARROW)
+    height *= 0.93 if any(map(_maps, panels)) else 0.85
+    for axis in [axis for axis in figure.axes if not axis.axison]:
+        axis.remove()
+    places = _places(figure)
+    figure.set_size_inches(NARROW, height * len(places) + 0.4)
+    column = figure.add_gridspec(len(places), 1)
+    label = ""
+    for row, axes in enumerate(places.values()):
+        for axis in axes:
+            axis.set_subplotspec(column[row])
+            _wrap(axis)
+        label = axes[0].get_ylabel() or label  # in a row, only the first panel has a label
+        axes[0].tick_params(labelleft=True, labelbottom=True)
+        axes[0].set_ylabel(label)
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        legend = axis.get_legend()
+        if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
+            figure.legends.append(legend)
+    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    for legend in list(figure.legends):  # legends that would squeeze the panels go above them, in one column
+        names = [text.get_text() for text in legend.get_texts()]
+        lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
+        figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
+        legend.remove()
+
+
+def _panels(figure: Figure) -> list[Axes]:
+    return [axis for axis in figure.axes if axis.axison and axis.get_label() != "<colorbar>"]
+
+
+def _places(figure: Figure) -> dict[int, list[Axes]]:
+    """Return the axes at each place of a figure's grid: more than one where they share a horizontal axis."""
+    places: dict[int, list[Axes]] = {}
+    for axis in figure.axes:
+        if (place := axis.get_subplotspec()) is not None:
+            places.setdefault(place.num1, []).append(axis)
+    return places
+
+
+def _maps(axis: Axes) -> bool:
+    """Return whether something in a panel is coloured by its values."""
+    return bool(axis.images) or any(collection.get_array() is not None for collection in axis.collections)
+
+
+def _wrap(axis: Axes) -> None:
+    """Break long labels, which would make the figure wider than a telephone."""
+    from matplotlib.ticker import FixedFormatter
+
+    axis.set_xlabel(textwrap.fill(axis.get_xlabel(), 40))
+    axis.title.set_text(textwrap.fill(axis.get_title(), 50))  # unlike set_title, this keeps the font size
+    names = [text.get_text() for text in axis.get_yticklabels()]
+    if isinstance(axis.yaxis.get_major_formatter(), FixedFormatter) and max(map(len, names), default=0) > 20:
+        axis.set_yticks(axis.get_yticks(), [textwrap.fill(name, 20) for name in names])

@@ -1,0 +1,30 @@
+"""Stage the files of the book that do not come from a chapter: ``python book/stage.py FOLDER ROOT``."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pages
+from nads_book import explorer
+
+
+def stage(folder: Path, root: Path) -> None:
+    """Write the files that Sphinx needs beside the chapters.
+
+    Args:
+        folder: folder of the build.
+        root: root of the repository.
+    """
+    target = folder / "stage"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(root / name, target / name)
+    pages.draw_intro(target / "book" / "_static" / "nads.png")
+    explorer.write_pages_data(target / "book" / "_static" / "explorer")
+    for name, figure in pages.first_page().items():
+        (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
+
+
+if __name__ == "__main__":
+    stage(*map(Path, sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""``nads compute``: compute the NADs of an architecture."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+CALLS = "nads_core.directions:compute_nads"
+ESTIMATORS = {
+    "smoothed": "SmoothedGradient", "mixed": "MixedDerivative", "point": "PointGradient", "dipole": "Dipole",
+}  # fmt: skip
+_ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options of ``nads compute``."""
+    add = parser.add_argument
+    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, torchvision:MODEL, or MODULE:FACTORY")
+    add("--out", type=Path, required=True, help="npz file to write")
+    add("--num-networks", type=int, help="number of networks to draw")
+    add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator")
+    add("--num-inputs", type=_count, help="inputs per network, or auto; for smoothed and mixed")
+    add("--readouts", type=int, help="last layers per network, for smoothed")
+    add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
+    add("--num-leading", type=int, help="dimension of the leading subspace of --tolerance and --num-inputs auto")
+    add("--num-certain", type=int, help="stop when this many directions have a certainty above 0.9")
+    add("--dtype", choices=("float32", "bfloat16", "float64"), help="number type of the networks")
+    add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F")
+    add("--fresh-readout", action="store_true", help="redraw a last layer that is initialised with zeros")
+    add("--num-directions", type=int, help="number of directions to compute; all by default")
+    add("--debiasing", help="estimate of the noise-free second moment: shrink, subtract or none")
+    add(
+        "--symmetries", nargs="*", metavar="NAME",
+        help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
+        "architecture declares",
+    )  # fmt: skip
+    add("--output", type=int, help="index of the network output to differentiate")
+    add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
+    add("--seed", type=int, help="seed of all weights and inputs")
+    add("--device", help="cpu, cuda, ...; a GPU if available by default")
+    add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
+    add(
+        "--checkpoint", type=Path,
+        help="file with the state, from which the same command resumes, also with more networks; by default a file "
+        "next to OUT whose name depends on the options that determine the result",
+    )  # fmt: skip
+    add("--quantized", action="store_true", help="store 16-bit directions, at half the size")
+
+
+def run(
+    architecture: str, out: Path, estimator: str = "smoothed", checkpoint: Path | None = None, quantized: bool = False,
+    **options: Any,
+) -> int:  # fmt: skip
+    """Compute NADs and write them to a file.
+
+    Args:
+        architecture: name, ``torchvision:MODEL`` or ``MODULE:FACTORY``.
+        out: npz file to write.
+        estimator: key of `ESTIMATORS`.
+        checkpoint: file with the state; next to ``out`` by default.
+        quantized: whether to store 16-bit directions.
+        **options: options of `compute_nads` and of the estimator.
+    """
+    import torch
+
+    from nads_core.directions import compute_nads
+    from nads_core.runtime import distributed
+
+    chosen = _estimator(estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options})
+    if "num_leading" in options and "tolerance" not in options and getattr(chosen, "num_inputs", None) != "auto":
+        raise ValueError(f"--num-leading {options['num_leading']} needs --tolerance or --num-inputs auto")
+    if "symmetries" in options:
+        options["symmetries"] = _symmetries(options["symmetries"])
+    if "image_shape" in options:
+        options["image_shape"] = tuple(options["image_shape"])
+    if "dtype" in options:
+        options["dtype"] = getattr(torch, options["dtype"])
+    checkpoint = checkpoint or _checkpoint(out, architecture, chosen, options)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with distributed.process_group(options.pop("device", None)) as device:
+        nads = compute_nads(architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options)
+        if distributed.rank() == 0:
+            nads.save(out, quantized=quantized)
+            print(f"{nads} -> {out}")
+    return 0
+
+
+def _count(text: str) -> int | str:
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number or auto, got {text!r}") from None
+
+
+def _estimator(name: str, given: dict[str, Any]) -> Any:
+    """Return the estimator; raise a ValueError for an option that it does not have."""
+    from nads_core import directions
+
+    kinds = {key: getattr(directions, kind) for key, kind in ESTIMATORS.items()}
+    for option, value in given.items():
+        users = [key for key, kind in kinds.items() if option in {field.name for field in fields(kind)}]
+        if name not in users:
+            raise ValueError(
+                f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: leave it out, or use "
+                f"{' or '.join(users)}"
+            )
+    return kinds[name](**given)
+
+
+def _symmetries(names: list[str]) -> Any:
+    """Return the value of the parameter ``symmetries`` of `compute_nads`."""
+    if "test" in names and len(names) > 1:
+        raise ValueError(f"--symmetries test selects the symmetries itself, got also {' '.join(sorted(set(names)))}")
+    return "test" if "test" in names else tuple(names)
+
+
+def _checkpoint(out: Path, architecture: str, estimator: Any, options: dict[str, Any]) -> Path:
+    """Return a file next to the result whose name identifies the computation, so that other options use another one."""
+    from nads_core.directions import compute_nads
+    from nads_core.runtime.provenance import canonical, fingerprint
+
+    bound = inspect.signature(compute_nads).bind_partial(**options)
+    bound.apply_defaults()
+    value = bound.arguments
+    identity = [architecture, repr(estimator), list(value["image_shape"]), value["seed"]]
+    identity += [str(value["dtype"]).removeprefix("torch."), value["kernels"], value["tolerance"] is not None]
+    identity += [value["output"]] if value["output"] else []
+    identity += ["fresh_readout"] if value["fresh_readout"] else []
+    return out.with_suffix(f".{fingerprint(canonical(identity))[:8]}.ckpt")

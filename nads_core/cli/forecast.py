@@ -1,0 +1,26 @@
+"""``nads forecast``: predict how many directions more networks would determine."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+CALLS = "nads_core.directions:forecast"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options of ``nads forecast``."""
+    parser.add_argument("checkpoint", type=Path, help="checkpoint of a run of `nads compute`")
+    parser.add_argument(
+        "--num-networks", type=int, nargs="+", metavar="N",
+        help="numbers of networks; 1, 2, 4, 8 and 16 times the run's by default",
+    )  # fmt: skip
+
+
+def run(checkpoint: Path, num_networks: list[int] | None = None) -> int:
+    """Print one line per number of networks."""
+    from nads_core.directions import forecast
+
+    for each in forecast(checkpoint, num_networks):
+        print(f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, {each.seconds:,.0f} s")
+    return 0

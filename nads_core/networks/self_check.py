@@ -1,0 +1,75 @@
+"""What a factory draws for each network, beyond the weights that an ensemble replaces, and whether that matters.
+
+An ensemble evaluates one network, the template, with the weights and buffers of the others. That is right only where
+nothing else differs between them: no tensor kept as a plain attribute, no choice of an activation, a permutation or a
+structure.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+REMEDY = (
+    "Register what is drawn as a buffer (self.register_buffer), or use evaluation='rebuild', which builds every "
+    "network by the factory and is slower"
+)
+_OWN = set(vars(nn.Module())) - {"training"}  # of any module: parameters, buffers, children and hooks
+
+
+def plain_attributes(network: nn.Module) -> dict[str, Any]:
+    """Return what a network holds outside its parameters and buffers: names -> values, and the class of each module."""
+    found: dict[str, Any] = {}
+    for path, module in network.named_modules():
+        found[f"{path} (class)".strip()] = type(module).__name__
+        for name, value in vars(module).items():
+            if name not in _OWN:
+                found |= dict(_leaves(f"{path}.{name}".removeprefix("."), value))
+    return found
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (list, tuple, Mapping)):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _leaves(f"{name}[{key}]", item)
+    elif isinstance(value, (Tensor, np.ndarray)):
+        yield name, torch.as_tensor(value).detach()
+    elif isinstance(value, (bool, int, float, str)):
+        yield name, value
+    elif callable(value):
+        yield name, getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
+    """Return what two networks hold differently outside their parameters and buffers: name -> what it is."""
+    one, other = plain_attributes(first), plain_attributes(second)
+    found = {}
+    for name in {**one, **other}:
+        a, b = one.get(name), other.get(name)
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            if a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
+                found[name] = "a tensor as a plain attribute"
+        elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b:
+            found[name] = f"{a} or {b}" if name in one and name in other else "which not every network has"
+    return found
+
+
+def not_reproduced(differences: Mapping[str, str]) -> ValueError:
+    """Return the error for networks that differ in more than an ensemble replaces."""
+    told = "; ".join(f"{name} ({what})" for name, what in [*differences.items()][:4])
+    more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
+    return ValueError(
+        "the factory's networks differ in more than the weights and buffers that vary: those of one, loaded into "
+        f"another, do not give its output. What differs: {told or 'nothing that is an attribute'}{more}. {REMEDY}"
+    )
+
+
+def foreign_generators() -> tuple[object, bytes]:
+    """Return the states of Python's and numpy's random generators, which no seed of torch's fixes."""
+    state: Any = np.random.get_state(legacy=False)
+    return random.getstate(), state["state"]["key"].tobytes() + str(state["state"]["pos"]).encode()

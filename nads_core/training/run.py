@@ -1,0 +1,100 @@
+"""The networks that one call of `train_networks` trains, and what each of them is trained on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from nads_core.kernels import faster_max_pooling
+from nads_core.networks.initialisation import require_module
+from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training.datasets import Dataset
+from nads_core.training.recipes import TrainConfig
+from nads_core.training.result import TrainingDiverged, TrainingResult
+from nads_core.training.single import fit
+from nads_core.training.state import TrainingState
+
+Measure = Callable[[nn.Module], Any]
+
+
+@dataclass(frozen=True)
+class NetworkFamily:
+    """Networks of one architecture with the same options; network i follows from the seed and i alone."""
+
+    factory: Callable[[], nn.Module]
+    image_shape: tuple[int, ...]  # (C, H, W)
+    config: TrainConfig
+    device: torch.device
+
+    def network(self, network_id: int) -> nn.Module:
+        """Return a network with its initial weights."""
+        with seeded(seed_sequence(self.config.seed, 2, network_id), self.device):
+            network = require_module(self.factory())
+        return network.to(self.config.dtype)
+
+    def train(
+        self, network_id: int, train: Dataset, test: Dataset | None, measure: Measure | None, **options: Any
+    ) -> TrainingResult:
+        """Train one network on its own data; ``options`` are those of `fit`."""
+        network = self.network(network_id)
+        if self.device.type == "cpu" and not self.config.mixed_precision:
+            network = faster_max_pooling(network)
+        with seeded(seed_sequence(self.config.seed, 3, network_id), self.device):
+            result = fit(network, self.cast(train), test and self.cast(test), self.config, self.device, **options)
+        return result if measure is None else replace(result, measured=measure(network))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a training step draws random numbers, as dropout does."""
+        with seeded(0), torch.no_grad():
+            network = self.network(0).cpu().train()
+            before = torch.get_rng_state()
+            network(torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
+            return not torch.equal(before, torch.get_rng_state())
+
+    def cast(self, data: Dataset) -> Dataset:
+        """Convert images to the type of the weights."""
+        return data[0].to(self.config.dtype), data[1]
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """The networks of one call of `train_networks`, their data, deadline and callbacks; b counts from 0."""
+
+    family: NetworkFamily
+    network_ids: Sequence[int]  # network b is member network_ids[b] of the family
+    datasets: Sequence[Dataset]
+    test_datasets: Sequence[Dataset] | None
+    measures: Sequence[Measure | None]
+    states: Sequence[TrainingState | None]
+    deadline: float  # of time.monotonic; infinite for none
+    progress: bool  # whether to show a progress bar
+    on_result: Callable[[int, TrainingResult], None]  # called with b and its result as soon as network b is trained
+
+    @property
+    def count(self) -> int:
+        """Number of networks."""
+        return len(self.network_ids)
+
+    @property
+    def label(self) -> str:
+        """Text of the progress bar."""
+        return f"training {self.count} networks" if self.count > 1 else "training"
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return self.deadline - time.monotonic()
+
+    def test_dataset(self, b: int) -> Dataset | None:
+        """Return the test set of network b."""
+        return None if self.test_datasets is None else self.test_datasets[b]
+
+    def diverged(self, b: int, error: TrainingDiverged) -> TrainingDiverged:
+        """Return an error that names network b."""
+        return TrainingDiverged(f"network {b + 1} of {self.count}: {error}" if self.count > 1 else str(error))

@@ -1,0 +1,205 @@
+"""Acceptance of a GPU: results that it computes by another path than a CPU, compared with the CPU.
+
+``python -m pytest tests/gpu`` runs it. Without a GPU every comparison but that of CUDA graphs is made on the CPU, where
+Triton's interpreter runs the kernels.
+"""
+
+import contextlib
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from nads_core.data.fourier import fourier_direction
+from nads_core.data.separable import SeparableDatasets
+from nads_core.directions import SmoothedGradient, compute_nads
+from nads_core.directions.moments import DenseMoments, FusedMoments
+from nads_core.kernels import draw_weights, require_kernels
+from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import Initialisation
+from nads_core.runtime.seeds import seeded
+from nads_core.training import Recipe, TrainingState, train_networks
+
+
+def _small_network():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(54, 2)
+    )
+
+
+_RECIPE = Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
+
+
+def _datasets():
+    directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
+    return SeparableDatasets(directions, 160, 2.0, 0.5, 0), SeparableDatasets(directions, 100, 2.0, 0.5, 1)
+
+
+def _trained(device, method, dtype=torch.float64, **options):
+    """Return the losses of three small networks."""
+    train, test = _datasets()
+    return train_networks(
+        _small_network,
+        train,
+        test,
+        recipe=_RECIPE,
+        dtype=dtype,
+        device=device,
+        method=method,
+        progress=False,
+        **options,
+    ).losses
+
+
+def _largest(a, b):
+    """Return the largest difference, relative to the largest number."""
+    a, b = a.double().cpu(), b.double().cpu()
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1e-300))
+
+
+def triton_weights(device):
+    require_kernels("triton", device)
+    worst = 0.0  # on a CPU Triton's interpreter would need minutes for the other architectures
+    for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:
+        parameters = Initialisation.of(partial(architecture.build, 1, 32, 1), device).random_parameters()
+        if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
+            continue
+        drawn = (draw_weights(parameters, seed=3, first=5, count=2, device=device, twin=twin) for twin in (False, True))
+        worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
+    return worst
+
+
+def triton_moments(device):
+    generator = torch.Generator().manual_seed(0)
+    contributions = torch.randn(96, 9, 1024, generator=generator)
+    exact = DenseMoments(1024)
+    exact.update(contributions.double())
+    fused = FusedMoments(1024, device)
+    fused.update(contributions.to(device))
+    return max(_largest(a, b) for a, b in zip(fused.sums(), exact.sums(), strict=True))
+
+
+def vectorised_training(device):
+    return _largest(_trained(device, "vmap"), _trained(torch.device("cpu"), "loop"))
+
+
+def sequential_training(device):
+    return _largest(_trained(device, "loop"), _trained(torch.device("cpu"), "loop"))
+
+
+def cuda_graph_training(device):
+    return _largest(_trained(device, "graph"), _trained(device, "loop"))
+
+
+def bfloat16_training(device):
+    exact, rounded = (_trained(device, "loop", torch.float32, mixed_precision=mixed) for mixed in (False, True))
+    return float((exact[:, :4] - rounded[:, :4]).abs().max())
+
+
+def leading_directions(device):
+    compute = partial(compute_nads, LENET, 128, num_directions=10, seed=1, progress=False)
+    here, there = (compute(device=place) for place in ("cpu", device))
+    return 1 - here.overlap(there, k=10)
+
+
+def deep_input_gradients(device):
+    """Compare input gradients of the same two ResNet-18 networks with those of a CPU."""
+    gradients = []
+    for place in ("cpu", device):
+        ensemble = Ensemble(lambda: RESNET18.build(1, 32, 1), (1, 32, 32), device=place, dtype=torch.float64)
+        images = torch.randn(2, 2, 1, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        gradients.append(ensemble.input_gradients(ensemble.stack(2), images.to(place)))
+    return _largest(gradients[1], gradients[0])
+
+
+def input_gradients_of_readouts(device):
+    """Compare vectorised input gradients of eight networks with two readouts with sequential ones on a CPU."""
+    here, there = (
+        Ensemble(lambda: LENET.build(1, 16, 1), (1, 16, 16), device=place, dtype=torch.float64, evaluation=evaluation)
+        for place, evaluation in (("cpu", "loop"), (device, "vmap"))
+    )
+    drawn = SmoothedGradient(4, readouts=2).draw(here, 0)[:8]
+    assert drawn.readouts is not None, "the estimator has two readouts"
+    state = {name: tensor.to(device) for name, tensor in drawn.state.items()}
+    moved = there.input_gradients(state, drawn.inputs.to(device), drawn.readouts.to(device))
+    return _largest(moved, here.input_gradients(drawn.state, drawn.inputs, drawn.readouts))
+
+
+def nads_resumed_on_the_cpu(device):
+    compute = partial(compute_nads, LENET, estimator=None, num_directions=10, seed=1, progress=False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nads.ckpt"
+        compute(64, device=device, checkpoint=path)
+        moved = compute(128, device="cpu", checkpoint=path)
+    return 1 - moved.overlap(compute(128, device="cpu"), k=10)
+
+
+class _StoppedError(Exception):
+    """Signal that ends a training early."""
+
+
+class _Stopping(TrainingState):
+    """State that stops its training after the first epoch has been written."""
+
+    def save_if_due(self, *arguments):
+        self._saved_at = -1e9
+        super().save_if_due(*arguments)
+        raise _StoppedError
+
+
+def resumed_training(device):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{n}.part" for n in range(3)]
+        for n in range(3):
+            train, test = _datasets()
+            with contextlib.suppress(_StoppedError):
+                train_networks(
+                    _small_network, [train[n]], [test[n]], recipe=_RECIPE, dtype=torch.float64, device=device,
+                    method="loop", progress=False, network_ids=[n], states=[_Stopping(paths[n])],
+                )  # fmt: skip
+        if not all(path.exists() for path in paths):
+            raise RuntimeError("no state was written")
+        resumed = _trained(device, "loop", states=[TrainingState(path) for path in paths])
+    return _largest(resumed, _trained(device, "loop"))
+
+
+def restored_generators(device):
+    torch.randn(1, device=device)
+    with seeded(5, device):
+        first = torch.randn(3, device=device)
+    before = torch.randn(3, device=device)
+    with seeded(5, device):
+        second = torch.randn(3, device=device)
+    return _largest(first, second) + float(torch.equal(before, first))
+
+
+# Each comparison with the difference that rounding explains.
+CHECKS = (
+    (deep_input_gradients, 1e-9),  # input gradients of ResNet-18, against the CPU
+    (input_gradients_of_readouts, 1e-9),  # input gradients of two readouts, against the CPU
+    (leading_directions, 1e-4),  # first 10 NADs of LeNet, against the CPU
+    (triton_weights, 1e-5),  # weights of the Triton kernel, against its reference
+    (triton_moments, 2e-3),  # second moments of the Triton kernel in tf32, against float64
+    # The learning rate of a step is a float32 number on a GPU and a Python float on a CPU.
+    (sequential_training, 1e-6),  # sequential training, against the CPU
+    (vectorised_training, 1e-6),  # vectorised training, against the CPU
+    (cuda_graph_training, 1e-6),  # training as CUDA graphs, against the loop
+    (bfloat16_training, 0.05),  # first losses in bfloat16, against float32
+    (nads_resumed_on_the_cpu, 1e-4),  # NADs resumed on the CPU
+    (resumed_training, 1e-8),  # training resumed after an epoch
+    (restored_generators, 0.0),  # generators restored after seeding
+)
+
+
+@pytest.mark.parametrize(("compare", "rounding"), CHECKS, ids=[check.__name__ for check, _ in CHECKS])
+def test_a_device_agrees_with_the_cpu(compare, rounding):
+    if compare is cuda_graph_training and not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    if "triton" in compare.__name__:
+        pytest.importorskip("triton", reason="there is no Triton for this platform")
+    difference = compare(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    assert difference <= rounding, f"differs by {difference:.1e}, rounding explains {rounding:.0e}"

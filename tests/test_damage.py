@@ -1,0 +1,120 @@
+"""Files that were damaged, cut off or not written in full: an error names the file, and the previous one stays."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.nads import NADs
+from nads_core.runtime.files import atomic_write
+
+
+def compute(path, num_networks=64):
+    factory = lambda: nn.Sequential(nn.Flatten(), nn.Linear(16, 1))  # noqa: E731
+    return nc.compute_nads(
+        factory, num_networks, estimator=nc.PointGradient(), image_shape=(1, 4, 4), checkpoint=path, progress=False,
+        device="cpu",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "NADs"])
+def test_any_flipped_bit_is_noticed(tmp_path, kind):
+    checkpoint, path = tmp_path / "run.ckpt", tmp_path / "nads.npz"
+    compute(checkpoint).save(path)
+    path, read = (checkpoint, read_checkpoint) if kind == "checkpoint" else (path, NADs.load)
+    content, read_before = path.read_bytes(), read(path)
+    assert read_before
+    places = np.random.default_rng(0).choice(8 * len(content), 200, replace=False)
+    for place in [*places, *range(8 * (len(content) - 100), 8 * len(content), 7)]:  # of the end, where the checksum is
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=path.name):
+            read(path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 21, 100, -1, -40, -72, -100])
+@pytest.mark.parametrize("kind", ["checkpoint", "NADs"])
+def test_a_truncated_file_is_named(tmp_path, kind, kept):
+    checkpoint, path = tmp_path / "run.ckpt", tmp_path / "nads.npz"
+    compute(checkpoint).save(path)
+    path, read = (checkpoint, read_checkpoint) if kind == "checkpoint" else (path, NADs.load)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=path.name):
+        read(path)
+
+
+def test_a_file_of_another_kind_is_no_checkpoint(tmp_path):
+    path = tmp_path / "run.ckpt"
+    texts = [b"eine Zeile\n" * 100, b"e\n", b"(lp0\n.", b"PK\5\6" + bytes(18)]
+    for content in texts:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"run\.ckpt is .*no checkpoint"):
+            compute(path)
+        assert path.read_bytes() == content
+    compute(None).save(path)
+    with pytest.raises(ValueError, match=r"run\.ckpt is .*no checkpoint"):
+        compute(path)
+    compute(tmp_path / "real.ckpt")
+    with pytest.raises(ValueError, match=r"real\.ckpt holds no NADs"):
+        NADs.load(tmp_path / "real.ckpt")
+
+
+def test_files_without_a_checksum_are_read_and_their_damage_is_noticed(tmp_path):
+    path = tmp_path / "run.ckpt"
+    compute(path)
+    saved = read_checkpoint(path)
+    torch.save(saved, path)
+    assert read_checkpoint(path)["description"] == saved["description"]
+    content = bytearray(path.read_bytes())
+    where = content.find(saved["moments"][0]["seen"].numpy().tobytes()[:64])
+    content[where + 5] ^= 64
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"run\.ckpt is damaged"):
+        compute(path, 128)
+
+
+_FULL = """
+import pathlib, resource, sys
+sys.path.insert(0, "tests")
+from test_damage import compute
+path = pathlib.Path(sys.argv[1])
+nads = compute(path)
+nads.save(path.with_suffix(".npz"))
+before = [path.read_bytes(), path.with_suffix(".npz").read_bytes()]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+for save in (lambda: compute(path, 256), lambda: nads.save(path.with_suffix(".npz"))):
+    try:
+        save()
+    except OSError as error:
+        print("OSError", error)
+assert before == [path.read_bytes(), path.with_suffix(".npz").read_bytes()]
+assert len(list(path.parent.iterdir())) == 2
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the size of files")
+def test_a_full_disk_leaves_the_previous_files(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", _FULL, str(tmp_path / "run.ckpt")], capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert not run.returncode, run.stderr
+    lines = run.stdout.splitlines()
+    assert len(lines) == 2 and all("OSError" in line and "free space" in line for line in lines), run.stdout
+    assert "run.ckpt" in lines[0] and "run.npz" in lines[1]
+
+
+def test_no_space_left(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("before")
+    with pytest.raises(OSError, match=r"a\.json could not be written, and is as it was before \(No space left") as told:
+        with atomic_write(path):
+            raise OSError(28, "No space left on device")
+    assert told.value.errno == 28 and path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1

@@ -1,0 +1,148 @@
+"""Networks whose gradients have heavy-tailed norms, and gradients far from 1."""
+
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.directions.checkpoints import read_checkpoint, restored, write_checkpoint
+from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.evaluation import moment_scale
+from nads_core.directions.first_networks import FirstNetworks, effective_share
+from nads_core.directions.moments import DenseMoments, GramMoments
+
+SHAPE = (1, 8, 8)
+OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False, "estimator": nc.SmoothedGradient(4)}
+
+
+def spectral() -> nn.Module:
+    norm = nn.utils.spectral_norm
+    return nn.Sequential(
+        norm(nn.Conv2d(1, 4, 3, padding=1)), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), norm(nn.Linear(64, 16)),
+        nn.ReLU(), norm(nn.Linear(16, 1)),
+    )  # fmt: skip
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 1))
+
+
+def squared_norms(path) -> torch.Tensor:
+    return restored(read_checkpoint(path))[1].halves().double().mean(2).square().sum(2).mean(1)
+
+
+def test_the_effective_number_of_networks(tmp_path):
+    nads = nc.compute_nads(plain, 300, checkpoint=tmp_path / "run.ckpt", **OPTIONS)
+    nc.compute_nads(plain, 320, checkpoint=tmp_path / "run.ckpt", **OPTIONS)
+    powers = squared_norms(tmp_path / "run.ckpt")[:300]
+    expected = float(powers.sum() ** 2 / powers.square().sum())
+    assert nads.provenance["effective_networks"] == pytest.approx(expected, rel=1e-3)
+    assert f"300 networks (effective: {round(expected)})" in repr(nads)
+
+
+@pytest.mark.parametrize("readouts", [1, 3])
+def test_the_effective_number_does_not_depend_on_interruption_nor_on_readouts(tmp_path, readouts):
+    options = OPTIONS | {"estimator": nc.SmoothedGradient(4, readouts=readouts)}
+    nc.compute_nads(plain, 128, checkpoint=tmp_path / "run.ckpt", **options)
+    resumed = nc.compute_nads(plain, 300, checkpoint=tmp_path / "run.ckpt", **options)
+    at_once = nc.compute_nads(plain, 300, **options)
+    assert resumed.provenance["effective_networks"] == at_once.provenance["effective_networks"] <= 300
+
+
+def test_checkpoints_of_before_have_that_of_their_first_networks(tmp_path):
+    path = tmp_path / "run.ckpt"
+    nads = nc.compute_nads(plain, 256, checkpoint=path, **OPTIONS)
+    saved = read_checkpoint(path)
+    write_checkpoint(path, {name: value for name, value in saved.items() if name not in ("powers", "scale")})
+    again = nc.compute_nads(plain, 256, checkpoint=path, **OPTIONS)
+    assert torch.equal(again.directions, nads.directions) and torch.equal(again.certainty, nads.certainty)
+    assert again.provenance["effective_networks"] == pytest.approx(nads.provenance["effective_networks"], rel=1e-3)
+
+
+def test_certainties_under_heavy_tails_are_kept():
+    runs = []
+    for seed in range(4):
+        with pytest.warns(UserWarning, match=r"a few networks hold .*spectral.*normalise='network'"):
+            runs.append(nc.compute_nads(spectral, 512, seed=seed, **OPTIONS))
+    kept = torch.stack(
+        [(a.directions[:3] * b.directions[:3]).flatten(1).sum(1).square() for a, b in zip(runs, runs[1:], strict=False)]
+    )
+    promised = torch.stack([run.certificates.agreement[:3] for run in runs])
+    assert promised.max() < 0.4 and abs(promised.mean() - kept.mean()) < 0.15  # .3 and more before
+
+
+def test_normalised_networks_count_alike():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runs = [nc.compute_nads(spectral, 512, seed=seed, normalise="network", **OPTIONS) for seed in range(2)]
+    assert runs[0].provenance["effective_networks"] == pytest.approx(512)
+    assert runs[0].provenance["normalise"] == "network"
+    assert runs[0].overlap(runs[1], 1) > 0.3
+    with pytest.raises(ValueError, match="normalise must be 'network' or None, got 'all'"):
+        nc.compute_nads(plain, 64, normalise="all", **OPTIONS)
+
+
+def test_what_normalising_divides_by(tmp_path):
+    path = tmp_path / "run.ckpt"
+    nads = nc.compute_nads(
+        plain, 256, checkpoint=path, normalise="network", debiasing="none", **OPTIONS | {"dtype": torch.float64}
+    )
+    assert float(nads.eigenvalues.sum()) == pytest.approx(1, rel=1e-6)
+    assert torch.allclose(squared_norms(path), torch.ones(256).double(), atol=1e-5)
+    with pytest.raises(ValueError, match="belongs to another computation.*normalise"):
+        nc.compute_nads(plain, 256, checkpoint=path, **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
+@pytest.mark.parametrize("num_contributions", [1, 4])
+def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
+    generator = torch.Generator().manual_seed(0)
+    levels = 1 / torch.arange(1, 65)
+    vectors = torch.randn(400, 1, 64, generator=generator) * levels
+    vectors = vectors + 0.1 * torch.randn(400, num_contributions, 64, generator=generator)
+    found = []
+    for factor in (torch.ones(400), torch.ones(400).index_fill(0, torch.tensor([7]), 100.0)):
+        moments, first = kind(64), FirstNetworks()
+        moments.update(factor[:, None, None] * vectors)
+        first.update(0, 400, factor[:, None, None] * vectors, 1)
+        share = effective_share(None, first)
+        found.append((share, *(find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share))))
+    (share, plain_, same), (heavy_share, false, true) = found
+    assert share > 0.2 and torch.equal(plain_.certificates.certainty, same.certificates.certainty)
+    assert heavy_share < 0.01 and torch.equal(false.directions, true.directions)
+    assert false.certificates.certainty[0] > 0.9 and true.certificates.certainty[0] < 0.7
+    assert true.certificates.eigenvalue_std[0] > 0.5 * true.eigenvalues[0]
+
+
+@pytest.mark.parametrize("factor", [1e-22, 1e20])
+@pytest.mark.parametrize("image_shape", [SHAPE, (3, 64, 64)])
+def test_gradients_far_from_one_neither_underflow_nor_overflow(tmp_path, factor, image_shape):
+    size = 3 * 64 * 64 if image_shape != SHAPE else 64
+
+    def factory(scale):
+        network = nn.Sequential(nn.Flatten(), nn.Linear(size, 16), nn.Tanh(), nn.Linear(16, 1))
+        with torch.no_grad():
+            network[3].weight.mul_(scale)
+        return network
+
+    options = OPTIONS | {"image_shape": image_shape, "num_directions": 6}
+    usual = nc.compute_nads(lambda: factory(1.0), 64, **options)
+    path = tmp_path / "run.ckpt"
+    nc.compute_nads(lambda: factory(factor), 32, checkpoint=path, **options)
+    scale = read_checkpoint(path)["scale"]
+    far = nc.compute_nads(lambda: factory(factor), 64, checkpoint=path, **options)
+    assert scale * factor == pytest.approx(1, rel=500) and torch.tensor(scale).log2() % 1 == 0
+    assert torch.allclose(far.eigenvalues / far.eigenvalues[0], (usual.eigenvalues / usual.eigenvalues[0]).double())
+    assert torch.allclose(far.eigenvalues / factor**2, usual.eigenvalues.double(), rtol=1e-4)
+    assert torch.allclose(far.certainty, usual.certainty, atol=1e-3)
+    assert torch.allclose(far.eigenvalue_std / factor**2, usual.eigenvalue_std.double(), rtol=1e-2)
+    far.save(tmp_path / "far.npz")
+    assert torch.equal(nc.NADs.load(tmp_path / "far.npz").eigenvalues, far.eigenvalues)
+
+
+def test_ordinary_gradients_keep_their_scale():
+    vectors = torch.ones(2, 3, 4)
+    assert [moment_scale(vectors * size) for size in (1e-5, 1.0, 1e5)] == [1.0, 1.0, 1.0]
+    assert moment_scale(vectors * 2.0**-30) == 2.0**30 and moment_scale(vectors * 2.0**30) == 2.0**-30
