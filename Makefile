@@ -40,7 +40,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 sync: $(READY)
-	$(BIN)/jupytext --sync book/chapters/*.md
+	$(BIN)/python book/sync.py
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -1,8 +1,17 @@
-"""Numbers as people write them, for pages and tables."""
+"""What the chapters print with: numbers as people write them, sentences, tables and claims."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from nads_core.training.evaluation import accuracy_interval, difference_interval
+
+if TYPE_CHECKING:
+    from nads_book.experiments import Results
+    from nads_core.data import ImageSet
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -35,3 +44,161 @@ def readable(number: float, digits: int = 2) -> str:
         mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
         text = f"{mantissa} · 10{str(int(exponent)).translate(_RAISED)}"
     return text.replace("-", "−")
+
+
+def minus(text: str) -> str:
+    """Return a text whose negative numbers have minus signs; hyphens in words and ranges stay.
+
+    >>> minus("ResNet-18, -0.3 (-0.5 to 1e-05)")
+    'ResNet-18, −0.3 (−0.5 to 1e-05)'
+    """
+    return re.sub(r"(?<![\w-])-(?=[\d.])", "−", text)
+
+
+def fixed(value: float, digits: int = 1, sign: bool = False) -> str:
+    """Return a number with a fixed count of decimals, never as −0; a missing one as a dash.
+
+    Args:
+        value: anything that `float` takes.
+        digits: number of decimals.
+        sign: whether positive numbers and 0 get a plus sign.
+
+    >>> fixed(-0.26), fixed(-0.04), fixed(1.5, 2, sign=True), fixed(float("nan"))
+    ('−0.3', '0.0', '+1.50', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{round(float(value), digits) + 0.0:{'+' * sign}.{digits}f}".replace("-", "−")
+
+
+def points(difference: float, half: float = math.nan) -> str:
+    """Return a difference of two shares in points, with half of its interval where that is known.
+
+    >>> points(-0.0512), points(0.1, 2.04)
+    ('−5.1', '10.0 ± 2.0')
+    """
+    return fixed(round(100 * difference, 1)) + (f" ± {half:.1f}" if math.isfinite(half) else "")
+
+
+def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> str:
+    """Return an estimate with its interval, without one where only the estimate is given, and nan as a dash.
+
+    Args:
+        values: the estimate, then the lower and the upper end of its interval.
+        digits: number of decimals.
+        sign: whether positive numbers get a plus sign.
+
+    >>> estimate((0.314, -0.1, 0.5)), estimate([0.5]), estimate([float("nan")] * 3)
+    ('0.31 (−0.10 to 0.50)', '0.50', '–')
+    """
+    value, *ends = (fixed(value, digits, sign) for value in values)
+    return f"{value} ({' to '.join(ends)})" if ends and value != "–" else value
+
+
+def bold_share(share: float, count: int) -> str:
+    """Return a share of a count, in bold, with its 95 % interval.
+
+    >>> bold_share(0.5, 100)
+    '**50.0%** (40.4% to 59.6%)'
+    """
+    low, high = accuracy_interval(share, count)
+    return f"**{share:.1%}** ({low:.1%} to {high:.1%})"
+
+
+def effect(before: float, after: float, count: int) -> str:
+    """Return what a change does to an accuracy, as far as the test images resolve it.
+
+    Args:
+        before: accuracy without the change.
+        after: accuracy with it.
+        count: number of test images of each.
+
+    >>> effect(0.8, 0.7, 1_000), effect(0.8, 0.8, 1_000)[:44]
+    ('costs **10.0 points** (6.2 to 13.8)', 'costs nothing that 1,000 images resolve (95 ')
+    """
+    low, high = difference_interval(before, after, count)
+    if low <= 0 <= high:
+        return f"costs nothing that {count:,} images resolve (95 % interval {points(low)} to {points(high)} points)"
+    verb, low, high = ("costs", low, high) if low > 0 else ("gains", -high, -low)
+    return f"{verb} **{points(abs(before - after))} points** ({points(low)} to {points(high)})"
+
+
+def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> str:
+    """Return a table in Markdown.
+
+    Args:
+        rows: cells of each row, of any type that `str` takes.
+        head: titles of the columns.
+
+    >>> print(markdown_table([["LeNet", 3]], ["", "layers"]))
+    |  | layers |
+    |---|---|
+    | LeNet | 3 |
+    """
+    first, *others = ("| " + " | ".join(map(str, row)) + " |" for row in (head, *rows))
+    return "\n".join([first, "|---" * len(head) + "|", *others])
+
+
+def show(text: str) -> None:
+    """Display Markdown under the cell that runs."""
+    from IPython.display import Markdown, display
+
+    display(Markdown(text))
+
+
+def table(rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "") -> None:
+    """Display a table, and below it a paragraph: see `markdown_table`."""
+    show("\n\n".join(filter(None, (markdown_table(rows, head), below))))
+
+
+def claim(holds: object, sentence: str, required: bool = False) -> None:
+    """Display a sentence only where its condition holds.
+
+    Args:
+        holds: whether the measured numbers support the sentence.
+        sentence: the claim in Markdown.
+        required: whether the build must fail where the condition does not hold.
+
+    Raises:
+        AssertionError: with the sentence, where it is required and does not hold.
+    """
+    if required and not holds:
+        raise AssertionError(sentence)
+    if holds:
+        show(sentence)
+
+
+def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:
+    """Return how much of a job with images was trained.
+
+    Args:
+        results: the results of the job.
+        images: name of the training images.
+        draws: a remark that follows the number of seeds.
+    """
+    seeds = len({row["seed"] for row in results.rows})
+    return (
+        f"{len(results.rows)} of {results.num_units} networks ({seeds} seed{'s' * (seeds > 1)}{draws}), "
+        f"{results.settings['num_train']:,} {images}, {results.photos}, {results.settings['recipe']['epochs']} epochs"
+    )
+
+
+def place_of_run(results: Results) -> str:
+    """Return the devices that results were computed on, and the latest date."""
+    devices = sorted({run["device"] for run in results.provenance})
+    return f"on {', '.join(devices)}, {max(run['date'] for run in results.provenance)}"
+
+
+def show_images_used(train: ImageSet, test: ImageSet) -> None:
+    """Display which images a chapter uses, with a warning where these are not CIFAR-10."""
+    note = ""
+    if train.generated:
+        note = (
+            " **There are no photos here: what is computed live on this page is about generated images and says "
+            "nothing about CIFAR-10; where the text says *photo*, read *generated image*.**"
+        )
+    elif not train.source.startswith("CIFAR-10"):
+        note = " **These photos are not CIFAR-10, and what is computed live on this page says nothing about it.**"
+    if not train.source.startswith("CIFAR-10"):
+        note += " Set `NADS_DATA` to a folder with CIFAR-10 to change that."
+    show(f"Images: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}")

@@ -1,0 +1,93 @@
+"""Computations that chapters take from the book's package."""
+
+import numpy as np
+import pytest
+import torch
+from nads_book import load_results, map_summaries, toy_shortcuts, wave_orders
+from nads_book.atlas.trained_waves import branch_ratios, predicted_from_others, resampled_groups, rising_fit
+from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
+from nads_book.crossed_resampling import resampled_crossed_mean
+
+
+def test_two_holes_are_learned_but_not_linearly_separable():
+    cross = toy_shortcuts.learn_two_holes((1.0, 1.0), strength=0.05, seed=0, size=200)
+    assert cross.train_accuracy > 0.9
+    assert not toy_shortcuts.linearly_separable(cross.holed, cross.labels)
+    assert torch.allclose(cross.holed[torch.arange(200), cross.labels].abs(), torch.tensor(0.05))
+
+
+def test_two_clouds_are_linearly_separable():
+    pytest.importorskip("scipy")
+    labels = torch.arange(40) % 2
+    cloud = torch.randn(40, 3, generator=torch.Generator().manual_seed(0)) + 20.0 * labels[:, None]
+    assert toy_shortcuts.linearly_separable(cloud, labels)
+
+
+def test_neighbours_of_a_constant_and_of_a_checkerboard():
+    board = (-1.0) ** (torch.arange(32)[:, None] + torch.arange(32))
+    assert toy_shortcuts.neighbouring_correlation(torch.ones(1024)) == pytest.approx(1.0)
+    assert toy_shortcuts.neighbouring_correlation(board.flatten()) == pytest.approx(-1.0)
+
+
+def test_recompression_keeps_flat_images_and_loses_noise():
+    flat, noise = torch.full((1, 3, 32, 32), 0.5), torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert (toy_shortcuts.recompressed(flat, 90) - flat).abs().max() < 0.02
+    assert (toy_shortcuts.recompressed(noise, 30) - noise).abs().mean() > 0.05
+
+
+def test_pairs_in_order_and_gains():
+    truth, scores = {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.8}, {(0, 1): 3.0, (0, 2): 2.0, (0, 3): 1.0}
+    pairs, ordered = wave_orders.ordered_pairs(scores, truth)
+    assert pairs == [((0, 1), (0, 2)), ((0, 3), (0, 2))] and ordered == [((0, 1), (0, 2))]
+    assert wave_orders.count_ordered(scores, truth) == "1 of 2"
+    gains, error = wave_orders.gains_along(truth, {k: a + 0.1 for k, a in truth.items()}, truth)
+    assert gains == pytest.approx([10, 10, 10]) and error == pytest.approx(0, abs=1e-9)
+
+
+def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
+    x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])
+    assert rising_fit(x, y) == pytest.approx([1.5, 0.0, 1.5])
+    groups = np.array(["a", "a", "a", "b"])
+    assert predicted_from_others("b", groups, np.array([1.0, 2.0, 4.0, 2.0]), np.array([0, 1, 2, 9.0])) == [1.0]
+
+
+def test_resampled_groups_without_spread_have_no_width():
+    assert resampled_groups(lambda rows: 0.5, np.array(["a", "b"])) == "0.500 (0.50 to 0.50)"
+
+
+def test_branches_are_louder_with_he_initialisation():
+    assert max(branch_ratios("resnet", 1)) < min(branch_ratios("resnet-he", 1))
+
+
+def test_panels_hold_each_measurement_and_its_model():
+    limits = {"rates": {"float64": 1e9}, "bandwidth": 1e9, "device": "cpu"}
+    solve = {"kind": "dense", "num_vectors": 60, "seconds": 2.0, "bytes": None}
+    cost = {"image_shape": (3, 16, 16), "seconds_per_network": 0.5, "parts": {"draw": 0.1}, "limits": limits}
+    cost |= {"limit_seconds": {"bytes": 0.2, "operations": 0.3}, "eigenvectors": solve}
+    panels = scaling_panels({"live": [cost]})
+    assert panels["seconds a network"]["live"] == ("live", [768], [0.5])
+    assert panels["seconds a network"]["live, model"][2] == [pytest.approx(0.4)]
+    assert panels["seconds, eigenvectors"]["D × D, live"] == ("live", [768], [2.0])
+    assert eigenvector_bytes(1_000, 60, "dense") == 64e6
+
+
+def test_kinds_of_maps_cover_the_stored_results():
+    results = load_results("maps-lenet", "laptop")
+    if not results:
+        pytest.skip("no stored results")
+    kinds = map_summaries.by_kind(results)
+    assert sum(kind.num_networks for kind in kinds) == len(results.rows)
+    accuracies = [kind.test_accuracy for kind in kinds]
+    assert accuracies == sorted(accuracies, reverse=True) and kinds[0].label == map_summaries.AS_THEY_ARE
+    kept, backwards = ({"source": "pca", "target": "lenet", "order": order} for order in ("kept", "reversed"))
+    value, half, sides = map_summaries.contrast(results, kept, backwards)
+    assert value > half > 0 and {map_summaries.order_of(row) for row in sides[1]} == {"order reversed"}
+    assert map_summaries.contrast(results, {"target": "nothing"}, kept) is None
+
+
+def test_crossed_resampling_brackets_the_mean_and_ignores_what_is_not_chosen():
+    rows, columns = np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6)[:, None]
+    values, chosen = np.where(columns[:, 0] == 0, 1e6, rows * 1.0), columns[:, 0] > 0
+    low, high = resampled_crossed_mean(values, rows, columns, chosen, 200, seed=0)
+    assert 0 < low < 2.5 < high < 5
+    assert resampled_crossed_mean(np.ones(30), rows, columns, chosen, 20, seed=0) == (1.0, 1.0)

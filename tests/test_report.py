@@ -1,0 +1,84 @@
+"""What the chapters print with."""
+
+import numpy as np
+import pytest
+from nads_book import report
+
+
+@pytest.mark.parametrize("value, digits, sign, text", [
+    (-0.04, 1, False, "0.0"), (-0.26, 1, True, "−0.3"), (2, 0, True, "+2"), (np.float32(0.125), 3, False, "0.125"),
+    (float("nan"), 2, False, "–"),
+])  # fmt: skip
+def test_a_number_has_fixed_decimals_and_its_own_minus(value, digits, sign, text):
+    assert report.fixed(value, digits, sign) == text
+
+
+def test_an_estimate_has_its_interval_where_it_is_known():
+    assert report.estimate((0.5, -0.25, 0.75)) == "0.50 (−0.25 to 0.75)"
+    assert report.estimate([0.5], 1) == "0.5"
+    assert report.estimate((np.nan, 0.0, 1.0)) == "–"
+
+
+def test_points_with_and_without_an_interval():
+    assert report.points(0.0314) == report.points(0.0314, float("inf")) == "3.1"
+    assert report.points(-0.0314, 1.25) == "−3.1 ± 1.2"
+
+
+def test_hyphens_of_words_stay():
+    assert report.minus("ResNet-18 at (-2, 8): -0.5 to 1e-05") == "ResNet-18 at (−2, 8): −0.5 to 1e-05"
+
+
+def test_a_change_is_a_cost_a_gain_or_not_resolved():
+    cost, gain = report.effect(0.9, 0.6, 1_000), report.effect(0.6, 0.9, 1_000)
+    assert cost.startswith("costs **30.0 points**") and gain == cost.replace("costs", "gains")
+    assert "resolve" in report.effect(0.60, 0.61, 100)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Collect what is displayed."""
+    pytest.importorskip("IPython")
+    texts = []
+    monkeypatch.setattr("IPython.display.display", lambda markdown: texts.append(markdown.data))
+    return texts
+
+
+def test_a_table_has_a_row_for_each_and_a_paragraph_below(shown):
+    report.table([["LeNet", 1], ["VGG-11", 2.5]], ["", "number"], "Below.")
+    assert shown == ["|  | number |\n|---|---|\n| LeNet | 1 |\n| VGG-11 | 2.5 |\n\nBelow."]
+
+
+def test_a_claim_is_shown_only_where_it_holds(shown):
+    report.claim(True, "It holds.", required=True)
+    report.claim(np.bool_(False), "It does not hold.")
+    assert shown == ["It holds."]
+    with pytest.raises(AssertionError, match="It does not hold"):
+        report.claim(False, "It does not hold.", required=True)
+
+
+@pytest.mark.parametrize("source, generated, warned", [
+    ("CIFAR-10, 50,000 photos", False, False), ("a folder", False, True), ("generated", True, True),
+])  # fmt: skip
+def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, generated, warned):
+    class Images(list):
+        pass
+
+    train = Images([0] * 1_200)
+    train.source, train.generated = source, generated
+    report.show_images_used(train, train[:200])
+    (text,) = shown
+    assert text.startswith(f"Images: {source}, 1,200 to train on, 200 to test on.")
+    assert ("NADS_DATA" in text) == warned and ("no photos here" in text) == generated
+
+
+def test_runs_say_their_size_and_place():
+    class Results:
+        rows = [{"seed": 0}, {"seed": 1}]
+        num_units, photos = 8, "photos of the test"
+        settings = {"num_train": 5_000, "recipe": {"epochs": 10}}
+        provenance = [{"device": "GPU", "date": "2026-01-02"}, {"device": "CPU", "date": "2026-01-01"}]
+
+    assert report.size_of_run(Results()) == (
+        "2 of 8 networks (2 seeds), 5,000 training photos, photos of the test, 10 epochs"
+    )
+    assert report.place_of_run(Results()) == "on CPU, GPU, 2026-01-02"
