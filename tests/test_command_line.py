@@ -82,7 +82,7 @@ def test_one_of_our_architectures(folder, capsys):
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     printed = capsys.readouterr().out
-    assert "NADs(logreg, 64 directions of (1, 8, 8), 64 networks (effective: 61), 0 certain above 0.9) -> new/folder/x.npz" in printed
+    assert "64 networks (effective: 61), 0 certain above 0.9) -> new/folder/x.npz" in printed
     assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
 
 
