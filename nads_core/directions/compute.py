@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
-from nads_core.directions.budget import filled, run_pilot
-from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
@@ -73,9 +71,7 @@ def compute_nads(
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
             "torchvision:convnext_tiny", "module:function".
         num_networks: how many networks to draw, N; with a ``tolerance``, how many at most.
-        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`. With
-            ``num_inputs="auto"`` a pilot of 16 networks finds the numbers of inputs and readouts that make the error of
-            the first ``num_leading`` directions smallest in a given time (`budget`); the provenance names them.
+        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
         image_shape: of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
             as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers a network and pixel.
@@ -92,9 +88,7 @@ def compute_nads(
         output: which output of the network is f(x).
         fresh_readout: draw the weights of the last linear layer as `nn.Linear` does. For networks which begin with
             a last layer of zeros, as vision transformers do, and have no input gradient before it has been drawn.
-        seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
-            ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
-            them other NADs: repeat such a run with the numbers that its provenance names.
+        seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
             or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
             but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
@@ -111,8 +105,7 @@ def compute_nads(
             subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
             The provenance says what was reached. Where eigenvalues ``num_leading`` and the next are nearly equal, no
             number of networks tells them apart: name a number with a gap after it.
-        num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about; 10 by default, or all but
-            one where there are no more than 10.
+        num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one of fewer.
         num_certain: stop instead when so many directions are certain by 0.9, each of them (`NADs.certainty`).
         checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
@@ -167,12 +160,12 @@ def compute_nads(
         kernels=kernels,
     )  # fmt: skip
     path = Path(checkpoint) if checkpoint else None
-    estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
+    estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, num_directions, estimator, dtype)
 
-    description = _description(name, ensemble, estimator) | budget
+    description = _description(name, ensemble, estimator)
     if fresh_readout:
         description["fresh_readout"] = True
     if evaluation == "rebuild":  # the others give the same numbers
@@ -303,23 +296,6 @@ def _require_memory(
         f"the gradients of {networks} with respect to {moments.dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
-
-
-def _within_budget(
-    ensemble: Ensemble, estimator: Estimator, path: Path | None, num_leading: int
-) -> tuple[Estimator, dict[str, Any]]:
-    """Fill in what ``num_inputs="auto"`` leaves open, and return what to write down about it.
-
-    A checkpoint remembers the choice, which rests on measured times.
-    """
-    if not estimator.left_open:
-        return estimator, {}
-    if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
-        return filled(estimator, chosen), {"budget": chosen}
-    measures = distributed.rank() == 0  # the other processes take its numbers
-    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else {}
-    chosen = {name: int(distributed.broadcast(best.get(name, 0))) for name in estimator.left_open}
-    return filled(estimator, chosen), {"budget": chosen}
 
 
 def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[str, Any]:
