@@ -48,9 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     compute.add_argument("--out", type=Path, required=True, help="npz file to write")
     compute.add_argument("--num-networks", type=int, default=2_000)
     compute.add_argument("--estimator", choices=tuple(_ESTIMATORS), default="smoothed")
-    compute.add_argument(
-        "--num-inputs", type=_count, help="a network, for smoothed and mixed: 16 by default, also as auto"
-    )
+    compute.add_argument("--num-inputs", type=_count, help="a network, for smoothed and mixed: 16 by default")
     compute.add_argument("--readouts", type=int, help="last layers a network, for smoothed: 1 by default")
     compute.add_argument("--tolerance", type=float, help="stop when 1 - overlap with the exact directions is below")
     compute.add_argument("--num-leading", type=int, help="directions that --tolerance is about: 10 by default")
