@@ -12,7 +12,7 @@ from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import looks
+from nads_core.directions.stopping import check_schedule
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -201,7 +201,7 @@ def test_a_run_ends_when_the_directions_are_known(tmp_path):
     loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
         assert nads.provenance["error_interval"][1] <= tolerance
-        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(looks(64), range(40), strict=False)]
+        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(check_schedule(64), range(40), strict=False)]
     assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
     same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
     # The same networks, summed in four groups or in one: apart by rounding, 1e-8 on some processors (by 4e-5 if
