@@ -27,7 +27,7 @@ def at_once(monkeypatch) -> None:
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     plain = directions_module.Ensemble
     monkeypatch.setattr(
-        directions_module, "Ensemble", lambda *args, **options: plain(*args, **options, evaluation="vmap")
+        directions_module, "Ensemble", lambda *args, **options: plain(*args, **(options | {"evaluation": "vmap"}))
     )
 
 
