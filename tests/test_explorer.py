@@ -16,7 +16,7 @@ from conftest import BOOK
 from nads_book.explorer import Guess, Wall, data, guess_data, program, views, wall
 
 import nads_core as nc
-from nads_core.directions import Band, Certificates
+from nads_core.directions import DegenerateCluster, DirectionUncertainty
 
 SCREENSHOTS = BOOK.parent / "screenshots"
 NADS = {name: nc.load_nads(name) for name in ("lenet", "vgg11", "resnet18")}
@@ -984,8 +984,8 @@ def test_what_is_known_of_a_direction(reader, folder, without_anywidget):
     own = own_nads()
     types = tuple("+-" if i % 5 else "++" for i in range(len(own)))
     certainty = torch.linspace(1, 0, len(own))
-    bands = (Band((1, 2, 3, 4), 0.97), Band((5, 10, 15), 0.5))
-    known = Certificates(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
+    bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
+    known = DirectionUncertainty(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
     certified = nc.NADs(own.directions, own.eigenvalues, own.provenance, known)
     write_page(folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import Band, Certificates
+from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import BulkSpectrum, Certificate, certify
+from nads_core.directions.uncertainty import BulkSpectrum, TypeUncertainty, certify
 from nads_core.runtime.seeds import seeded
 
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
@@ -38,7 +38,7 @@ class Eigenpairs:
 
     eigenvalues: Tensor
     directions: Tensor
-    certificates: Certificates
+    certificates: DirectionUncertainty
     debiasing: str
 
 
@@ -49,7 +49,7 @@ class _OfType:
     kind: SymmetryType
     eigenvalues: Tensor
     images: list[Tensor]
-    certificate: Certificate
+    certificate: TypeUncertainty
 
 
 def find_eigenpairs(
@@ -74,7 +74,8 @@ def find_eigenpairs(
         symmetries: whose types are told apart.
         growth: for how many times as many networks to make out certificates, see `certify`.
         effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
-            networks show miss most of what a few others would change. Certificates are then those of the first networks
+            networks show miss most of what a few others would change. Uncertainties are then those of the first
+            networks
             with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
             vector said nothing about its direction.
     """
@@ -254,7 +255,7 @@ def _certified(
     first: FirstNetworks,
     bulk: BulkSpectrum,
     growth: float,
-) -> Certificate:
+) -> TypeUncertainty:
     """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
     partners, _, readouts = coordinates.shape[:3]
     variances = share_variances(coordinates, first.num_contributions)
@@ -328,13 +329,13 @@ def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
         certificate = found[number].certificate
         for start, end in certificate.bands:
             if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
-                bands.append(Band(tuple(inside), certificate.band_certainty(start, start + len(inside))))
+                bands.append(DegenerateCluster(tuple(inside), certificate.band_certainty(start, start + len(inside))))
 
     def of_each(name: str) -> Tensor:
         columns = [getattr(part.certificate, name).tolist() for part in found]
         return torch.tensor([columns[place.kind][place.rank] for place in places])
 
-    certificates = Certificates(
+    certificates = DirectionUncertainty(
         tuple(found[place.kind].kind.names[place.partner] for place in places),
         of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(found, places),
         tuple(sorted(bands, key=lambda band: band.indices)),

@@ -129,7 +129,7 @@ class Estimator(ABC):
 
 
 @dataclass(frozen=True)
-class _TwoMethods(Estimator):
+class _DuckTypedEstimator(Estimator):
     """An estimator that says nothing about itself."""
 
     own: Estimator
@@ -153,7 +153,7 @@ def _named(estimator: object) -> str:
 
 def with_defaults(estimator: Estimator) -> Estimator:
     """Return an estimator that answers everything: an object with the two methods alone answers by the defaults."""
-    return estimator if isinstance(estimator, Estimator) else _TwoMethods(estimator)
+    return estimator if isinstance(estimator, Estimator) else _DuckTypedEstimator(estimator)
 
 
 def _require_positive(**values: float) -> None:

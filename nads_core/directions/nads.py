@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import Band, Certificates
+from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.similarity import SubspaceSimilarity, subspace_similarity
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
@@ -40,7 +40,7 @@ class NADs:
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
-    certificates: Certificates | None = None
+    certificates: DirectionUncertainty | None = None
     stored_fingerprint: str | None = None
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class NADs:
         shape = tuple(self.directions.shape[1:])
         return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
-    def _require_certificates(self) -> Certificates:
+    def _require_certificates(self) -> DirectionUncertainty:
         """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
             raise ValueError("these NADs were computed before directions had certificates: compute them again")
@@ -95,7 +95,7 @@ class NADs:
         return self._require_certificates().eigenvalue_std
 
     @property
-    def bands(self) -> tuple[Band, ...]:
+    def bands(self) -> tuple[DegenerateCluster, ...]:
         """Directions of one type that this run cannot tell apart, with the certainty of the subspace of each band."""
         return self._require_certificates().bands
 
@@ -129,7 +129,8 @@ class NADs:
 
         The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
         exact ones are as far from each other as these, more or less by how far each is from the exact one: by the root
-        of 1 minus its `Certificates.leading_certainty`. That leaves room for errors in any direction: it is wide.
+        of 1 minus its `DirectionUncertainty.leading_certainty`. That leaves room for errors in any direction: it is
+        wide.
 
         Args:
             other: NADs; or directions that are exact.
@@ -265,7 +266,7 @@ class NADs:
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
-                certificates = Certificates.from_arrays(file) if "certainty" in file.files else None
+                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file.files else None
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error
         directions = torch.from_numpy(stored["directions"])

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from nads_core.directions.certificates import Certificates
+from nads_core.directions.certificates import DirectionUncertainty
 
 CERTAIN_ENOUGH = 0.9  # certainty of a leading subspace, from which on it is compared
 FEWEST = 4  # directions of a subspace that says something
@@ -45,7 +45,7 @@ class Directions(Protocol):
         """Directions as columns, (D, n)."""
 
     @property
-    def certificates(self) -> Certificates | None:
+    def certificates(self) -> DirectionUncertainty | None:
         """Uncertainty of the directions."""
 
     def overlap(self, other: Any, k: int) -> float:

@@ -80,7 +80,7 @@ class BulkSpectrum:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class TypeUncertainty:
     """What a run knows about the directions of one symmetry type.
 
     Args:
@@ -100,7 +100,7 @@ class Certificate:
     bands: list[tuple[int, int]]
 
     @classmethod
-    def of_nothing(cls) -> Certificate:
+    def of_nothing(cls) -> TypeUncertainty:
         """Return the certificate of no ranks."""
         nothing = torch.zeros(0, dtype=torch.float64)
         return cls(nothing, nothing, nothing, torch.zeros(1, 1, dtype=torch.float64), [])
@@ -110,16 +110,16 @@ class Certificate:
         inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
         return float(inside + self.leading[first, first]) / (last - first)
 
-    def until(self, rank: int) -> Certificate:
+    def until(self, rank: int) -> TypeUncertainty:
         """Return the certificate when nothing is claimed about ranks from this one on."""
-        known = Certificate(
+        known = TypeUncertainty(
             self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
             self.leading[: rank + 1, : rank + 1],
             [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
         )  # fmt: skip
         return known.extended(len(self.certainty))
 
-    def extended(self, count: int) -> Certificate:
+    def extended(self, count: int) -> TypeUncertainty:
         """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
         size = len(self.certainty)
         if count <= size:
@@ -128,7 +128,7 @@ class Certificate:
         leading = self.leading.new_zeros(count + 1, count + 1)
         leading[: size + 1, : size + 1] = self.leading
         leading[size + 1 :], leading[:, size + 1 :] = leading[size], leading[:, size : size + 1]
-        return Certificate(
+        return TypeUncertainty(
             torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
             torch.cat([self.eigenvalue_std, missing + torch.nan]), leading,
             [*self.bands, *([(size, count)] if count - size > 1 else [])],
@@ -143,7 +143,7 @@ def certify(
     shares: int = 1,
     rest: BulkSpectrum | None = None,
     growth: float = 1,
-) -> Certificate:
+) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
     Args:
@@ -157,12 +157,12 @@ def certify(
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
     if not len(values):
-        return Certificate.of_nothing()
+        return TypeUncertainty.of_nothing()
     bulk = rest or BulkSpectrum()
     known = bulk.detected(values, noise, num_networks * shares) if bulk.dimension else len(values)
     if known < len(values):  # the others belong to the bulk
         bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)
-        certificate = Certificate.of_nothing()
+        certificate = TypeUncertainty.of_nothing()
         if known:
             certificate = certify(
                 values[:known], noise[:known], variances[:known, :known], num_networks, shares, bulk, growth
@@ -173,7 +173,7 @@ def certify(
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
-    certificate = Certificate(certainty.diagonal(), agreement, error, leading, _bands(certainty))
+    certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
     return certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nads_book.experiments.stored import load_study
-from nads_core.directions.certificates import Certificates
+from nads_core.directions.certificates import DirectionUncertainty
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import FirstNetworks
@@ -76,7 +76,7 @@ def compare_with_exact(
     count = len(covariance)
     values, axes = leading_eigenpairs(covariance.double(), count)
     one, zero = torch.ones(count), torch.zeros(count)
-    exact = Eigenpairs(values, axes, Certificates(("",) * count, one, one, zero, one, ()), "none")
+    exact = Eigenpairs(values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none")
     return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
 
 
