@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nads_core.machinery.files import replacing
 from nads_core.machinery.provenance import environment
 from torch import nn
 
@@ -23,6 +22,8 @@ import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.first_networks import effective_share
+from nads_core.runtime.files import atomic_write
+from nads_core.runtime.provenance import environment
 
 SHAPE = (1, 8, 8)
 RANKS = 5  # directions that are compared
@@ -140,7 +141,7 @@ def main() -> None:
         for kind in runs[0][1]:
             print(f"  {kind:<11}", {key: value for key, value in table[name][kind].items()}, flush=True)
     content = {"num_networks": options.num_networks, "runs": options.runs, "cases": table}
-    with replacing(options.output) as file:
+    with atomic_write(options.output) as file:
         json.dump(content | environment(torch.device("cpu")), file, indent=1)
 
 

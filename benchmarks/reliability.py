@@ -25,7 +25,7 @@ from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.directions.certificates import Certificates
+from nads_core.directions.certificates import DirectionUncertainty
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
@@ -95,7 +95,7 @@ def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shap
     count = len(covariance)
     values, axes = leading_eigenpairs(covariance.double(), count)
     one, zero = torch.ones(count), torch.zeros(count)
-    exact = Eigenpairs(values, axes, Certificates(("",) * count, one, one, zero, one, ()), "none")
+    exact = Eigenpairs(values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none")
     return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
 
 

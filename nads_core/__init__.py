@@ -24,6 +24,7 @@ from nads_core.directions import (
     NADs,
     PointGradient,
     SmoothedGradient,
+    StoppingCriterion,
     compute_nads,
     forecast,
     load_nads,
@@ -52,7 +53,7 @@ __getattr__ = _moved.module_getattr(__name__)
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
     "NADs", "compute_nads", "forecast", "load_nads",
-    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient",
+    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "StoppingCriterion",
     "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
     "DatasetNotFoundError", "ImageSet", "load_folder", "load_images", "normalize", "carriers", "flip", "poison",
     "ClassDifferences", "class_differences",

@@ -72,6 +72,8 @@ MEMBERS = {
     "Notes": "ShortcutInjection", "WRITTEN": "INJECTION_MODES", "COMMON": "COMMON_DEVIATION", "FIGURES": "EXPERIMENTS",
     "Luck": "SeedVariance", "pooled": "pooled_variance", "run_together": "run_distributed", "Pending": "QueuedJob",
     "run_pending": "run_queue", "map_units": "transform_units",
+    "Certificates": "DirectionUncertainty", "Certificate": "TypeUncertainty", "Band": "DegenerateCluster",
+    "Rest": "BulkSpectrum", "likeness": "subspace_similarity", "looks": "check_schedule",
 }  # fmt: skip
 
 
@@ -88,6 +90,19 @@ def module_getattr(package: str) -> Callable[[str], Any]:
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         warnings.warn(f"{package}.{name} moved to {home}", DeprecationWarning, stacklevel=2)
+        return value
+
+    return forward
+
+
+def renamed_getattr(package: str) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package (PEP 562), which forwards members by their old names."""
+
+    def forward(name: str) -> Any:
+        value = vars(sys.modules[package]).get(MEMBERS.get(name, ""))
+        if value is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        warnings.warn(f"{package}.{name} is now {MEMBERS[name]}", DeprecationWarning, stacklevel=2)
         return value
 
     return forward

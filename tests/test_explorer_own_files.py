@@ -20,7 +20,7 @@ from explorer_pages import (
 from nads_book.explorer import data, views
 
 import nads_core as nc
-from nads_core.directions import Band, Certificates
+from nads_core.directions import DegenerateCluster, DirectionUncertainty
 
 
 def test_an_image_of_your_own_stays_in_the_browser(reader, tmp_path):
@@ -134,8 +134,8 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     own = own_nads()
     types = tuple("+-" if i % 5 else "++" for i in range(len(own)))
     certainty = torch.linspace(1, 0, len(own))
-    bands = (Band((1, 2, 3, 4), 0.97), Band((5, 10, 15), 0.5))
-    known = Certificates(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
+    bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
+    known = DirectionUncertainty(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
     certified = nc.NADs(own.directions, own.eigenvalues, own.provenance, known)
     write_page(site_folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")

@@ -10,7 +10,7 @@ from nads_book.experiments.injection_statistics import Response
 from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants
 
 import nads_core as nc
-from nads_core.directions import Certificates
+from nads_core.directions import DirectionUncertainty
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -20,7 +20,7 @@ def nads(size: int = 8) -> nc.NADs:
     basis, _ = nc.fourier_basis(size)
     values, certainty = torch.linspace(1, 1e-3, size**2), torch.linspace(1, 0, size**2)
     errors = torch.where(certainty > 0.5, 0.1 * values, torch.nan)  # of which nothing is known
-    known = Certificates(("",) * size**2, certainty, certainty, errors, certainty, ())
+    known = DirectionUncertainty(("",) * size**2, certainty, certainty, errors, certainty, ())
     return nc.NADs(basis, values, {}, known)
 
 

@@ -1,11 +1,12 @@
 """From networks to neural anisotropy directions: estimators, second moments, eigenvectors.
 
-A new estimator goes into `estimators`. Directions that do not come from networks, such as waves, are
-`data`'s; what directions predict is `evidence`'s.
+A new estimator goes into `estimators`; `nads_core.reference` has the method in plain PyTorch. Directions that do not
+come from networks, such as waves, are in `nads_core.data`.
 """
 
-from nads_core.directions.certificates import Band, Certificates
-from nads_core.directions.compute import DENSE_LIMIT, compute_nads
+from nads_core import _moved
+from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
+from nads_core.directions.compute import DENSE_LIMIT, ComputeOptions, compute_nads
 from nads_core.directions.estimators import (
     Dipole,
     Draw,
@@ -17,11 +18,15 @@ from nads_core.directions.estimators import (
 )
 from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.nads import NADs, load_nads
+from nads_core.directions.stopping import StoppingCriterion
+
+__getattr__ = _moved.renamed_getattr(__name__)
 
 __all__ = [
     "DENSE_LIMIT",
-    "Band",
-    "Certificates",
+    "DegenerateCluster",
+    "DirectionUncertainty",
+    "ComputeOptions",
     "Dipole",
     "Draw",
     "Estimator",
@@ -31,6 +36,7 @@ __all__ = [
     "Passes",
     "PointGradient",
     "SmoothedGradient",
+    "StoppingCriterion",
     "compute_nads",
     "forecast",
     "load_nads",

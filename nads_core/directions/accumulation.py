@@ -1,9 +1,9 @@
-"""Adding networks to second moments: interruptible, resumable, shared among processes, and ended when enough are in."""
+"""Accumulation of second moments over networks: interruptible, resumable, and shared among processes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
-from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
 from nads_core.directions.first_networks import FirstNetworks, effective_share
-from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import GROUPS, Goal, StoppingRule
+from nads_core.directions.moments import DenseMoments, GramMoments, merged
+from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import distributed
 from nads_core.runtime.interrupts import DeferredInterrupt
@@ -93,7 +92,7 @@ class Accumulation:
 
     def total(self) -> DenseMoments | GramMoments:
         """Return the moments of all networks."""
-        return _joined(self.groups)
+        return merged(self.groups)
 
     def add_powers(self, powers: Tensor) -> None:
         """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
@@ -111,22 +110,8 @@ class Accumulation:
     def error(
         self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
     ) -> tuple[float, float]:
-        """Tell how far the first directions are from those of infinitely many networks.
-
-        Two halves of the networks, each with twice the error of the whole, miss each other by the sum of their errors:
-        1 - overlap is about four times the error of the whole. Four groups make three pairs of halves.
-
-        Returns:
-            The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs.
-        """
-        errors = []
-        for pair in ((0, 1), (0, 2), (0, 3)):
-            halves = [[g for i, g in enumerate(self.groups) if (i in pair) == inside] for inside in (True, False)]
-            first, second = (
-                leading_subspace(_joined(half), num_directions, image_shape, symmetries) for half in halves
-            )
-            errors.append((1 - subspace_overlap(first, second)) / 4)
-        return float(torch.tensor(errors).mean()), 2 * float(torch.tensor(errors).std())
+        """Return the `subspace_error` of the networks so far, whose groups must be kept (``measures_error``)."""
+        return subspace_error(self.groups, num_directions, symmetries, image_shape)
 
     def save(self, path: Path | None = None) -> None:
         """Write the state, whole or not at all."""
@@ -147,15 +132,6 @@ class Accumulation:
         """Write the state if the last time is long ago."""
         if self.path and time.perf_counter() - self._saved_at > self._pause:
             self.save()
-
-
-def _joined(groups: list[DenseMoments | GramMoments]) -> DenseMoments | GramMoments:
-    if len(groups) == 1:
-        return groups[0]
-    whole = groups[0].empty()
-    for group in groups:
-        whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
-    return whole
 
 
 def _add(
@@ -187,45 +163,47 @@ def accumulate(
     state: Accumulation,
     num_networks: int,
     batch_size: int | None = None,
-    goal: Goal | None = None,
+    rule: StoppingRule | None = None,
     progress: bool = True,
     normalise: bool = False,
 ) -> int:
-    """Add the networks that ``state`` does not hold yet, all of them or until the goal is reached.
+    """Add the networks that ``state`` lacks, all of them or until the stopping rule is met.
 
     Returns:
-        How many networks there are.
+        The number of networks in ``state``.
 
     Raises:
-        KeyboardInterrupt: on Ctrl-C, when the state has been saved; the message says where.
-        ValueError: if a network returns NaN, or the checkpoint holds more networks than asked for.
+        KeyboardInterrupt: on Ctrl-C, when the state has been saved; the message names the file.
+        ValueError: if a network returns NaN, or the checkpoint holds more networks than requested.
     """
     from tqdm import tqdm
 
     size = ensemble.block_size
     _require_num_networks(num_networks, state, size)
+    rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
     name, lead = state.description["architecture"], distributed.rank() == 0
     batch_size = batch_size or fitting_batch(ensemble, estimator)
     evaluation = Evaluation(ensemble, estimator, name, batch_size, state.scale, normalise)
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
-    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # less than a block, which no checkpoint holds
+    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # an incomplete block, which no checkpoint holds
     bar = tqdm(
         total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {name}",
         disable=not progress or not lead, mininterval=0.5,
     )  # fmt: skip
-    rule = StoppingRule(goal, size, bar.set_postfix_str)
+    shared, enough = _SharedWork(state, evaluation, bar.update), False
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
-        steps, enough = 1, rule.met(state)  # steps of each process, from one exchange to the next
-        while blocks and not enough:
-            together = distributed.size() * evaluation.blocks_at_once * steps
-            count = int(min(together, rule.next_look - state.blocks_done))
-            turn, blocks = blocks[:count], blocks[count:]
-            steps = _add_shared(state, turn, evaluation, steps, bar.update)
-            state.blocks_done = turn[-1][0] + 1
-            if lead:
-                state.save_if_due()
-            _stop_if_interrupted(interrupt, state, num_networks, size)
-            enough = rule.met(state)
+        for unit, check in work_units(blocks, state.blocks_done, rule.check_schedule(size), shared.capacity):
+            if unit:
+                shared.add(unit)
+                state.blocks_done = unit[-1][0] + 1
+                if lead:
+                    state.save_if_due()
+                _stop_if_interrupted(interrupt, state, num_networks, size)
+            if check:
+                measurement = rule.measure(state.groups, state.first_networks, state.effective_share)
+                bar.set_postfix(measurement.values)
+                if enough := measurement.reached:
+                    break
         if lead:
             state.save()  # whole blocks only, so that a later call can add networks
         if rest and not enough:  # every process adds these for itself
@@ -235,6 +213,33 @@ def accumulate(
             state.add_powers(powers / distributed.size())
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
+
+
+def work_units(
+    blocks: list[Block], done: int, checks: Iterator[float], capacity: Callable[[], int]
+) -> Iterator[tuple[list[Block], bool]]:
+    """Divide consecutive blocks into units of work that end where the stopping rule is checked.
+
+    Args:
+        blocks: blocks that are missing, from number ``done`` on.
+        done: number of blocks that were added before.
+        checks: numbers of blocks after which to check, ascending.
+        capacity: function that returns the largest number of blocks of the next unit.
+
+    Yields:
+        The blocks of a unit, and whether to check after it. The first unit is empty if ``done`` is due for a check.
+    """
+    check = next(number for number in checks if number >= done)
+    if check == done:
+        yield [], True
+        check = next(checks)
+    while blocks:
+        count = int(min(capacity(), check - done))
+        unit, blocks = blocks[:count], blocks[count:]
+        done += count
+        yield unit, done == check
+        if done == check:
+            check = next(checks)
 
 
 def _require_num_networks(num_networks: int, state: Accumulation, block_size: int) -> None:
@@ -253,36 +258,44 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
         )
 
 
-def _add_shared(
-    state: Accumulation,
-    blocks: list[Block],
-    evaluation: Evaluation,
-    steps: int,
-    advance: Callable[[int], object],
-) -> int:
-    """Add blocks, each process a share of them in ``steps`` steps; tell ``advance`` how many networks are done.
+class _SharedWork:
+    """Units of work that all processes of a group share, with a sum over processes after each.
 
-    Returns:
-        How many steps each process can take until the next exchange.
+    Args:
+        state: moments to add to.
+        evaluation: evaluation of the networks.
+        advance: function that takes the number of networks done since the last call.
     """
-    num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
-    own_groups = groups if num_processes == 1 else [group.empty() for group in groups]
-    share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
-    powers = torch.zeros(3, dtype=torch.float64)
-    for batch in [share[i : i + size] for i in range(0, len(share), size)]:
-        contributions = evaluation.contributions(batch)
-        powers += _add(own_groups, state.first_networks, batch, contributions, evaluation.block_size)
-        advance(num_processes * sum(count for _, count in batch))
-    state.add_powers(powers)
-    if num_processes == 1:
-        return steps
-    for group, added in zip(groups, own_groups, strict=True):
-        added.gather()
-        group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
-    if state.first_networks.wants(blocks[0][0], evaluation.block_size):  # the same answer in all processes
-        state.first_networks.gather()
-    seconds = distributed.broadcast(time.perf_counter() - start) / steps
-    return max(1, round(_EXCHANGE_SECONDS / seconds))
+
+    def __init__(self, state: Accumulation, evaluation: Evaluation, advance: Callable[[int], object]):
+        self._state, self._evaluation, self._advance = state, evaluation, advance
+        self._steps = 1  # batches of each process from one exchange to the next
+
+    def capacity(self) -> int:
+        """Return the number of blocks that all processes evaluate until the next exchange."""
+        return distributed.size() * self._evaluation.blocks_at_once * self._steps
+
+    def add(self, blocks: list[Block]) -> None:
+        """Add blocks, of which each process evaluates its share."""
+        state, evaluation = self._state, self._evaluation
+        num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
+        local_groups = groups if num_processes == 1 else [group.empty() for group in groups]
+        share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+        powers = torch.zeros(3, dtype=torch.float64)
+        for batch in [share[i : i + size] for i in range(0, len(share), size)]:
+            contributions = evaluation.contributions(batch)
+            powers += _add(local_groups, state.first_networks, batch, contributions, evaluation.block_size)
+            self._advance(num_processes * sum(count for _, count in batch))
+        state.add_powers(powers)
+        if num_processes == 1:
+            return
+        for group, added in zip(groups, local_groups, strict=True):
+            added.gather()
+            group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
+        if state.first_networks.wants(blocks[0][0], evaluation.block_size):  # the same answer in all processes
+            state.first_networks.gather()
+        seconds = distributed.broadcast(time.perf_counter() - start) / self._steps
+        self._steps = max(1, round(_EXCHANGE_SECONDS / seconds))
 
 
 def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:

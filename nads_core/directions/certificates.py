@@ -16,7 +16,7 @@ _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
 
 
 @dataclass(frozen=True)
-class Band:
+class DegenerateCluster:
     """Directions of one symmetry type that a run cannot tell apart.
 
     Args:
@@ -30,7 +30,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Certificates:
+class DirectionUncertainty:
     """What a run knows about its directions, those of all types in one order.
 
     Args:
@@ -49,7 +49,7 @@ class Certificates:
     agreement: Tensor
     eigenvalue_std: Tensor
     leading_certainty: Tensor
-    bands: tuple[Band, ...]
+    bands: tuple[DegenerateCluster, ...]
 
     def __len__(self) -> int:
         return len(self.types)
@@ -69,20 +69,20 @@ class Certificates:
             ranks[kind] += 1
         return tuple(names)
 
-    def first(self, count: int) -> Certificates:
+    def first(self, count: int) -> DirectionUncertainty:
         """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
         inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
-        bands = tuple(Band(indices, certainty) for indices, certainty in inside if len(indices) > 1)
+        bands = tuple(DegenerateCluster(indices, certainty) for indices, certainty in inside if len(indices) > 1)
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
-        return Certificates(self.types[:count], bands=bands, **measures)
+        return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
-    def completed(self, count: int) -> Certificates:
+    def completed(self, count: int) -> DirectionUncertainty:
         """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
         size, missing = len(self), self.certainty.new_zeros(count - len(self))
         inside = torch.cat(
             [self.leading_certainty * torch.arange(1, size + 1), missing + size * self.leading_certainty[-1]]
         )
-        return Certificates(
+        return DirectionUncertainty(
             self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
             torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + torch.nan]),
             inside / torch.arange(1, count + 1), self.bands,
@@ -95,8 +95,10 @@ class Certificates:
         return {"types": np.array(self.types), "bands": np.array(bands), **measures}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Certificates:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> DirectionUncertainty:
         """Restore what `arrays` returned."""
-        bands = tuple(Band(tuple(indices), certainty) for indices, certainty in json.loads(str(arrays["bands"])))
+        bands = tuple(
+            DegenerateCluster(tuple(indices), certainty) for indices, certainty in json.loads(str(arrays["bands"]))
+        )
         measures = {name: torch.from_numpy(arrays[name]) for name in _MEASURES}
         return cls(tuple(str(name) for name in arrays["types"]), bands=bands, **measures)

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
-from nads_core.directions.budget import filled, run_pilot
-from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
@@ -25,7 +23,7 @@ from nads_core.directions.evaluation import require_gradients
 from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
-from nads_core.directions.stopping import Certain, Goal, Tolerance
+from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import SYMMETRIES, Architecture
 from nads_core.networks.ensembles import Ensemble, require_image_shape
@@ -39,29 +37,78 @@ from nads_core.runtime.provenance import RNG_VERSION, environment
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
 
 
+@dataclass(frozen=True)
+class ComputeOptions:
+    """Options of `compute_nads` that most runs leave as they are.
+
+    Args:
+        num_directions: number of directions to return; all D by default. With more than 8,192 pixels at most as many
+            as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers per network and pixel.
+        debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
+            means "subtract".
+        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
+            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks count alike: this is the robust
+            choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
+            vectors stay as they are.
+        output: index of the network's output that is f(x).
+        fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
+            begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
+        evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
+            or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
+            but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
+            plain attribute, a random activation or a random structure. It takes no ``readouts`` beyond one.
+        dtype: type of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
+            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
+            of float32, rounded.
+        batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
+        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
+            on a GPU; it draws other networks than "torch", which uses PyTorch's generators.
+            The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
+    """
+
+    num_directions: int | None = None
+    debiasing: str = "shrink"
+    normalise: Literal["network"] | None = None
+    output: int = 0
+    fresh_readout: bool = False
+    evaluation: Literal["loop", "vmap", "rebuild"] | None = None
+    dtype: torch.dtype = torch.float32
+    batch_size: int | None = None
+    kernels: str = "torch"
+
+    def __post_init__(self) -> None:
+        if self.normalise not in (None, "network"):
+            raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
+        counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
+        require_integers(**{name: count for name, count in counts.items() if count is not None})
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """Symmetries of a run.
+
+    Args:
+        names: symmetries to average over, of `SYMMETRIES`.
+        tested: whether to average over those that the first networks do not contradict instead.
+    """
+
+    names: tuple[str, ...] = ()
+    tested: bool = False
+
+
 def compute_nads(
     architecture: Architecture | Callable[[], nn.Module] | str,
     num_networks: int = 2_000,
     *,
     estimator: Estimator | None = None,
     image_shape: tuple[int, ...] = (1, 32, 32),
-    num_directions: int | None = None,
-    debiasing: str = "shrink",
-    normalise: Literal["network"] | None = None,
     symmetries: tuple[str, ...] | Literal["test"] | None = None,
-    output: int = 0,
-    fresh_readout: bool = False,
+    stopping: StoppingCriterion | None = None,
     seed: int = 0,
-    evaluation: Literal["loop", "vmap", "rebuild"] | None = None,
     device: torch.device | str | None = None,
-    dtype: torch.dtype = torch.float32,
-    batch_size: int | None = None,
-    kernels: str = "torch",
-    tolerance: float | None = None,
-    num_leading: int | None = None,
-    num_certain: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
+    **options: Any,
 ) -> NADs:
     """Compute the NADs of an architecture: eigenvectors of the second moment of its networks' input gradients.
 
@@ -72,51 +119,21 @@ def compute_nads(
     Args:
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
             "torchvision:convnext_tiny", "module:function".
-        num_networks: how many networks to draw, N; with a ``tolerance``, how many at most.
-        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`. With
-            ``num_inputs="auto"`` a pilot of 16 networks finds the numbers of inputs and readouts that make the error of
-            the first ``num_leading`` directions smallest in a given time (`budget`); the provenance names them.
-        image_shape: of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
-        num_directions: how many directions to return; all D by default. With more than 8,192 pixels at most as many
-            as are known to have a positive eigenvalue, and all vectors are kept: 2 numbers a network and pixel.
-        debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
-            means "subtract".
-        normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
-            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks count alike: this is the robust
-            choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
-            vectors stay as they are.
+        num_networks: number of networks to draw, N; with a stopping criterion the largest number.
+        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
+        image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
             by default those that the architecture declares, none for a factory or for more than 8,192 pixels. With
             "test" those that the first 512 networks do not contradict (`asymmetry`); the provenance has the results.
-            A goal (``tolerance``, ``num_certain``) is then judged without them.
-        output: which output of the network is f(x).
-        fresh_readout: draw the weights of the last linear layer as `nn.Linear` does. For networks which begin with
-            a last layer of zeros, as vision transformers do, and have no input gradient before it has been drawn.
-        seed: fixes every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``. With
-            ``num_inputs="auto"`` the pilot measures times, so that one seed can give other numbers of inputs, and with
-            them other NADs: repeat such a run with the numbers that its provenance names.
-        evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
-            or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
-            but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
-            plain attribute, a random activation or a random structure. It takes no ``readouts`` beyond one.
-        device: by default a GPU if there is one.
-        dtype: of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
-            ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
-            of float32, rounded.
-        batch_size: networks evaluated together on a GPU; fitted to its memory by default.
-        kernels: "triton" draws weights and inputs and, unless ``dtype`` is float64, sums the moments by Triton kernels
-            on a GPU; it draws other networks than "torch", which uses PyTorch's generators.
-            The default is "torch": no device has timed the kernels yet (benchmarks/kernels.py does).
-        tolerance: stop when the first ``num_leading`` directions are known so well: when 1 - overlap with their exact
-            subspace is below it, at the upper end of its interval (`Accumulation.error`: from halves of the networks).
-            The provenance says what was reached. Where eigenvalues ``num_leading`` and the next are nearly equal, no
-            number of networks tells them apart: name a number with a gap after it.
-        num_leading: of the directions that ``tolerance`` and ``num_inputs="auto"`` are about; 10 by default, or all but
-            one where there are no more than 10.
-        num_certain: stop instead when so many directions are certain by 0.9, each of them (`NADs.certainty`).
-        checkpoint: a file in which to keep the state: an interrupted call goes on from it, with the same result as an
+            A stopping criterion is then checked without them.
+        stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its fields (``tolerance``,
+            ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
+        seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
+        device: device of the networks; by default a GPU if there is one.
+        checkpoint: file in which to keep the state: an interrupted call resumes from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
-        progress: show a progress bar.
+        progress: whether to show a progress bar.
+        **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
 
     Returns:
         Directions in order of preference, with their eigenvalues. The provenance holds the effective number of
@@ -139,75 +156,91 @@ def compute_nads(
         >>> compute_nads(LOGREG, 64, progress=False)
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
-    if normalise not in (None, "network"):
-        raise ValueError(f"normalise must be 'network' or None, got {normalise!r}")
-    counts = {"num_directions": num_directions, "batch_size": batch_size, "num_leading": num_leading}
-    counts["num_certain"] = num_certain
-    require_integers(num_networks=num_networks, **{n: count for n, count in counts.items() if count is not None})
+    require_integers(num_networks=num_networks)
     require_image_shape(image_shape)
-    dimension = math.prod(image_shape)
-    _require_directions(num_directions, image_shape)
-    num_leading = _fitting_leading(num_leading, tolerance, dimension)
-    _require_certain(num_certain, tolerance, num_directions or dimension)
-    tested = symmetries == "test"
-    if symmetries == "test":
-        require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-        _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
-        symmetries = ()
-    _require_averaging(debiasing, symmetries or (), image_shape)
+    stopping, settings = _settings(stopping, options, image_shape)
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
-    name, factory, symmetries = _drawn(architecture, image_shape, symmetries)
-    if fresh_readout:
-        # Validate the factory first, so that its errors are specific
-        Ensemble(factory, image_shape, seed=seed, output=output, evaluation=evaluation)
-        factory = with_fresh_readout(factory, image_shape)
-    ensemble = Ensemble(
-        factory, image_shape, seed=seed, device=device, dtype=dtype, output=output, evaluation=evaluation,
-        kernels=kernels,
-    )  # fmt: skip
-    path = Path(checkpoint) if checkpoint else None
-    estimator, budget = _within_budget(ensemble, with_defaults(estimator or SmoothedGradient()), path, num_leading)
+    name, factory = _factory(architecture, image_shape)
+    averaged = _symmetries(architecture, symmetries, settings.debiasing, image_shape, num_networks)
+    ensemble = _ensemble(factory, image_shape, seed, device, settings)
+    estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, num_directions, estimator, dtype)
+        _require_memory(moments, num_networks, settings.num_directions, estimator, settings.dtype)
 
-    description = _description(name, ensemble, estimator) | budget
-    if fresh_readout:
-        description["fresh_readout"] = True
-    if evaluation == "rebuild":  # the others give the same numbers
-        description["evaluation"] = evaluation
-    if normalise:
-        description["normalise"] = normalise
-    drawn_on = "any" if ensemble.keyed else ensemble.device.type
     first, scale = require_gradients(ensemble, estimator, name)
-    scale = distributed.broadcast(scale)  # processors differ in their last bits
-    state = Accumulation(description, moments, path, tolerance is not None, drawn_on, scale)
-    state.identify(first)
-    silent = _silent(ensemble, name)
-    goal: Goal | None = None
-    if tolerance is not None:
-        goal = Tolerance(tolerance, num_leading, tuple(image_shape), symmetries)
-    elif num_certain is not None:
-        goal = Certain(num_certain, tuple(image_shape), debiasing, symmetries)
-    num_networks = accumulate(ensemble, estimator, state, num_networks, batch_size, goal, progress, bool(normalise))
-
-    tests: dict[str, Any] = {}
-    if tested:
-        symmetries, tests = _tested(state, image_shape)
-    found = find_eigenpairs(
-        state.total(), state.first_networks, num_directions or dimension, image_shape, debiasing, symmetries,
-        effective_share=state.effective_share,
+    state = Accumulation(
+        _description(name, ensemble, estimator, settings), moments, Path(checkpoint) if checkpoint else None,
+        stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
+        distributed.broadcast(scale),  # processors differ in their last bits
     )  # fmt: skip
-    effective = _effective(state, num_networks, name)
+    state.identify(first)
+    recorded = _zero_init(ensemble, name)
+    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
+    num_networks = accumulate(
+        ensemble, estimator, state, num_networks, settings.batch_size, rule, progress, bool(settings.normalise)
+    )
+
+    if averaged.tested:
+        averaged, tests = _tested(state, image_shape)
+        recorded |= tests
+    pairs = find_eigenpairs(
+        state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
+        settings.debiasing, averaged.names, effective_share=state.effective_share,
+    )  # fmt: skip
+    recorded |= _final_value(state, rule, pairs) | _effective(state, num_networks, name)
+    return _nads(state, ensemble, num_networks, averaged, pairs, recorded)
+
+
+def _settings(
+    stopping: StoppingCriterion | None, options: dict[str, Any], image_shape: tuple[int, ...]
+) -> tuple[StoppingCriterion, ComputeOptions]:
+    """Return the stopping criterion and the other options, from objects and keywords, checked."""
+    criteria = {name: options.pop(name) for name in ("tolerance", "num_leading", "num_certain") if name in options}
+    if stopping is not None and criteria:
+        raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
+    settings, dimension = ComputeOptions(**options), math.prod(image_shape)
+    if settings.num_directions is not None and settings.num_directions > dimension:
+        raise ValueError(
+            f"num_directions = {settings.num_directions} is more than the {dimension} that {image_shape} images have"
+        )
+    stopping = stopping or StoppingCriterion(**criteria)
+    return stopping.resolved(dimension, settings.num_directions or dimension), settings
+
+
+def _ensemble(
+    factory: Callable[[], nn.Module],
+    image_shape: tuple[int, ...],
+    seed: int,
+    device: torch.device | str | None,
+    settings: ComputeOptions,
+) -> Ensemble:
+    """Return the networks."""
+    options: dict[str, Any] = {"seed": seed, "output": settings.output, "evaluation": settings.evaluation}
+    if settings.fresh_readout:
+        Ensemble(factory, image_shape, **options)  # validates the factory first, so that its errors are specific
+        factory = with_fresh_readout(factory, image_shape)
+    return Ensemble(factory, image_shape, device=device, dtype=settings.dtype, kernels=settings.kernels, **options)
+
+
+def _nads(
+    state: Accumulation,
+    ensemble: Ensemble,
+    num_networks: int,
+    symmetries: Symmetries,
+    pairs: Eigenpairs,
+    recorded: dict[str, Any],
+) -> NADs:
+    """Return the eigenpairs in the scale of the gradients, with how they were computed."""
+    description = {key: value for key, value in state.description.items() if key != "groups"}
     provenance = description | {
-        "num_networks": num_networks, "debiasing": found.debiasing, "symmetries": list(symmetries),
-        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device),
-        **_reached(state, goal, found), **silent, **tests, **effective,
+        "num_networks": num_networks, "debiasing": pairs.debiasing, "symmetries": list(symmetries.names),
+        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device), **recorded,
     }  # fmt: skip
-    directions = with_signs(found.directions).reshape(-1, *image_shape)  # (n, D) -> (n, *image_shape)
-    eigenvalues, certificates = found.eigenvalues.cpu(), found.certificates
-    if state.scale == 1 or normalise:
+    directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)  # (n, D) -> (n, *image_shape)
+    eigenvalues, certificates = pairs.eigenvalues.cpu(), pairs.certificates
+    if state.scale == 1 or "normalise" in description:
         return NADs(directions.float().cpu(), eigenvalues.float(), provenance, certificates)
     unit = state.scale**-2
     certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
@@ -217,34 +250,6 @@ def compute_nads(
 def _is_dense(image_shape: tuple[int, ...]) -> bool:
     """Whether D x D moments are summed, or vectors kept."""
     return math.prod(image_shape) <= DENSE_LIMIT
-
-
-def _require_directions(num_directions: int | None, image_shape: tuple[int, ...]) -> None:
-    """Raise a ValueError if more directions are asked for than there are."""
-    dimension = math.prod(image_shape)
-    if num_directions is not None and num_directions > dimension:
-        raise ValueError(
-            f"num_directions = {num_directions} is more than the {dimension} that {image_shape} images have"
-        )
-
-
-def _fitting_leading(num_leading: int | None, tolerance: float | None, dimension: int) -> int:
-    """Return how many leading directions count, 10 by default; refuse what no tolerance can be about."""
-    if tolerance is not None and not 0 < tolerance <= 0.1:
-        raise ValueError(f"tolerance must be in (0, 0.1], where halves of the networks can tell it, got {tolerance!r}")
-    num_leading = min(10, max(1, dimension - 1)) if num_leading is None else num_leading
-    limit, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
-    if num_leading > limit:
-        raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
-    return num_leading
-
-
-def _require_certain(num_certain: int | None, tolerance: float | None, count: int) -> None:
-    """Raise a ValueError for more certain directions than are asked for, or a second goal."""
-    if num_certain is not None and tolerance is not None:
-        raise ValueError("tolerance and num_certain are two goals: ask for one of them")
-    if num_certain is not None and num_certain > count:
-        raise ValueError(f"num_certain = {num_certain} is more than the {count} directions that are asked for")
 
 
 def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
@@ -258,23 +263,36 @@ def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape:
         )
 
 
-def _drawn(
+def _symmetries(
     architecture: Architecture | Callable[[], nn.Module],
+    symmetries: tuple[str, ...] | Literal["test"] | None,
+    debiasing: str,
     image_shape: tuple[int, ...],
-    symmetries: tuple[str, ...] | None,
-) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
-    """Return the name of what is drawn, the factory that draws it, and the symmetries to average over."""
+    num_networks: int,
+) -> Symmetries:
+    """Return the symmetries to average over: by default those that the architecture declares."""
+    if symmetries == "test":
+        require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
+        _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
+        return Symmetries(tested=True)
+    _require_averaging(debiasing, symmetries or (), image_shape)
+    if symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3:
+        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0]) if _is_dense(image_shape) else ()
+    return Symmetries(symmetries or ())
+
+
+def _factory(
+    architecture: Architecture | Callable[[], nn.Module], image_shape: tuple[int, ...]
+) -> tuple[str, Callable[[], nn.Module]]:
+    """Return the name of an architecture, and the function that draws its networks."""
     if not isinstance(architecture, Architecture):
-        name = getattr(architecture, "__qualname__", type(architecture).__name__)
-        return name, architecture, symmetries or ()
+        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture
     if len(image_shape) != 3:
         raise ValueError(f"{architecture.name} needs images, got image_shape {image_shape}")
     channels, height, width = image_shape
     if height != width:
         raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
-    if symmetries is None:
-        symmetries = architecture.symmetries_at(height, channels) if _is_dense(image_shape) else ()
-    return architecture.name, partial(architecture.build, channels, height, 1), symmetries
+    return architecture.name, partial(architecture.build, channels, height, 1)
 
 
 def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
@@ -305,33 +323,22 @@ def _require_memory(
     )
 
 
-def _within_budget(
-    ensemble: Ensemble, estimator: Estimator, path: Path | None, num_leading: int
-) -> tuple[Estimator, dict[str, Any]]:
-    """Fill in what ``num_inputs="auto"`` leaves open, and return what to write down about it.
-
-    A checkpoint remembers the choice, which rests on measured times.
-    """
-    if not estimator.left_open:
-        return estimator, {}
-    if path and path.exists() and (chosen := read_checkpoint(path)["description"].get("budget")):
-        return filled(estimator, chosen), {"budget": chosen}
-    measures = distributed.rank() == 0  # the other processes take its numbers
-    best = run_pilot(ensemble, estimator, num_leading).best(estimator) if measures else {}
-    chosen = {name: int(distributed.broadcast(best.get(name, 0))) for name in estimator.left_open}
-    return filled(estimator, chosen), {"budget": chosen}
-
-
-def _description(name: str, ensemble: Ensemble, estimator: Estimator) -> dict[str, Any]:
-    """Return what fixes every number of a computation: only a checkpoint of the same is gone on with."""
-    return {
+def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: ComputeOptions) -> dict[str, Any]:
+    """Return everything that fixes the numbers of a run: resuming requires an identical description."""
+    description = {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
+    optional = {
+        "fresh_readout": settings.fresh_readout,
+        "evaluation": settings.evaluation if settings.evaluation == "rebuild" else None,  # others give equal numbers
+        "normalise": settings.normalise,
+    }
+    return description | {key: value for key, value in optional.items() if value}
 
 
-def _silent(ensemble: Ensemble, name: str) -> dict[str, Any]:
+def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """Return, and warn of, branches that begin at or near zero: what the NADs then describe is the rest."""
     parts = find_zero_init(ensemble.template)
     if not parts:
@@ -356,7 +363,7 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     return {"effective_networks": float(f"{number:.4g}")}
 
 
-def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetries, dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and what to write down about the tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
     held = [symmetry for symmetry, test in tests.items() if test.holds]
@@ -365,21 +372,19 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[st
     written = {symmetry: asdict(test) for symmetry, test in tests.items()}
     for test in written.values():
         test["limit"] = round(test["limit"], 3) if math.isfinite(test["limit"]) else None  # JSON has no infinity
-    return tuple(held), {"symmetry_tests": written}
+    return Symmetries(tuple(held)), {"symmetry_tests": written}
 
 
-def _reached(state: Accumulation, goal: Goal | None, found: Eigenpairs) -> dict[str, Any]:
-    """Return what became of the goal, if there was one."""
-    if isinstance(goal, Certain):
-        return {"num_certain": goal.num_certain, "certain": found.certificates.num_certain}
-    if not isinstance(goal, Tolerance):
+def _final_value(state: Accumulation, rule: StoppingRule, pairs: Eigenpairs) -> dict[str, Any]:
+    """Return the stopping criterion's final value, if there is a criterion."""
+    criterion = rule.criterion
+    if criterion.num_certain is not None:
+        return {"num_certain": criterion.num_certain, "certain": pairs.certificates.num_certain}
+    if criterion.tolerance is None:
         return {}
-    error, spread = state.error(goal.num_directions, goal.symmetries, goal.image_shape)
-    return {
-        "num_leading": goal.num_directions,
-        "error": error,
-        "error_interval": [max(0, error - spread), error + spread],
-    }
+    error, spread = rule.error(state.groups)
+    interval = [max(0, error - spread), error + spread]
+    return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
 
 
 def with_signs(directions: Tensor) -> Tensor:

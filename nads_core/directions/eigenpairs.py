@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import Band, Certificates
+from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks, share_variances, unseen_energies
+from nads_core.directions.first_networks import FirstNetworks
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import Certificate, Rest, certify
+from nads_core.directions.uncertainty import BulkSpectrum, TypeUncertainty, certify
 from nads_core.runtime.seeds import seeded
 
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
@@ -36,7 +38,7 @@ class Eigenpairs:
 
     eigenvalues: Tensor
     directions: Tensor
-    certificates: Certificates
+    certificates: DirectionUncertainty
     debiasing: str
 
 
@@ -47,7 +49,7 @@ class _OfType:
     kind: SymmetryType
     eigenvalues: Tensor
     images: list[Tensor]
-    certificate: Certificate
+    certificate: TypeUncertainty
 
 
 def find_eigenpairs(
@@ -72,7 +74,8 @@ def find_eigenpairs(
         symmetries: whose types are told apart.
         growth: for how many times as many networks to make out certificates, see `certify`.
         effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
-            networks show miss most of what a few others would change. Certificates are then those of the first networks
+            networks show miss most of what a few others would change. Uncertainties are then those of the first
+            networks
             with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
             vector said nothing about its direction.
     """
@@ -116,70 +119,132 @@ def _of_types(
     """Return the leading eigenpairs of each type, and how they were debiased."""
     if isinstance(moments, GramMoments):
         return _from_vectors(moments, first, count, debiasing, growth)
-    seen, noise = moments.moments()  # (D, D) each
-    if not noise.any():
-        debiasing = "none"  # one contribution a network: there is no noise to tell apart
-    return [
-        _of_type(kind, seen, noise, moments, first, count, debiasing, growth)
-        for kind in symmetry_types(tuple(image_shape), tuple(symmetries))
-    ], debiasing
+    second_moment, noise_moment = moments.moments()  # (D, D) each
+    if not noise_moment.any():
+        debiasing = "none"  # one contribution per network: its noise cannot be estimated
+    types = []
+    for kind in symmetry_types(tuple(image_shape), tuple(symmetries)):
+        block = _project(kind, second_moment, noise_moment, moments.num_networks * first.num_contributions)
+        spectrum = _debiased(block, debiasing, _NOTHING * second_moment.trace())
+        types.append(_of_type(kind, block, spectrum, moments.num_networks, first, count, debiasing, growth))
+    return types, debiasing
+
+
+class _Block(NamedTuple):
+    """The moments of one symmetry type, within the space that its networks span.
+
+    Args:
+        second_moment: (r, r).
+        noise_moment: (r, r).
+        basis: (d, r), orthonormal; None if it is the whole space of the type, r = d.
+    """
+
+    second_moment: Tensor
+    noise_moment: Tensor
+    basis: Tensor | None
+
+
+class _Spectrum(NamedTuple):
+    """Debiased eigenpairs of a block, in descending order.
+
+    Args:
+        eigenvalues: (r,), as debiasing leaves them.
+        axes: (r, d), unit eigenvectors as rows.
+        levels: (r,), M - W along each axis.
+        noise: (r,), W along each axis.
+        measured: number of leading axes whose levels are measurements.
+        spanned: number of leading axes that the networks span.
+    """
+
+    eigenvalues: Tensor
+    axes: Tensor
+    levels: Tensor
+    noise: Tensor
+    measured: int
+    spanned: int
+
+
+def _project(kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor, num_vectors: int) -> _Block:
+    """Return the block of a symmetry type, of moments (D, D) from ``num_vectors`` vectors per partner."""
+    block, noise = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
+    basis = _spanned(block + noise, num_vectors * len(kind.bases))
+    if basis is not None:  # (d, r): the moments are zero outside of it
+        block, noise = basis.T @ block @ basis, basis.T @ noise @ basis
+    return _Block(block, noise, basis)
+
+
+def _debiased(block: _Block, debiasing: str, negligible: Tensor) -> _Spectrum:
+    """Return the eigenpairs of a block without the noise of finitely many inputs.
+
+    Args:
+        block: moments of one type.
+        debiasing: method of `covariance.debias`.
+        negligible: (), energy along one axis that rounding can explain.
+    """
+    matrix = debias(block.second_moment, block.noise_moment, debiasing)
+    values, axes = leading_eigenpairs(matrix, len(matrix))
+    if debiasing != "subtract":
+        values = values.clamp(min=0)  # semi-definite but for rounding
+    noise = (axes @ block.noise_moment * axes).sum(1)  # (r,)
+    levels = (axes @ block.second_moment * axes).sum(1)
+    # The floor of the shrinking is no measurement: it orders by the noise, and all axes after it have no rank
+    floor = negligible + (FLOOR * noise if debiasing == "shrink" else 0)
+    levels = levels - noise
+    below = (levels <= floor).nonzero()
+    measured = int(below[0]) if len(below) else len(levels)
+    if debiasing == "none" and block.noise_moment.any():
+        measured = 0  # these are directions of C + W and not of C
+    if block.basis is not None:
+        axes = axes @ block.basis.T
+    # A basis can be larger than the span of the networks, and a type can be without energy
+    spanned = levels + noise > max(1e-9 * float(levels[0] + noise[0]), 1e-3 * float(negligible))
+    return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()))
 
 
 def _of_type(
     kind: SymmetryType,
-    seen: Tensor,
-    noise: Tensor,
-    moments: DenseMoments,
+    block: _Block,
+    spectrum: _Spectrum,
+    num_networks: int,
     first: FirstNetworks,
     count: int,
     debiasing: str,
     growth: float,
 ) -> _OfType:
-    """Return the leading eigenpairs of images of one type."""
-    block, block_noise = kind.block(seen), kind.block(noise)  # (d, d) each
-    count = min(count, len(block))
+    """Return the ``count`` leading eigenpairs of a type, or all, each with its certificate."""
+    count = min(count, len(kind))
     coordinates = kind.coordinates(first.halves())  # (P, n, R, 2, d)
-    basis = _spanned(block + block_noise, moments.num_networks * first.num_contributions * len(kind.bases))
-    if basis is not None:  # (d, r): all else is zero
-        block, block_noise = basis.T @ block @ basis, basis.T @ block_noise @ basis
-    values, axes = leading_eigenpairs(debias(block, block_noise, debiasing), len(block))
-    if debiasing != "subtract":
-        values = values.clamp(min=0)  # semi-definite but for rounding
-    noise_shares = (axes @ block_noise * axes).sum(1)  # (k,)
-    levels = (axes @ block * axes).sum(1)
-    # The floor of the shrinking is no measurement: it orders by the noise, and what comes after has no rank of its own
-    nothing = _NOTHING * seen.trace() + (FLOOR * noise_shares if debiasing == "shrink" else 0)
-    levels = levels - noise_shares
-    uncertified = (levels <= nothing).nonzero()
-    known = int(uncertified[0]) if len(uncertified) else len(levels)
-    if debiasing == "none" and block_noise.any():
-        known = 0  # directions of C + W, about those of C
-    if basis is not None:
-        axes = axes @ basis.T
-    # A basis can be larger than what they span, and a type can be without energy
-    shown = levels + noise_shares > max(
-        1e-9 * float(levels[0] + noise_shares[0]), _NOTHING * 1e-3 * float(seen.trace())
-    )
-    used = axes[: min(_CERTIFIED, int(shown.sum()))].to(coordinates)
-    rest = Rest()
-    if len(used) < len(kind):
-        unseen, unseen_noise = (0.0, 0.0) if basis is None else unseen_energies(coordinates)
-        dimension = len(kind) - len(used)
-        rest = Rest(
-            dimension, unseen + float(levels[len(used) :].clamp(min=0).sum()) / dimension,
-            unseen_noise + float(noise_shares[len(used) :].sum()) / dimension,
-        )  # fmt: skip
-    # Directions mix with those beside which the floor put them
-    beside = levels if debiasing == "subtract" else values
+    used = spectrum.axes[: min(_CERTIFIED, spectrum.spanned)].to(coordinates)
+    bulk = _bulk(spectrum, len(kind), len(used), None if block.basis is None else coordinates)
+    # Shrinking puts a direction next to others with the same floor, and it mixes with these
+    levels = spectrum.levels if debiasing == "subtract" else spectrum.eigenvalues
     certificate = _certified(
-        beside[: len(used)], noise_shares[: len(used)], coordinates @ used.T, moments.num_networks, first, rest,
-        growth,
-    ).until(known)  # fmt: skip
-    values, axes = values[:count], axes[:count]
+        levels[: len(used)], spectrum.noise[: len(used)], coordinates @ used.T, num_networks, first, bulk, growth
+    ).until(spectrum.measured)
+    values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
     if len(axes) < count:
         axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
         values = torch.cat([values, values.new_zeros(count - len(values))])
     return _OfType(kind, values, kind.images(axes), certificate.extended(count))
+
+
+def _bulk(spectrum: _Spectrum, dimension: int, used: int, coordinates: Tensor | None) -> BulkSpectrum:
+    """Return the mean energy and noise of a type beyond its first ``used`` axes.
+
+    Args:
+        spectrum: eigenpairs of the type.
+        dimension: d, dimension of the type.
+        used: number of axes that are certified.
+        coordinates: (P, n, R, 2, d), halves of the first networks, if these do not span the type.
+    """
+    remaining = dimension - used
+    if not remaining:
+        return BulkSpectrum()
+    level, noise = (0.0, 0.0) if coordinates is None else unseen_energies(coordinates)
+    return BulkSpectrum(
+        remaining, level + float(spectrum.levels[used:].clamp(min=0).sum()) / remaining,
+        noise + float(spectrum.noise[used:].sum()) / remaining,
+    )  # fmt: skip
 
 
 def _certified(
@@ -188,14 +253,14 @@ def _certified(
     coordinates: Tensor,
     num_vectors: int,
     first: FirstNetworks,
-    rest: Rest,
+    bulk: BulkSpectrum,
     growth: float,
-) -> Certificate:
+) -> TypeUncertainty:
     """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
     partners, _, readouts = coordinates.shape[:3]
     variances = share_variances(coordinates, first.num_contributions)
     # Readouts of one network count as networks in the moments, but not as independent ones
-    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, rest, growth)
+    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, bulk, growth)
 
 
 def _from_vectors(
@@ -210,13 +275,13 @@ def _from_vectors(
     noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
     power = sum(float(vectors.double().square().sum()) for vectors in means) / moments.num_networks
     power_noise = sum(float(vectors.double().square().sum()) for vectors in spreads) / moments.num_networks
-    rest, dimension = Rest(), moments.dimension - len(axes)
+    bulk, dimension = BulkSpectrum(), moments.dimension - len(axes)
     if dimension:
         unseen, unseen_noise = unseen_energies(halves[None])
         left = (power - power_noise - float(found.sum())) / dimension  # of what is seen, as much as is not found
-        rest = Rest(dimension, max(left, unseen), max(power_noise / dimension, unseen_noise))
+        bulk = BulkSpectrum(dimension, max(left, unseen), max(power_noise / dimension, unseen_noise))
     levels = found if done == "subtract" else found - noise.to(found)
-    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, rest, growth)
+    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, bulk, growth)
     if done == "none" and spreads:
         certificate = certificate.until(0)  # directions of C + W, about those of C
     return [_OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)], done
@@ -232,38 +297,56 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
+class _Place(NamedTuple):
+    """Place of a direction in the order of all types, which sorts by its fields.
+
+    Args:
+        negative_eigenvalue: minus its eigenvalue.
+        kind: number of its symmetry type.
+        rank: rank within the type.
+        partner: number of the partner.
+    """
+
+    negative_eigenvalue: float
+    kind: int
+    rank: int
+    partner: int
+
+
 def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
     places = sorted(
-        (-value, number, rank, partner)
+        _Place(-value, number, rank, partner)
         for number, part in enumerate(found)
         for rank, value in enumerate(part.eigenvalues.tolist())
         for partner in range(len(part.images))
     )[:count]
     indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
-    for index, (_, number, _, partner) in enumerate(places):
-        indices.setdefault((number, partner), []).append(index)
+    for index, place in enumerate(places):
+        indices.setdefault((place.kind, place.partner), []).append(index)
     bands = []
     for (number, _), of_ranks in indices.items():
         certificate = found[number].certificate
         for start, end in certificate.bands:
             if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
-                bands.append(Band(tuple(inside), certificate.band_certainty(start, start + len(inside))))
+                bands.append(DegenerateCluster(tuple(inside), certificate.band_certainty(start, start + len(inside))))
 
     def of_each(name: str) -> Tensor:
         columns = [getattr(part.certificate, name).tolist() for part in found]
-        return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
+        return torch.tensor([columns[place.kind][place.rank] for place in places])
 
-    certificates = Certificates(
-        tuple(found[number].kind.names[partner] for _, number, _, partner in places),
+    certificates = DirectionUncertainty(
+        tuple(found[place.kind].kind.names[place.partner] for place in places),
         of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(found, places),
         tuple(sorted(bands, key=lambda band: band.indices)),
     )  # fmt: skip
-    directions = torch.stack([found[number].images[partner][rank] for _, number, rank, partner in places])
-    return Eigenpairs(torch.tensor([-value for value, _, _, _ in places]), directions, certificates, debiasing)
+    directions = torch.stack([found[place.kind].images[place.partner][place.rank] for place in places])
+    return Eigenpairs(
+        torch.tensor([-place.negative_eigenvalue for place in places]), directions, certificates, debiasing
+    )
 
 
-def _leading(found: list[_OfType], places: list[tuple[float, int, int, int]]) -> Tensor:
+def _leading(found: list[_OfType], places: list[_Place]) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
     Which names the exact first ones have is not certain either: eigenvalues of different types are drawn within their
@@ -271,10 +354,10 @@ def _leading(found: list[_OfType], places: list[tuple[float, int, int, int]]) ->
 
     Args:
         found: of each type.
-        places: minus the eigenvalue, number of the type, rank and partner, of each direction in order.
+        places: place of each direction, in order.
     """
     owners = [(number, partner) for number, part in enumerate(found) for partner in range(len(part.images))]
-    of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
+    of = torch.tensor([owners.index((place.kind, place.partner)) for place in places])  # (n,)
     ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
     values = [part.eigenvalues.double() for part in found]
     errors = [  # as large as the eigenvalue where nothing is known of it

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
 from nads_core.runtime.arguments import require_integers
 
+NUM_INPUTS = 16  # Gaussian inputs per network, of which opposite pairs leave 8 contributions
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
 
 
@@ -91,8 +93,8 @@ class Passes:
 class Estimator(ABC):
     """What a network contributes, and what that costs: inherit from it for an estimator of your own.
 
-    ``draw`` and ``contributions`` have to be written. All else tells costs and memory, and what a pilot has to choose;
-    by default it describes one input gradient a network. `compute_nads` takes an object with the two methods alone as
+    ``draw`` and ``contributions`` have to be written. All other members describe costs and memory; by default those of
+    one input gradient per network. `compute_nads` takes an object with the two methods alone as
     well, for which the defaults hold. The ``repr`` stands for the estimator in a checkpoint, which goes on only with
     the same one: it has to name all that decides about the vectors, as that of a dataclass does.
     """
@@ -118,11 +120,6 @@ class Estimator(ABC):
         """J. From two on their spread tells the noise, so that `compute_nads` can remove it; 1 by default."""
         return 1
 
-    @property
-    def inputs_per_contribution(self) -> int:
-        """How many inputs are averaged to one contribution; 2 where they come in opposite pairs, 1 by default."""
-        return 1
-
     def passes(self, dimension: int) -> Passes:
         """Count the passes through one network with D = ``dimension`` inputs, all contributions together.
 
@@ -130,14 +127,9 @@ class Estimator(ABC):
         """
         return Passes(forward=1, backward=self.readouts)
 
-    @property
-    def left_open(self) -> tuple[str, ...]:
-        """Fields of a dataclass that a pilot has to choose, "num_inputs" and perhaps "readouts"; none by default."""
-        return ()
-
 
 @dataclass(frozen=True)
-class _TwoMethods(Estimator):
+class _DuckTypedEstimator(Estimator):
     """An estimator that says nothing about itself."""
 
     own: Estimator
@@ -161,7 +153,7 @@ def _named(estimator: object) -> str:
 
 def with_defaults(estimator: Estimator) -> Estimator:
     """Return an estimator that answers everything: an object with the two methods alone answers by the defaults."""
-    return estimator if isinstance(estimator, Estimator) else _TwoMethods(estimator)
+    return estimator if isinstance(estimator, Estimator) else _DuckTypedEstimator(estimator)
 
 
 def _require_positive(**values: float) -> None:
@@ -204,26 +196,29 @@ class PointGradient(Estimator):
 
 
 class _OverInputs(Estimator):
-    """An average over Gaussian inputs, in opposite pairs or not."""
+    """An average over Gaussian inputs, which come in opposite pairs (x, -x) if ``antithetic``."""
 
-    num_inputs: int | str
+    num_inputs: int | Literal["auto"]
+    input_std: float
     antithetic: bool
 
-    @property
-    def _chosen_inputs(self) -> int:
-        if isinstance(self.num_inputs, str):
-            raise ValueError("num_inputs='auto' is for compute_nads, which runs a pilot: give a number here")
-        return self.num_inputs
+    def __post_init__(self) -> None:
+        _require_positive(input_std=self.input_std)
+        if self.num_inputs == "auto":  # a rule, not a measurement: the same seed gives the same NADs everywhere
+            object.__setattr__(self, "num_inputs", NUM_INPUTS)
+        require_integers(num_inputs=self.num_inputs)
+        if self.antithetic and self._count % 2:
+            raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
 
     @property
-    def inputs_per_contribution(self) -> int:
-        """2 where inputs come in opposite pairs."""
-        return 2 if self.antithetic else 1
+    def _count(self) -> int:
+        """The number of inputs, which is an integer from `__post_init__` on."""
+        return int(self.num_inputs)
 
     @property
     def num_contributions(self) -> int:
-        """One a pair, or one an input when not antithetic."""
-        return self._chosen_inputs // self.inputs_per_contribution
+        """J: one contribution per pair of inputs, or per input when not antithetic."""
+        return self._count // (2 if self.antithetic else 1)
 
 
 @dataclass(frozen=True)
@@ -235,25 +230,18 @@ class SmoothedGradient(_OverInputs):
     (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
     """
 
-    num_inputs: int | str = 16  # forward-backward pairs a network; "auto": a pilot chooses them, and the readouts
+    num_inputs: int | Literal["auto"] = NUM_INPUTS  # forward and backward passes per network; "auto" is the default
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
     readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
 
     def __post_init__(self) -> None:
-        _require_positive(input_std=self.input_std)
         require_integers(readouts=self.readouts)
-        if self.num_inputs == "auto":
-            return
-        if isinstance(self.num_inputs, str):
-            raise ValueError(f"num_inputs must be a number or 'auto', got {self.num_inputs!r}")
-        require_integers(num_inputs=self.num_inputs)
-        if self.antithetic and self.num_inputs % 2:
-            raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
+        super().__post_init__()
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
-        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
+        inputs = _draw_inputs(ensemble, block, self._count, self.input_std, self.antithetic)
         readouts = ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
         return Draw(ensemble.draw(block), inputs, readouts=readouts)
 
@@ -264,12 +252,7 @@ class SmoothedGradient(_OverInputs):
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one backward for each of the readouts."""
-        return Passes(forward=self._chosen_inputs, backward=self._chosen_inputs * self.readouts)
-
-    @property
-    def left_open(self) -> tuple[str, ...]:
-        """The inputs and the readouts, if ``num_inputs`` is "auto"."""
-        return ("num_inputs", "readouts") if self.num_inputs == "auto" else ()
+        return Passes(forward=self._count, backward=self._count * self.readouts)
 
 
 @dataclass(frozen=True)
@@ -317,16 +300,13 @@ class MixedDerivative(_OverInputs):
     ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
     """
 
-    num_inputs: int | str = 16  # double-backward passes a network; "auto": a pilot chooses them
+    num_inputs: int | Literal["auto"] = NUM_INPUTS  # double-backward passes per network; "auto" is the default
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
 
-    def __post_init__(self) -> None:
-        SmoothedGradient(self.num_inputs, self.input_std, self.antithetic)  # which checks them
-
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
-        inputs = _draw_inputs(ensemble, block, self._chosen_inputs, self.input_std, self.antithetic)
+        inputs = _draw_inputs(ensemble, block, self._count, self.input_std, self.antithetic)
         return Draw(ensemble.draw(block), inputs, ensemble.probes(block, _PROBES))
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
@@ -336,9 +316,4 @@ class MixedDerivative(_OverInputs):
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""
-        return Passes(forward=self._chosen_inputs, mixed=self._chosen_inputs)
-
-    @property
-    def left_open(self) -> tuple[str, ...]:
-        """The inputs, if ``num_inputs`` is "auto"."""
-        return ("num_inputs",) if self.num_inputs == "auto" else ()
+        return Passes(forward=self._count, mixed=self._count)

@@ -12,6 +12,7 @@ themselves, for D larger than their number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -254,3 +255,13 @@ class GramMoments:
         if not self._means:
             raise ValueError("no network has been added yet")
         return list(self._means), list(self._spreads)
+
+
+def merged(groups: Sequence[DenseMoments | GramMoments]) -> DenseMoments | GramMoments:
+    """Return the moments of all networks of several accumulators of one kind."""
+    if len(groups) == 1:
+        return groups[0]
+    whole = groups[0].empty()
+    for group in groups:
+        whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
+    return whole

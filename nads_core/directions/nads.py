@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import Band, Certificates
+from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import subspace_overlap
-from nads_core.directions.similarity import SubspaceSimilarity, likeness
+from nads_core.directions.similarity import SubspaceSimilarity, subspace_similarity
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import fingerprint
 
@@ -33,13 +33,15 @@ class NADs:
         eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
             (1/N) sum g g^T.
         provenance: how they were computed.
-        certificates: what is known about each; None in files that were written before there were any.
+        certificates: uncertainty of each; None in files that were written before there were any.
+        stored_fingerprint: fingerprint of the file that they were read from; by default that of the arrays.
     """
 
     directions: Tensor
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
-    certificates: Certificates | None = None
+    certificates: DirectionUncertainty | None = None
+    stored_fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -53,21 +55,21 @@ class NADs:
     @cached_property
     def fingerprint(self) -> str:
         """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
-        return _fingerprint(self._stored(quantized=False))
+        return self.stored_fingerprint or _fingerprint(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
 
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
-        known = "" if self.certificates is None else f", {self._known.num_certain} certain above 0.9"
+        known = "" if self.certificates is None else f", {self._require_certificates().num_certain} certain above 0.9"
         effective = self.provenance.get("effective_networks")
         counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
         shape = tuple(self.directions.shape[1:])
         return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
-    @property
-    def _known(self) -> Certificates:
+    def _require_certificates(self) -> DirectionUncertainty:
+        """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
             raise ValueError("these NADs were computed before directions had certificates: compute them again")
         return self.certificates
@@ -75,27 +77,27 @@ class NADs:
     @property
     def types(self) -> tuple[str, ...]:
         """How the symmetries of the architecture change each direction (`SymmetryType`): "++s" is changed by none."""
-        return self._known.types
+        return self._require_certificates().types
 
     @property
     def names(self) -> tuple[str, ...]:
         """Type and rank within it, such as "++s 3", which do not depend on sampling as an index does."""
-        return self._known.names
+        return self._require_certificates().names
 
     @property
     def certainty(self) -> Tensor:
         """(n,), expected squared cosine with the direction of the same name for infinitely many networks and inputs."""
-        return self._known.certainty
+        return self._require_certificates().certainty
 
     @property
     def eigenvalue_std(self) -> Tensor:
         """(n,), root mean square of the eigenvalue's error; NaN where nothing is known of it."""
-        return self._known.eigenvalue_std
+        return self._require_certificates().eigenvalue_std
 
     @property
-    def bands(self) -> tuple[Band, ...]:
+    def bands(self) -> tuple[DegenerateCluster, ...]:
         """Directions of one type that this run cannot tell apart, with the certainty of the subspace of each band."""
-        return self._known.bands
+        return self._require_certificates().bands
 
     @property
     def basis(self) -> Tensor:
@@ -127,7 +129,8 @@ class NADs:
 
         The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
         exact ones are as far from each other as these, more or less by how far each is from the exact one: by the root
-        of 1 minus its `Certificates.leading_certainty`. That leaves room for errors in any direction: it is wide.
+        of 1 minus its `DirectionUncertainty.leading_certainty`. That leaves room for errors in any direction: it is
+        wide.
 
         Args:
             other: NADs; or directions that are exact.
@@ -137,7 +140,7 @@ class NADs:
             ValueError: if there are no certificates, or as `overlap` has it.
         """
         apart = max(0.0, 1 - self.overlap(other, k)) ** 0.5
-        known = [self._known, *([other._known] if isinstance(other, NADs) else [])]
+        known = [self._require_certificates(), *([other._require_certificates()] if isinstance(other, NADs) else [])]
         room = sum(max(0.0, 1 - float(one.leading_certainty[k - 1])) ** 0.5 for one in known)
         return max(0.0, 1 - (apart + room) ** 2), 1 - max(0.0, apart - room) ** 2
 
@@ -180,9 +183,10 @@ class NADs:
                 f"the architectures that ship were computed for inputs (1, 32, 32), these for "
                 f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
             )
-        _ = self._known
-        found = [likeness(name, self, load_nads(name), k) for name in shipped_names() if name != "logreg"]
-        return sorted((one for one in found if one is not None), key=lambda one: -one.overlap)
+        self._require_certificates()
+        names = [name for name in shipped_names() if name != "logreg"]
+        compared = [subspace_similarity(name, self, load_nads(name), k) for name in names]
+        return sorted((one for one in compared if one is not None), key=lambda one: -one.overlap)
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
         """Return which of these NADs is closest to each of other directions, and how close.
@@ -262,7 +266,7 @@ class NADs:
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
-                certificates = Certificates.from_arrays(file) if "certainty" in file.files else None
+                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file.files else None
             except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
                 raise ValueError(f"{path} is damaged: {error}") from error
         directions = torch.from_numpy(stored["directions"])
@@ -271,9 +275,8 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates)
-        vars(nads)["fingerprint"] = _fingerprint(stored)  # of the file, not of what was rebuilt from it
-        return nads
+        # The fingerprint is that of the file: what is rebuilt from it differs between processors
+        return cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates, _fingerprint(stored))
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
@@ -316,19 +319,18 @@ def load_nads(name: str, version: int | None = None) -> NADs:
         with resources.as_file(_shipped() / f"{name}.npz") as path:
             return NADs.load(path)
     folder = _shipped()
-    found: dict[str, list[int]] = {}
+    versions: dict[str, list[int]] = {}
     for entry in folder.iterdir():
         if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
-            found.setdefault(shipped[1], []).append(int(shipped[2]))
+            versions.setdefault(shipped[1], []).append(int(shipped[2]))
     key = str(name).lower().replace("-", "").replace("_", "")
-    if key not in found:
+    if key not in versions:
         raise ValueError(
-            f"no precomputed NADs for {name!r}: choose from {sorted(found)}, or compute them with compute_nads"
+            f"no precomputed NADs for {name!r}: choose from {sorted(versions)}, or compute them with compute_nads"
         )
-    version = max(found[key]) if version is None else version
-    if version not in found[key]:
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(found[key])}")
+    version = max(versions[key]) if version is None else version
+    if version not in versions[key]:
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions[key])}")
     with resources.as_file(folder / f"{key}.v{version}.npz") as path:
         nads = NADs.load(path)
-    nads.provenance["version"] = version
-    return nads
+    return replace(nads, provenance=nads.provenance | {"version": version})

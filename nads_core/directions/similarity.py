@@ -1,12 +1,13 @@
-"""Which known architectures NADs resemble: overlaps with those that ship, and how far they are known."""
+"""Similarity of the leading subspaces of two architectures, with its interval."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from nads_core.directions.nads import NADs
+from torch import Tensor
+
+from nads_core.directions.certificates import DirectionUncertainty
 
 CERTAIN_ENOUGH = 0.9  # certainty of a leading subspace, from which on it is compared
 FEWEST = 4  # directions of a subspace that says something
@@ -17,11 +18,11 @@ class SubspaceSimilarity:
     """How much of a leading subspace two architectures share.
 
     Args:
-        name: of the other one, as `load_nads` takes it.
+        name: name of the other architecture, as `load_nads` takes it.
         overlap: mean squared cosine of the principal angles.
-        interval: where the overlap of the exact subspaces lies, see `NADs.overlap_interval`.
-        num_directions: of each subspace.
-        chance: what subspaces at random have in common.
+        interval: interval of the overlap of the exact subspaces, see `NADs.overlap_interval`.
+        num_directions: dimension of each subspace.
+        chance: mean overlap of two random subspaces.
     """
 
     name: str
@@ -36,21 +37,42 @@ class SubspaceSimilarity:
         return f"{self.name:<24} {share} of the first {self.num_directions} directions"
 
 
-def likeness(name: str, own: NADs, other: NADs, k: int | None = None) -> SubspaceSimilarity | None:
+class Directions(Protocol):
+    """The part of `NADs` that a comparison needs."""
+
+    @property
+    def basis(self) -> Tensor:
+        """Directions as columns, (D, n)."""
+
+    @property
+    def certificates(self) -> DirectionUncertainty | None:
+        """Uncertainty of the directions."""
+
+    def overlap(self, other: Any, k: int) -> float:
+        """Return the overlap of two leading subspaces."""
+
+    def overlap_interval(self, other: Any, k: int) -> tuple[float, float]:
+        """Return the interval of the overlap of the exact subspaces."""
+
+
+def subspace_similarity(
+    name: str, first: Directions, second: Directions, k: int | None = None
+) -> SubspaceSimilarity | None:
     """Compare two architectures; None where they have no certain subspace of one size.
 
     Args:
-        name: of the other one.
-        own: with certificates.
-        other: with certificates.
-        k: how many directions; by default as many as both know best, by the less certain of the two.
+        name: name of the second architecture.
+        first: NADs with certificates.
+        second: NADs with certificates.
+        k: number of directions; by default the one whose less certain subspace is the most certain.
     """
-    sizes = min(len(own), len(other), own.basis.shape[0] - 1)
-    assert own.certificates is not None and other.certificates is not None
+    dimension = first.basis.shape[0]
+    sizes = min(first.basis.shape[1], second.basis.shape[1], dimension - 1)
+    assert first.certificates is not None and second.certificates is not None
     if k is None:
-        known = own.certificates.leading_certainty[:sizes].minimum(other.certificates.leading_certainty[:sizes])
+        known = first.certificates.leading_certainty[:sizes].minimum(second.certificates.leading_certainty[:sizes])
         known[: FEWEST - 1] = 0
         k = int(known.argmax()) + 1
         if known[k - 1] < CERTAIN_ENOUGH:
             return None
-    return SubspaceSimilarity(name, own.overlap(other, k), own.overlap_interval(other, k), k, k / own.basis.shape[0])
+    return SubspaceSimilarity(name, first.overlap(second, k), first.overlap_interval(second, k), k, k / dimension)

@@ -1,116 +1,147 @@
-"""When networks are enough: what is asked of the directions, and after how many networks to ask."""
+"""Stopping criteria: what the directions must reach, and after which numbers of blocks to check."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import torch
+
+from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.first_networks import FirstNetworks
+from nads_core.directions.moments import DenseMoments, GramMoments, merged
 from nads_core.runtime import distributed
+from nads_core.runtime.arguments import require_integers
 
-if TYPE_CHECKING:
-    from nads_core.directions.accumulation import Accumulation
+GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
+_FIRST_CHECK = 64  # networks
 
-GROUPS = 4  # of networks, from which a tolerance tells the error
-_FIRST_LOOK = 64  # networks
+Groups = Sequence[DenseMoments | GramMoments]
 
 
-class Goal(Protocol):
-    """What is asked of the directions."""
+@dataclass(frozen=True)
+class StoppingCriterion:
+    """When a run has enough networks; without any field it draws all that were asked for.
+
+    Args:
+        tolerance: largest 1 - overlap of the first ``num_leading`` directions with their exact subspace, at the upper
+            end of its interval (`subspace_error`). Where eigenvalues ``num_leading`` and the next are nearly equal, no
+            number of networks separates them: choose a number with a gap after it.
+        num_leading: number of directions that ``tolerance`` is about; 10 by default, or all but one of fewer.
+        num_certain: number of directions that must each have a certainty of 0.9 (`NADs.certainty`).
+    """
+
+    tolerance: float | None = None
+    num_leading: int | None = None
+    num_certain: int | None = None
+
+    def resolved(self, dimension: int, num_directions: int) -> StoppingCriterion:
+        """Return the criterion with the default of ``num_leading``.
+
+        Raises:
+            ValueError: if a field is out of range, or both criteria are given.
+        """
+        tolerance, num_certain = self.tolerance, self.num_certain
+        counts = {"num_leading": self.num_leading, "num_certain": num_certain}
+        require_integers(**{name: count for name, count in counts.items() if count is not None})
+        if tolerance is not None and not 0 < tolerance <= 0.1:
+            raise ValueError(f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}")
+        num_leading = min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
+        limit, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
+        if num_leading > limit:
+            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
+        if num_certain is not None and tolerance is not None:
+            raise ValueError("tolerance and num_certain are two criteria: choose one of them")
+        if num_certain is not None and num_certain > num_directions:
+            raise ValueError(f"num_certain = {num_certain} is more than the {num_directions} directions requested")
+        return replace(self, num_leading=num_leading)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Value of a criterion for the networks so far.
+
+    Args:
+        reached: whether they are enough.
+        values: the measured quantities, by name.
+    """
+
+    reached: bool
+    values: dict[str, float]
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """A criterion for one run, with what measuring it needs.
+
+    Args:
+        criterion: resolved criterion.
+        image_shape: shape of an input.
+        debiasing: method of the directions themselves.
+        symmetries: symmetries that the second moment is averaged over.
+    """
+
+    criterion: StoppingCriterion
+    image_shape: tuple[int, ...]
+    debiasing: str = "shrink"
+    symmetries: tuple[str, ...] = ()
 
     @property
-    def growth(self) -> float:
-        """Of the number of networks, from one look to the next."""
+    def active(self) -> bool:
+        """Whether the criterion can end a run."""
+        return self.criterion.tolerance is not None or self.criterion.num_certain is not None
 
-    def reached(self, state: Accumulation) -> tuple[bool, str]:
-        """Return whether the networks so far are enough, and what to show about them."""
+    def check_schedule(self, block_size: int) -> Iterator[float]:
+        """Yield the numbers of blocks after which to check, the same however the networks come in."""
+        if not self.active:
+            return iter([math.inf])
+        return check_schedule(block_size, 1.25 if self.criterion.tolerance is not None else 1.5)
 
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Enough are the networks whose first directions are known as a subspace, as halves of the networks tell.
-
-    Args:
-        error: largest 1 - overlap with the exact subspace, at the upper end of its interval.
-        num_directions: of the subspace.
-        image_shape: of the input.
-        symmetries: that the second moment is averaged over.
-    """
-
-    error: float
-    num_directions: int
-    image_shape: tuple[int, ...]
-    symmetries: tuple[str, ...]
-    growth: float = 1.25
-
-    def reached(self, state: Accumulation) -> tuple[bool, str]:
-        """Tell by the upper end of the error's interval."""
-        error, spread = state.error(self.num_directions, self.symmetries, self.image_shape)
-        return error + spread <= self.error, f"error {error:.3f} ± {spread:.3f}"
-
-
-@dataclass(frozen=True)
-class Certain:
-    """Enough are the networks from which so many directions are certain, each of them.
-
-    Args:
-        num_certain: directions with a certainty of `CERTAIN` at least.
-        image_shape: of the input.
-        debiasing: as for the directions themselves.
-        symmetries: whose types are told apart.
-    """
-
-    num_certain: int
-    image_shape: tuple[int, ...]
-    debiasing: str
-    symmetries: tuple[str, ...]
-    growth: float = 1.5  # a look costs as much as the directions
-
-    def reached(self, state: Accumulation) -> tuple[bool, str]:
-        """Tell by the certificates."""
-        among = (
-            math.prod(self.image_shape) if self.symmetries else min(4 * self.num_certain, math.prod(self.image_shape))
-        )
-        found = find_eigenpairs(
-            state.total(), state.first_networks, among, self.image_shape, self.debiasing, self.symmetries,
-            effective_share=state.effective_share,
+    def measure(self, groups: Groups, first: FirstNetworks, effective_share: float) -> Measurement:
+        """Measure the criterion, which must be active, on the networks of all groups."""
+        if self.criterion.tolerance is not None:
+            error, spread = self.error(groups)
+            return Measurement(error + spread <= self.criterion.tolerance, {"error": error, "spread": spread})
+        assert self.criterion.num_certain is not None
+        dimension = math.prod(self.image_shape)
+        among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
+        pairs = find_eigenpairs(
+            merged(groups), first, among, self.image_shape, self.debiasing, self.symmetries,
+            effective_share=effective_share,
         )  # fmt: skip
-        count = int(distributed.broadcast(found.certificates.num_certain))  # processors differ in their last bits
-        return count >= self.num_certain, f"{count} certain"
+        count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits
+        return Measurement(count >= self.criterion.num_certain, {"certain": count})
+
+    def error(self, groups: Groups) -> tuple[float, float]:
+        """Return the `subspace_error` of the first ``num_leading`` directions."""
+        assert self.criterion.num_leading is not None
+        return subspace_error(groups, self.criterion.num_leading, self.symmetries, self.image_shape)
 
 
-class StoppingRule:
-    """Looks after certain numbers of blocks, which are the same however the networks come in.
+def subspace_error(
+    groups: Groups, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
+) -> tuple[float, float]:
+    """Estimate how far the first directions are from those of infinitely many networks.
 
-    Args:
-        goal: to be reached; without one, no number of networks is enough.
-        block_size: networks in a block.
-        report: takes what is to be shown beside the progress.
+    Each half of the networks has twice the error of the whole, and the errors of two halves add up: 1 - overlap of
+    the halves is about four times the error of the whole. Four groups make three pairs of halves.
+
+    Returns:
+        The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs.
     """
-
-    def __init__(self, goal: Goal | None, block_size: int, report: Callable[[str], object]):
-        self._goal, self._report = goal, report
-        self._looks: Iterator[float] = looks(block_size, goal.growth) if goal else iter([math.inf])
-        self.next_look = next(self._looks)  # in blocks
-
-    def met(self, state: Accumulation) -> bool:
-        """Return whether the networks are enough; always False between two looks."""
-        if self._goal is None or state.blocks_done < self.next_look:
-            return False
-        while self.next_look <= state.blocks_done:  # a checkpoint may hold more
-            due, self.next_look = self.next_look == state.blocks_done, next(self._looks)
-        if not due:
-            return False
-        enough, shown = self._goal.reached(state)
-        self._report(shown)
-        return enough
+    errors = []
+    for pair in ((0, 1), (0, 2), (0, 3)):
+        halves = [[g for i, g in enumerate(groups) if (i in pair) == inside] for inside in (True, False)]
+        first, second = (leading_subspace(merged(half), num_directions, image_shape, symmetries) for half in halves)
+        errors.append((1 - subspace_overlap(first, second)) / 4)
+    return float(torch.tensor(errors).mean()), 2 * float(torch.tensor(errors).std())
 
 
-def looks(block_size: int, growth: float = 1.25) -> Iterator[int]:
-    """Yield the numbers of blocks after which to look."""
-    networks, last = float(_FIRST_LOOK), 0
+def check_schedule(block_size: int, growth: float = 1.25) -> Iterator[int]:
+    """Yield the numbers of blocks after which to check, each about ``growth`` times the one before."""
+    networks, last = float(_FIRST_CHECK), 0
     while True:
         blocks = max(GROUPS, last + 1, round(networks / block_size))
         yield blocks

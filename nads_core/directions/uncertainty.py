@@ -8,8 +8,8 @@ eigenvalues of a sample, which repel each other. So the simulation draws E afres
 smoothed until the eigenvalues which it returns are on average those that were seen.
 
 Far neighbours are added in first order: the simulation goes through windows of ranks. So is the rest of the space, of
-which so few networks show nothing: how much of the energy lies there, networks tell that were not used to span what is
-seen (`Rest`).
+which so few networks show nothing: how much of the energy lies there, is estimated from held-out networks
+(`BulkSpectrum`).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _FEWEST_NETWORKS = 3  # with which variances can be told at all
 
 
 @dataclass(frozen=True)
-class Rest:
-    """The part of the space in which no direction was found.
+class BulkSpectrum:
+    """Spectrum of the part of the space in which no direction was found.
 
     Args:
-        dimension: m.
+        dimension: dimension of that part, m.
         level: mean of C's eigenvalues there.
-        noise: mean variance of the inputs' noise.
+        noise: mean variance of the inputs' noise there.
     """
 
     dimension: int = 0
     level: float = 0.0
     noise: float = 0.0
 
-    def mixed(self, levels: Tensor, noise: Tensor, num_networks: float) -> tuple[Tensor, Tensor]:
+    def shrink(self, levels: Tensor, noise: Tensor, num_networks: float) -> tuple[Tensor, Tensor]:
         """Return squared cosines (k,) of eigenvectors with the space of what was found, and shifts (k,) of eigenvalues.
 
         Source: the spiked covariance model (Paul, Statistica Sinica 2007, theorems 1, 2 and 4). Below its transition an
@@ -55,8 +55,8 @@ class Rest:
         """
         edge, mixing = self._edge(noise, num_networks)
         gaps = torch.maximum(levels - self.level, edge).clamp(min=1e-300)
-        kept = (1 - (edge / gaps).square()) / (1 + mixing / gaps)
-        return kept.clamp(min=0), mixing * (self.level + gaps + noise) / gaps
+        retained = (1 - (edge / gaps).square()) / (1 + mixing / gaps)
+        return retained.clamp(min=0), mixing * (self.level + gaps + noise) / gaps
 
     def _edge(self, noise: Tensor, num_networks: float) -> tuple[Tensor, float]:
         """Return the gaps (k,) from the rest's level below which nothing shows, and energy of the rest per network."""
@@ -70,7 +70,7 @@ class Rest:
         below = (values <= highest).nonzero()
         return int(below[0]) if len(below) else len(values)
 
-    def unmixed(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
+    def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
         edge, mixing = self._edge(noise, num_networks)
         half = (values - self.level - mixing) / 2  # gap^2 - 2 half gap + edge^2 = 0
@@ -80,7 +80,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class TypeUncertainty:
     """What a run knows about the directions of one symmetry type.
 
     Args:
@@ -100,7 +100,7 @@ class Certificate:
     bands: list[tuple[int, int]]
 
     @classmethod
-    def of_nothing(cls) -> Certificate:
+    def of_nothing(cls) -> TypeUncertainty:
         """Return the certificate of no ranks."""
         nothing = torch.zeros(0, dtype=torch.float64)
         return cls(nothing, nothing, nothing, torch.zeros(1, 1, dtype=torch.float64), [])
@@ -110,16 +110,16 @@ class Certificate:
         inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
         return float(inside + self.leading[first, first]) / (last - first)
 
-    def until(self, rank: int) -> Certificate:
+    def until(self, rank: int) -> TypeUncertainty:
         """Return the certificate when nothing is claimed about ranks from this one on."""
-        known = Certificate(
+        known = TypeUncertainty(
             self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
             self.leading[: rank + 1, : rank + 1],
             [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
         )  # fmt: skip
         return known.extended(len(self.certainty))
 
-    def extended(self, count: int) -> Certificate:
+    def extended(self, count: int) -> TypeUncertainty:
         """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
         size = len(self.certainty)
         if count <= size:
@@ -128,7 +128,7 @@ class Certificate:
         leading = self.leading.new_zeros(count + 1, count + 1)
         leading[: size + 1, : size + 1] = self.leading
         leading[size + 1 :], leading[:, size + 1 :] = leading[size], leading[:, size : size + 1]
-        return Certificate(
+        return TypeUncertainty(
             torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
             torch.cat([self.eigenvalue_std, missing + torch.nan]), leading,
             [*self.bands, *([(size, count)] if count - size > 1 else [])],
@@ -141,9 +141,9 @@ def certify(
     variances: Tensor,
     num_networks: float,
     shares: int = 1,
-    rest: Rest | None = None,
+    rest: BulkSpectrum | None = None,
     growth: float = 1,
-) -> Certificate:
+) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
     Args:
@@ -152,54 +152,98 @@ def certify(
         variances: V, (k, k).
         num_networks: N.
         shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
-        rest: of the space.
+        rest: part of the space in which no direction was found.
         growth: for how many times as many networks to tell it, taking the levels for those that these networks show.
     """
-    seen, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
-    if not len(seen):
-        return Certificate.of_nothing()
-    rest = rest or Rest()
-    known = rest.detected(seen, noise, num_networks * shares) if rest.dimension else len(seen)
-    if known < len(seen):  # the others are of the rest
-        whole = replace(rest, dimension=rest.dimension + len(seen) - known)
-        found = Certificate.of_nothing()
+    values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    if not len(values):
+        return TypeUncertainty.of_nothing()
+    bulk = rest or BulkSpectrum()
+    known = bulk.detected(values, noise, num_networks * shares) if bulk.dimension else len(values)
+    if known < len(values):  # the others belong to the bulk
+        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)
+        certificate = TypeUncertainty.of_nothing()
         if known:
-            found = certify(seen[:known], noise[:known], variances[:known, :known], num_networks, shares, whole, growth)
-        return found.extended(len(seen))
-    # The sample stretches its own spectrum, and the variances with it: what is kept of them is their ratio to the power
-    # along two directions, which is at least that of independent numbers.
-    power = seen.clamp(min=0) + noise
-    independent = 1 / shares
-    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
-    ratios.diagonal().clamp_(min=2 * independent)
+            certificate = certify(
+                values[:known], noise[:known], variances[:known, :known], num_networks, shares, bulk, growth
+            )
+        return certificate.extended(len(values))
+    model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
+    _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
+    certainty = overlaps.mean(0)  # (k, k)
+    agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
+    leading = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
+    certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
+    return certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)
 
-    def simulated(levels: Tensor, draws: int, seed: int, count: float) -> tuple[Tensor, Tensor, Tensor]:
-        power = levels.clamp(min=0) + noise
-        variances, kept = ratios * power.outer(power) / count, torch.ones_like(levels)
-        shift = torch.zeros_like(levels)
-        if rest.dimension:
-            kept, shift = rest.mixed(levels, noise, count * shares)
-            through = shift.outer(shift) / rest.dimension  # (k, k), mixing of second order, by way of the rest
+
+@dataclass(frozen=True)
+class _SamplingError:
+    """The error E of C from N networks, for any levels that C may have.
+
+    Args:
+        noise: (k,), variance of the inputs' noise along the directions.
+        ratios: (k, k), variance V_jk of a network's share over p_j p_k, where p = levels + noise is the power.
+        num_networks: N.
+        shares: number of vectors over which the share of a network is a mean.
+        bulk: rest of the space.
+    """
+
+    noise: Tensor
+    ratios: Tensor
+    num_networks: float
+    shares: int
+    bulk: BulkSpectrum
+
+    @classmethod
+    def fitted(
+        cls, values: Tensor, noise: Tensor, variances: Tensor, num_networks: float, shares: int, bulk: BulkSpectrum
+    ) -> _SamplingError:
+        """Return the error whose ratios are those of the measured variances (k, k) at these eigenvalues (k,).
+
+        A sample stretches its own spectrum, and the variances with it. Their ratio to the power along two directions
+        does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the diagonal.
+        """
+        power, independent = values.clamp(min=0) + noise, 1 / shares
+        ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
+        ratios.diagonal().clamp_(min=2 * independent)
+        return cls(noise, ratios, num_networks, shares, bulk)
+
+    def true_levels(self, values: Tensor) -> Tensor:
+        """Return the levels (k,) whose simulated eigenvalues are on average these values (k,).
+
+        Eigenvalues of a sample repel each other. So levels start from smoothed values, and each correction subtracts
+        what the simulation adds on average.
+        """
+        levels = _smoothed(self._without_bulk(values), self._spread(values))
+        for _ in range(_CORRECTIONS):
+            mean, _, _ = self.simulated(levels, _CORRECTION_DRAWS, 0)
+            levels = _smoothed(self._without_bulk(values - (mean - levels)), self._spread(levels))
+        return levels
+
+    def simulated(self, levels: Tensor, draws: int, seed: int, growth: float = 1) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what `_simulated` does for ``growth`` times as many networks, with the mixing by way of the bulk."""
+        count = growth * self.num_networks
+        power = levels.clamp(min=0) + self.noise
+        variances = self.ratios * power.outer(power) / count  # of the entries of E
+        retained, shift = torch.ones_like(levels), torch.zeros_like(levels)
+        if self.bulk.dimension:
+            retained, shift = self.bulk.shrink(levels, self.noise, count * self.shares)
+            through = shift.outer(shift) / self.bulk.dimension  # (k, k), mixing of second order
             variances = variances + through + through.diagonal().diag()
-        mean, error, overlaps = _simulated(levels, variances, kept, draws, seed)
+        mean, error, overlaps = _simulated(levels, variances, retained, draws, seed)
         return mean, (error.square() + shift.square()).sqrt(), overlaps
 
-    def spread(levels: Tensor) -> Tensor:
-        return ((levels.clamp(min=0) + noise).square() * ratios.diagonal() / num_networks).sqrt()
+    def _spread(self, levels: Tensor) -> Tensor:
+        """Return the standard deviations (k,) of eigenvalues, in first order."""
+        power = levels.clamp(min=0) + self.noise
+        return (power.square() * self.ratios.diagonal() / self.num_networks).sqrt()
 
-    def without_rest(values: Tensor) -> Tensor:
-        return rest.unmixed(values, noise, num_networks * shares) if rest.dimension else values
-
-    levels = _smoothed(without_rest(seen), spread(seen))
-    for _ in range(_CORRECTIONS):
-        mean = simulated(levels, _CORRECTION_DRAWS, 0, num_networks)[0]
-        levels = _smoothed(without_rest(seen - (mean - levels)), spread(levels))
-    _, error, overlaps = simulated(levels, _DRAWS, 1, growth * num_networks)
-    certainty = overlaps.mean(0)  # (k, k)
-    agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one run's luck
-    inside = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
-    found = Certificate(certainty.diagonal(), agreement, error, inside, _bands(certainty))
-    return found if num_networks >= _FEWEST_NETWORKS else found.until(0)
+    def _without_bulk(self, values: Tensor) -> Tensor:
+        """Return the levels (k,) that the bulk shifts to these values (k,)."""
+        if not self.bulk.dimension:
+            return values
+        return self.bulk.invert_shrinkage(values, self.noise, self.num_networks * self.shares)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:

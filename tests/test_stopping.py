@@ -1,4 +1,4 @@
-"""Splitting a time budget between inputs, readouts and networks; and stopping when enough is known."""
+"""Stopping when the directions are known well enough, readouts that share the layers below, and bfloat16."""
 
 import math
 
@@ -10,10 +10,9 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation
-from nads_core.directions.budget import Pilot, filled, run_pilot, variances
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import looks
+from nads_core.directions.stopping import check_schedule
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -155,7 +154,7 @@ def test_readouts_need_a_last_linear_layer():
         assert ensemble.num_features == num_features
 
 
-# --- the pilot
+# --- the tolerance
 
 
 def simulated(networks, readouts, contributions, generator):
@@ -164,58 +163,6 @@ def simulated(networks, readouts, contributions, generator):
     body[..., 0] *= 4
     sign = torch.randn(networks, readouts, 1, 1, generator=generator)
     return body * sign + 3 * torch.randn(networks, readouts, contributions, 16, generator=generator)
-
-
-def test_predicted_variances_are_those_of_fresh_networks():
-    generator = torch.Generator().manual_seed(0)
-    same, pairs, signal = variances(simulated(30_000, 4, 8, generator), 1)
-    for contributions, readouts in ((1, 1), (4, 2), (32, 4)):
-        means = simulated(30_000, readouts, contributions, generator).mean(2)  # (N, R, 16)
-        rows = torch.einsum("nri,nrj->nij", means, means)[:, 0] / readouts  # A Z for the first axis
-        powers = (1 / contributions) ** np.arange(3)
-        predicted = same @ powers / readouts + (1 - 1 / readouts) * (pairs @ powers)
-        assert predicted == pytest.approx(float(rows.square().sum(1).mean()), rel=0.1)
-    assert signal == pytest.approx((16 + 9 / 8) ** 2, rel=0.05)  # the variance along the axis, seen through the noise
-
-
-def test_the_best_split_follows_costs_and_noise():
-    noisy, clean = np.array([1.0, 100.0, 0.0]), np.array([1.0, 0.01, 0.0])
-    seconds = np.array([0.0, 1.0, 1.0])
-    best = lambda *args: Pilot(*args).best(nc.SmoothedGradient("auto"))  # noqa: E731
-    assert best(seconds, clean, clean, 0.0, 1) == {"num_inputs": 4, "readouts": 1}  # two pairs tell the noise
-    assert best(np.array([1e3, 1.0, 1.0]), noisy, noisy, 0.0, 1)["num_inputs"] == 128
-    assert best(seconds, noisy, 0 * noisy, 0.0, 64)["readouts"] == 64
-    assert best(seconds, clean, clean, 0.0, 64)["readouts"] == 1  # readouts that repeat each other
-    mixed = nc.MixedDerivative("auto")
-    assert filled(mixed, Pilot(seconds, clean, clean, 0.0, 1).best(mixed)) == nc.MixedDerivative(4)
-
-
-def test_auto_fills_in_the_numbers_and_remembers_them(tmp_path):
-    path = tmp_path / "state.ckpt"
-    first = compute(128, nc.SmoothedGradient("auto"), checkpoint=path)
-    chosen = first.provenance["budget"]
-    assert set(chosen) == {"num_inputs", "readouts"} and chosen["num_inputs"] >= 4
-    assert repr(nc.SmoothedGradient(**chosen)) == first.provenance["estimator"]
-    extended = compute(256, nc.SmoothedGradient("auto"), checkpoint=path)
-    assert extended.provenance["budget"] == chosen
-    whole = compute(256, nc.SmoothedGradient(**chosen))
-    assert torch.equal(extended.eigenvalues, whole.eigenvalues)
-
-
-def test_auto_is_for_compute_nads_alone():
-    with pytest.raises(ValueError, match="for compute_nads"):
-        nc.SmoothedGradient("auto").draw(Ensemble(convnet, SHAPE), 0)
-    with pytest.raises(ValueError, match="a number or 'auto'"):
-        nc.SmoothedGradient("many")
-
-
-def test_a_pilot_of_a_network_without_a_linear_end():
-    ensemble = Ensemble(lambda: nn.Sequential(convnet(), nn.Tanh()), SHAPE)
-    pilot = run_pilot(ensemble, nc.SmoothedGradient("auto"))
-    assert pilot.most_readouts == 1 and pilot.best(nc.SmoothedGradient("auto"))["readouts"] == 1
-
-
-# --- the tolerance
 
 
 def test_the_error_told_is_the_error_there_is():
@@ -254,7 +201,7 @@ def test_a_run_ends_when_the_directions_are_known(tmp_path):
     loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
         assert nads.provenance["error_interval"][1] <= tolerance
-        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(looks(64), range(40), strict=False)]
+        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(check_schedule(64), range(40), strict=False)]
     assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
     same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
     # The same networks, summed in four groups or in one: apart by rounding, 1e-8 on some processors (by 4e-5 if
@@ -291,7 +238,7 @@ def test_bad_tolerances_are_refused(options, message):
 def test_fewer_than_ten_pixels_have_fewer_leading_directions(shape, leading, options):
     factory = lambda: nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1))  # noqa: E731
     nads = nc.compute_nads(
-        factory, 256, image_shape=shape, estimator=nc.SmoothedGradient("auto"), progress=False, device="cpu", **options
+        factory, 256, image_shape=shape, estimator=nc.SmoothedGradient(4), progress=False, device="cpu", **options
     )
     assert len(nads) == math.prod(shape)
     assert nads.provenance.get("num_leading") == (leading if options else None)

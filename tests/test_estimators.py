@@ -262,7 +262,6 @@ def test_an_estimator_says_what_it_does(estimator, monkeypatch):
     _, _, g = drawn(convnet_with_one_output, estimator, count=3)
     assert g.shape == (3 * estimator.readouts, estimator.num_contributions, D)
     assert Passes(**counts) == estimator.passes(D)
-    assert estimator.left_open == ()
 
 
 class Doubled(Estimator):
@@ -277,7 +276,7 @@ class Doubled(Estimator):
 
 def test_an_estimator_of_ones_own_is_one_gradient_a_network_unless_it_says_more():
     own, point = Doubled(), nc.PointGradient()
-    for name in ("readouts", "num_contributions", "inputs_per_contribution", "left_open"):
+    for name in ("readouts", "num_contributions"):
         assert getattr(own, name) == getattr(point, name)
     assert own.passes(D) == point.passes(D) == Passes(forward=1, backward=1)
 
@@ -344,9 +343,10 @@ def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeyp
     assert 1 < batch[nc.Dipole()] < sixteen < batch[nc.PointGradient()]
 
 
-def test_a_pilot_chooses_only_what_is_left_open():
-    assert nc.SmoothedGradient("auto").left_open == ("num_inputs", "readouts")
-    assert nc.MixedDerivative("auto").left_open == ("num_inputs",)
+@pytest.mark.parametrize("estimator", [nc.SmoothedGradient, nc.MixedDerivative])
+def test_auto_is_a_fixed_number_of_inputs(estimator):
+    assert estimator("auto") == estimator() == estimator(16)
+    assert repr(estimator("auto")) == repr(estimator())
 
 
 @pytest.mark.parametrize("estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr)
@@ -420,6 +420,7 @@ def test_noise_of_the_smoothed_gradient_falls_with_the_number_of_inputs(antithet
         (nc.SmoothedGradient, {"num_inputs": 0}, "num_inputs must be a positive integer, got 0"),
         (nc.SmoothedGradient, {"num_inputs": 3}, "num_inputs must be an even integer when antithetic, got 3"),
         (nc.SmoothedGradient, {"num_inputs": 2.5, "antithetic": False}, "num_inputs must be an? .*integer.*, got 2.5"),
+        (nc.SmoothedGradient, {"num_inputs": "many"}, "num_inputs must be a positive integer, got 'many'"),
         (nc.SmoothedGradient, {"input_std": -1.0}, "input_std must be positive, got -1.0"),
         (nc.MixedDerivative, {"num_inputs": -2}, "num_inputs must be a positive integer, got -2"),
         (nc.MixedDerivative, {"num_inputs": 5}, "num_inputs must be an even integer when antithetic, got 5"),

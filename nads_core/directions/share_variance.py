@@ -1,0 +1,102 @@
+"""Variance of one network's share of the second moment: an estimator of fourth order, from halves of the contributions.
+
+Network i has the share Z_i = g_i g_i^T of C, of which its halves x_i, y_i (means of disjoint contributions, with
+independent noise) give an estimate without bias:
+
+    Z_i = (x_i y_i^T + y_i x_i^T) / 2,      V_jk = E Z_jk^2 - (E Z_jk)^2.
+
+The noise of Z itself belongs to V, as that of all J contributions: Var(U) for the U-statistic over all pairs, which
+the engine sums. Z has more, by (J - 2) / (J - 1) times products of the noise variances, and these are subtracted, with
+the noise of a half estimated by (x - y) / 2. With P partners of a symmetry type and R readouts the share is the mean
+over them, so that products of different partners and of different readouts enter as well.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_FOLDS = 8
+
+
+def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
+    """Return V (k, k): the variance of one network's share of the entries of C in a basis, see the module's formula.
+
+    Args:
+        coordinates: of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the share of a
+            network is the mean over its partners and readouts.
+        num_contributions: J, from which the halves were made. Z = (x y^T + y x^T) / 2 has more noise than all pairs of
+            contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
+            which the difference of the halves tells.
+    """
+    partners, count, readouts, _, size = coordinates.shape
+    if not size:
+        return torch.zeros(0, 0, dtype=torch.float64)
+    # In units of the power along each axis fourth powers fit into float32, which halves the time
+    unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
+    rows = (coordinates.double() / unit).float()
+    x, y = rows[..., 0, :], rows[..., 1, :]  # (P, n, R, k) each
+    excess = max(0.0, (num_contributions - 2) / (num_contributions - 1)) if num_contributions > 1 else 0.0
+
+    def product(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> Tensor:
+        """Return the mean over networks of Z Z', elementwise, (k, k), for rows (m, k)."""
+        xx, yy, xy, yx = (a * b for a, b in zip(first * 2, second + second[::-1], strict=True))
+        total = xx.T @ yy + xy.T @ yx
+        if excess:
+            noise = ((first[0] - first[1]) / 2) * ((second[0] - second[1]) / 2)
+            surplus = 2 * excess * noise.T @ noise
+            if first is second:
+                surplus.diagonal().mul_(2 / 3)  # a fourth moment is three squares there, where two are due
+            total = total - surplus
+        return (total + total.T).double() / (4 * len(xx))
+
+    square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)  # of the share
+    mean = torch.zeros_like(square)
+    for p in range(partners):
+        mine = (x[p].flatten(0, 1), y[p].flatten(0, 1))
+        mean += (mine[0].T @ mine[1]) / (partners * count * readouts)
+        for q in range(p, partners):
+            same = product(mine, mine if p == q else (x[q].flatten(0, 1), y[q].flatten(0, 1)))
+            if readouts > 1:  # pairs of different readouts stand for all of them
+                others = [part.roll(1, dims=1).flatten(0, 1) for part in (x[q], y[q])]
+                same = same / readouts + (1 - 1 / readouts) * product(mine, (others[0], others[1]))
+            square += same * ((1 if p == q else 2) / partners**2)
+    units = unit.outer(unit)
+    square, mean = square * units.square(), mean * units
+    mean = (mean + mean.T) / 2
+    # Few networks with heavy tails can give what is no variance
+    power = square.diagonal().clamp(min=1e-3 * square.diagonal().abs().max()).sqrt()
+    return (square - mean.square()).clamp(min=1e-3 * power.outer(power))
+
+
+def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
+    """Return how much energy of a network, and of its inputs' noise, a dimension has that other networks don't span.
+
+    Args:
+        coordinates: of the halves, (P, n, R, 2, d); see `share_variances`.
+    """
+    networks = coordinates.movedim(0, 1).flatten(1, 2)  # (n, P * R, 2, d)
+    count, vectors = networks.shape[:2]
+    rows = networks.flatten(0, 2)
+    gram = (rows @ rows.T).double()
+    scale = float(gram.diagonal().mean())
+    if not scale > 0:
+        return 0.0, 0.0  # of a type without energy
+    gram.diagonal().add_(1e-6 * scale)  # halves without noise are equal
+    number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
+    energy, noise, dimensions = 0.0, 0.0, 0
+    for fold in range(min(_FOLDS, count)):
+        held = number % min(_FOLDS, count) == fold
+        across = gram[held][:, ~held]
+        left = gram[held][:, held]
+        spanned = 0
+        if (~held).any():
+            others = gram[~held][:, ~held]
+            left = left - across @ torch.linalg.solve(others, across.T)
+            spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
+        dimensions += max(0, rows.shape[1] - spanned) * int(held.sum()) // (2 * vectors)  # of each network in turn
+        x, y = slice(0, None, 2), slice(1, None, 2)
+        products = left[x, y].diagonal().sum()  # of the halves of one network
+        squares = left[x, x].diagonal().sum() + left[y, y].diagonal().sum()
+        energy, noise = energy + float(products) / vectors, noise + float(squares - 2 * products) / (4 * vectors)
+    return max(0.0, energy) / max(1, dimensions), max(0.0, noise) / max(1, dimensions)

@@ -1,0 +1,76 @@
+"""The engine against the plain method: the same networks and inputs, one at a time, in float64."""
+
+import math
+from itertools import islice
+
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core import reference
+from nads_core.networks.ensembles import Ensemble
+
+SHAPE, D, NETWORKS = (1, 6, 6), 36, 70  # more networks than one block has
+
+
+def convnet() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(48, 1))
+
+
+def drawn_networks(estimator):
+    """Yield each network of the engine as a module of its own, its inputs (K, C, H, W) and its probe, if any."""
+    ensemble, block = Ensemble(convnet, SHAPE, dtype=torch.float64), 0
+    while True:
+        draw = estimator.draw(ensemble, block)
+        for index in range(ensemble.block_size):
+            module = convnet().double()
+            module.load_state_dict({name: tensor[index] for name, tensor in draw.state.items()})
+            probe = draw.probes and {name: tensor[index] for name, tensor in draw.probes.items()}
+            yield module, draw.inputs[index], probe
+        block += 1
+
+
+def vector(estimator, network, inputs, probe):
+    if isinstance(estimator, nc.MixedDerivative):
+        return reference.mixed_derivative(network, inputs, probe)
+    if isinstance(estimator, nc.Dipole):
+        return reference.dipole(network, inputs, estimator.step)
+    return reference.average_gradient(network, inputs)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [nc.PointGradient(0.5), nc.SmoothedGradient(6), nc.SmoothedGradient(3, 2.0, antithetic=False),
+     nc.Dipole(2.0), nc.MixedDerivative(4)],
+    ids=repr,
+)  # fmt: skip
+def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
+    nads = nc.compute_nads(
+        convnet, NETWORKS, estimator=estimator, image_shape=SHAPE, debiasing="none", dtype=torch.float64,
+        device="cpu", progress=False,
+    )  # fmt: skip
+    expected = reference.second_moment(
+        vector(estimator, *network) for network in islice(drawn_networks(estimator), NETWORKS)
+    )
+    basis = nads.basis.double()
+    scale = float(expected.abs().max())
+    torch.testing.assert_close((basis * nads.eigenvalues.double()) @ basis.T, expected, rtol=0, atol=1e-6 * scale)
+    eigenvalues, directions = reference.eigenpairs(expected)
+    torch.testing.assert_close(nads.eigenvalues.double(), eigenvalues, rtol=1e-5, atol=1e-6 * scale)
+    assert nads.overlap(directions, 1) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_method_from_a_factory_to_directions():
+    before = torch.get_rng_state()
+    values, directions = reference.compute_reference_nads(convnet, 400, SHAPE, seed=3)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert directions.shape == (D, *SHAPE) and (values[:-1] >= values[1:]).all()
+    again = reference.compute_reference_nads(convnet, 400, SHAPE, seed=3)
+    assert torch.equal(values, again[0]) and torch.equal(directions, again[1])
+    engine = nc.compute_nads(convnet, 400, image_shape=SHAPE, debiasing="none", device="cpu", progress=False)
+    # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of itself per eigenvalue.
+    assert float(values.sum()) == pytest.approx(float(engine.eigenvalues.sum()), rel=4 * math.sqrt(2 / 400))
+    assert engine.overlap(directions.float(), 4) > 4 * 4 / D
+    points = reference.compute_reference_nads(convnet, 50, SHAPE, num_inputs=1, contribution=reference.dipole)
+    assert float(points[0][0]) > 0
