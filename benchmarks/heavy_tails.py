@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nads_core.machinery.provenance import environment
 from torch import nn
 
 import nads_core as nc

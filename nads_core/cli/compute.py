@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator")
-    add("--num-inputs", type=_count, help="inputs per network, or auto; for smoothed and mixed")
+    add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
     add("--readouts", type=int, help="last layers per network, for smoothed")
     add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
-    add("--num-leading", type=int, help="dimension of the leading subspace of --tolerance and --num-inputs auto")
+    add("--num-leading", type=int, help="dimension of the leading subspace of --tolerance")
     add("--num-certain", type=int, help="stop when this many directions have a certainty above 0.9")
     add("--dtype", choices=("float32", "bfloat16", "float64"), help="number type of the networks")
     add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F")
@@ -70,8 +70,8 @@ def run(
     from nads_core.runtime import distributed
 
     chosen = _estimator(estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options})
-    if "num_leading" in options and "tolerance" not in options and getattr(chosen, "num_inputs", None) != "auto":
-        raise ValueError(f"--num-leading {options['num_leading']} needs --tolerance or --num-inputs auto")
+    if "num_leading" in options and "tolerance" not in options:
+        raise ValueError(f"--num-leading {options['num_leading']} needs --tolerance")
     if "symmetries" in options:
         options["symmetries"] = _symmetries(options["symmetries"])
     if "image_shape" in options:
@@ -86,13 +86,6 @@ def run(
             nads.save(out, quantized=quantized)
             print(f"{nads} -> {out}")
     return 0
-
-
-def _count(text: str) -> int | str:
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number or auto, got {text!r}") from None
 
 
 def _estimator(name: str, given: dict[str, Any]) -> Any:
