@@ -73,7 +73,7 @@ export async function readNads(file, size) {
   const [count, channels, height, width] = stored.shape;
   if (channels !== 1 || height !== size || width !== size)
     throw new Error(`its directions have the shape (${stored.shape.join(", ")}), and this figure draws (n, 1, ${size}, ${
-      size}): nc.explorer.show draws other sizes`);
+      size}): nb.explorer.show draws other sizes`);
   if (!count || count > size * size || eigenvalues.values.length !== count) throw new Error("it has too few or too many numbers");
   const directions = Array.from({ length: count }, (_, i) =>
     stored.values.subarray(i * size * size, (i + 1) * size * size).map((x) => x * scale[scale.length > 1 ? i : 0]));

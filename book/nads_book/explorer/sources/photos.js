@@ -61,7 +61,7 @@ export const photoCode = (app, { photo }, { size }) => photo < 0
   ]
   : [
     app.photos.own
-      ? "# photos: your own images, as given to nc.explorer.show"
-      : `photos = nc.explorer.load_pictures(${size})`,
+      ? "# photos: your own images, as given to nb.explorer.show"
+      : `photos = nb.explorer.load_pictures(${size})`,
     `photo, label = photos.images[${photo}], photos.labels[${photo}]`,
   ];

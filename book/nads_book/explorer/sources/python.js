@@ -10,8 +10,9 @@ function python(app) {
   const nads = first.name
     ? `nads = nc.load_nads("${first.name}")`
     : first.file ? `nads = nc.NADs.load(${quoted(first.file)})  # your own file`
-    : `# nads: your own, ${quoted(first.label)}, as given to nc.explorer.show`;
-  return [...imports, ...(imports.length ? [""] : []), "import nads_core as nc", "", nads, ...body, ""].join("\n");
+    : `# nads: your own, ${quoted(first.label)}, as given to nb.explorer.show`;
+  const book = [nads, ...body].some((line) => /^[^#]*\bnb\./.test(line)) ? ["import nads_book as nb"] : [];
+  return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ""].join("\n");
 }
 
 function copyButton(label, text) {

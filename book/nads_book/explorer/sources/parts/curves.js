@@ -43,7 +43,7 @@ export function curvesPart(app) {
       "# Along the order",
       `eigenvalue = nads.eigenvalues[${Math.min(index, count - 1)}] / nads.eigenvalues[0]`,
       ...(name ? [
-        `results = nc.load_results("fig6-${name}")  # None where it has not been measured`,
+        `results = nb.load_results("fig6-${name}")  # None where it has not been measured`,
         'accuracies = {row["index"]: row["test_accuracy"] for row in results.rows} if results else {}',
       ] : []),
     ],

@@ -138,8 +138,8 @@ export function fourierPart(app) {
       "# A wave",
       `wave = nc.fourier_direction((${frequency.join(", ")}), ${picker.size ?? 32})[0]  # (H, W)`,
       "wave_energy = nads.energy(wave[None])",
-      ...(published ? [`by_frequency = nc.published.fourier_accuracies("${name}")`] : name ? [
-        `results = nc.load_results("fig1-${name}")  # None where it has not been measured`,
+      ...(published ? [`by_frequency = nb.published.fourier_accuracies("${name}")`] : name ? [
+        `results = nb.load_results("fig1-${name}")  # None where it has not been measured`,
         'by_frequency = {tuple(row["frequency"]): row["test_accuracy"] for row in results.rows} if results else {}',
       ] : []),
     ],
