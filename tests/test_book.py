@@ -134,22 +134,23 @@ def papermill(monkeypatch):
     started, processes = [], {}
 
     def start(command, root, output, **variables):
-        if command[:2] != ["-m", "papermill"]:
+        if Path(command[0]).name != "execute.py":
             return Finished()
-        source, target = map(Path, command[2:4])
+        source, target = map(Path, command[1:3])
         notebook = nbformat.read(source, as_version=4)
         text = notebook.cells[0].source
-        started.append((source.stem, variables))
-        notebook.metadata["papermill"] = {"parameters": {"preset": command[command.index("preset") + 1]}}
+        started.append((source.name.split(".")[0] or source.name.split(".")[1], variables))
+        notebook.metadata["papermill"] = {"parameters": {"preset": command[3]}}
         for cell in notebook.cells:
             cell.metadata.setdefault("papermill", {"duration": 0.1})
         nbformat.write(notebook, target)
         output.write_text("")
         if loaded := re.search(r"loads (\S+)", text):
-            Path(variables["NADS_RESULTS_LOG"]).write_text(loaded[1])
+            notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text=loaded[1])]
+            nbformat.write(notebook, target)
         process = Finished(int((re.search(r"looks: (\d+)", text) or [0, 1])[1]))
         process.returncode = int("fails" in text)
-        processes[source.stem] = process
+        processes[started[-1][0]] = process
         return process
 
     monkeypatch.setattr(build, "start", start)

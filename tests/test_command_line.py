@@ -280,7 +280,7 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
         module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
         parser = argparse.ArgumentParser()
         module.add_arguments(parser)
-        functions = [module.run, *([pkgutil.resolve_name(module.CALLS)] if hasattr(module, "CALLS") else [])]
+        functions = [module.run, *map(pkgutil.resolve_name, getattr(module, "CALLS", ()))]
         parameters = {
             key: value for function in functions for key, value in inspect.signature(function).parameters.items()
         }

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.cli import main
+from nads_core.directions import ComputeOptions
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.moments import FUSED_ROWS, DenseMoments, FusedMoments
 from nads_core.directions.symmetry import symmetrize
@@ -298,7 +299,7 @@ def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
 def test_sums_in_float32_matter_less_than_factors_in_tf32():
     """Why `FusedMoments` and `compute_nads` may say how they sum, and sum like that."""
     assert f"{FUSED_ROWS:,} contributions in float32" in FusedMoments.__doc__
-    assert f"{FUSED_ROWS:,} vectors at a time in float32" in nc.compute_nads.__doc__
+    assert f"{FUSED_ROWS:,} vectors at a time in float32" in ComputeOptions.__doc__
     contributions = normal(FUSED_ROWS // 8, 8, 64) + normal(FUSED_ROWS // 8, 1, 64, seed=1)
     sums = {}
     for precision, twin in (("float32", True), ("float32", False), ("tf32", True)):

@@ -14,9 +14,9 @@ def resampled_crossed_mean(
         values: one number per measured cell of the table, ``(N,)``.
         rows: label of the row of each, such as a direction, ``(N,)``.
         columns: numbers that identify the column of each, such as a setting, ``(N, P)``.
-        chosen: which cells count, ``(N,)``.
+        chosen: mask of the cells that count, ``(N,)``.
         num_resamples: number of draws.
-        seed: of the draws.
+        seed: seed of the draws.
     """
     rng = np.random.default_rng(seed)
     names, kinds = list(dict.fromkeys(rows.tolist())), np.unique(columns, axis=0)

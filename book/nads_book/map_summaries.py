@@ -98,7 +98,7 @@ def contrast(results: Results, one: Row, other: Row) -> tuple[float, float, list
     Args:
         results: all networks of the job.
         one: values of the fields that select the first group, such as ``{"target": "random"}``.
-        other: those of the second.
+        other: values of the second.
 
     Returns:
         The difference in points, half of its 95 % interval, and the rows of both groups.

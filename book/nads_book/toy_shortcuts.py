@@ -37,7 +37,7 @@ def learn_two_holes(
         deviations: standard deviation of each number.
         mean: mean of both numbers, in standard deviations.
         strength: size of what replaces a number.
-        seed: of samples and weights.
+        seed: seed of samples and weights.
         size: number of samples.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -87,7 +87,7 @@ def recompressed(images: Tensor, quality: int) -> Tensor:
 
     Args:
         images: colour images in [0, 1], ``(N, 3, H, W)``.
-        quality: of the JPEGs, up to 100.
+        quality: quality of the JPEGs, up to 100.
     """
     from PIL import Image
 

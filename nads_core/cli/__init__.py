@@ -92,7 +92,7 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
 
 def _show_defaults(parser: argparse.ArgumentParser, module: Any) -> None:
     """Append the defaults of the called function to the help of the options."""
-    functions = [pkgutil.resolve_name(module.CALLS)] if hasattr(module, "CALLS") else []
+    functions = map(pkgutil.resolve_name, getattr(module, "CALLS", ()))
     defaults = {}
     for function in (*functions, module.run):
         for name, parameter in inspect.signature(function).parameters.items():

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-CALLS = "nads_core.directions:compute_nads"
+CALLS = tuple(f"nads_core.directions:{name}" for name in ("compute_nads", "ComputeOptions", "StoppingCriterion"))
 ESTIMATORS = {
     "smoothed": "SmoothedGradient", "mixed": "MixedDerivative", "point": "PointGradient", "dipole": "Dipole",
 }  # fmt: skip
@@ -112,14 +112,13 @@ def _symmetries(names: list[str]) -> Any:
 
 def _checkpoint(out: Path, architecture: str, estimator: Any, options: dict[str, Any]) -> Path:
     """Return a file next to the result whose name identifies the computation, so that other options use another one."""
-    from nads_core.directions import compute_nads
+    from nads_core.directions import ComputeOptions, compute_nads
     from nads_core.runtime.provenance import canonical, fingerprint
 
-    bound = inspect.signature(compute_nads).bind_partial(**options)
-    bound.apply_defaults()
-    value = bound.arguments
+    parameters = (inspect.signature(called).parameters for called in (compute_nads, ComputeOptions))
+    value = {name: parameter.default for one in parameters for name, parameter in one.items()} | options
     identity = [architecture, repr(estimator), list(value["image_shape"]), value["seed"]]
-    identity += [str(value["dtype"]).removeprefix("torch."), value["kernels"], value["tolerance"] is not None]
+    identity += [str(value["dtype"]).removeprefix("torch."), value["kernels"], value.get("tolerance") is not None]
     identity += [value["output"]] if value["output"] else []
     identity += ["fresh_readout"] if value["fresh_readout"] else []
     return out.with_suffix(f".{fingerprint(canonical(identity))[:8]}.ckpt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-CALLS = "nads_core.directions:forecast"
+CALLS = ("nads_core.directions:forecast",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,8 +32,8 @@ class Eigenpairs:
     Args:
         eigenvalues: (n,), descending.
         directions: (n, D).
-        certificates: of each.
-        debiasing: as it was done: "none" where no noise was seen, never "shrink" on the Gram side.
+        certificates: uncertainty of each eigenpair.
+        debiasing: debiasing that was applied; "none" where no noise was seen, never "shrink" on the Gram side.
     """
 
     eigenvalues: Tensor
@@ -65,14 +65,14 @@ def find_eigenpairs(
     """Return the leading eigenpairs of the second moment without the noise of finitely many inputs.
 
     Args:
-        moments: of all networks.
+        moments: moments of all networks.
         first: the first of them.
-        count: how many eigenpairs; fewer come back on the Gram side, where only those with a positive eigenvalue are
+        count: number of eigenpairs; fewer come back on the Gram side, where only those with a positive eigenvalue are
             known.
-        image_shape: of the input.
-        debiasing: see `covariance.debias`.
-        symmetries: whose types are told apart.
-        growth: for how many times as many networks to make out certificates, see `certify`.
+        image_shape: shape of the input.
+        debiasing: debiasing of `covariance.debias`.
+        symmetries: symmetries whose types are distinguished.
+        growth: sample-size multiplier to extrapolate to, see `certify`.
         effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
             networks show miss most of what a few others would change. Uncertainties are then those of the first
             networks

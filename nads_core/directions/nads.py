@@ -7,7 +7,7 @@ import os
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -41,7 +41,7 @@ class NADs:
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
     certificates: DirectionUncertainty | None = None
-    stored_fingerprint: str | None = None
+    stored_fingerprint: str | None = field(default=None, init=False)  # `replace` drops it with the arrays that it names
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
@@ -244,8 +244,12 @@ class NADs:
             seal(file)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NADs:
+    def load(cls, path: str | os.PathLike[str], **facts: Any) -> NADs:
         """Read what `save` wrote.
+
+        Args:
+            path: npz file.
+            **facts: additions to the provenance.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -276,7 +280,9 @@ class NADs:
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
         # The fingerprint is that of the file: what is rebuilt from it differs between processors
-        return cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates, _fingerprint(stored))
+        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
+        object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
+        return nads
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
@@ -332,5 +338,4 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if version not in versions[key]:
         raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions[key])}")
     with resources.as_file(folder / f"{key}.v{version}.npz") as path:
-        nads = NADs.load(path)
-    return replace(nads, provenance=nads.provenance | {"version": version})
+        return NADs.load(path, version=version)

@@ -23,8 +23,8 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
     """Return V (k, k): the variance of one network's share of the entries of C in a basis, see the module's formula.
 
     Args:
-        coordinates: of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the share of a
-            network is the mean over its partners and readouts.
+        coordinates: coordinates of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the
+            share of a network is the mean over its partners and readouts.
         num_contributions: J, from which the halves were made. Z = (x y^T + y x^T) / 2 has more noise than all pairs of
             contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
             which the difference of the halves tells.
@@ -73,7 +73,7 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     """Return how much energy of a network, and of its inputs' noise, a dimension has that other networks don't span.
 
     Args:
-        coordinates: of the halves, (P, n, R, 2, d); see `share_variances`.
+        coordinates: coordinates of the halves, (P, n, R, 2, d); see `share_variances`.
     """
     networks = coordinates.movedim(0, 1).flatten(1, 2)  # (n, P * R, 2, d)
     count, vectors = networks.shape[:2]

@@ -73,7 +73,7 @@ class ScalarFunction:
 
         Args:
             network: another one of the same factory, prepared as this module was.
-            weights: those of its parameters and buffers that vary.
+            weights: varying parameters and buffers of the network.
             images: (K, C, H, W).
         """
         with torch.no_grad():

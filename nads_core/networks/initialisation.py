@@ -65,7 +65,7 @@ class _Recorder(TorchDispatchMode):
     """Notes every operation that writes to a tensor, and which tensors are made from random numbers.
 
     Args:
-        seed: of the global generator. Numbers that a generator of the factory's own draws, or one that it seeds, are
+        seed: seed of the global generator. Numbers from a generator that the factory creates or seeds itself are
             the same for every network.
     """
 
@@ -177,8 +177,8 @@ class Initialisation:
     """What a factory draws anew for every network, and how to draw it for many networks at a time.
 
     Attributes:
-        factory: returns a new network at each call.
-        device: where networks are drawn.
+        factory: function that returns a new network at each call.
+        device: device on which networks are drawn.
         network: one of them, as the factory returned it.
         second: another one, until it has been compared with the first.
         shapes: of each parameter and buffer that varies between networks: whose values differ between two networks, or
@@ -205,8 +205,8 @@ class Initialisation:
         """Find which weights vary from call to call, and whether drawing them can be replayed.
 
         Args:
-            factory: returns a new network at each call.
-            device: where networks are drawn.
+            factory: function that returns a new network at each call.
+            device: device on which networks are drawn.
             rebuild: whether every network will be built by the factory, so that anything may differ between them.
 
         Raises:
@@ -248,8 +248,8 @@ class Initialisation:
 
         Args:
             count: B.
-            seed: of all of them.
-            check: is given every network that the factory builds, where `unsure`; it may change them.
+            seed: seed of all networks.
+            check: function of every network that the factory builds, where `unsure`; it may change them.
         """
         if self.steps is None:
             built = self.build(count, seed)
@@ -294,7 +294,7 @@ def _varying(
         repeated: the same from the seed of ``first``.
         random: names of those that were drawn.
         rebuild: whether networks may differ in more than these.
-        different: what differs besides.
+        different: names of other differences.
     """
     missing = [name for name, tensor in first.items() if tensor.isnan().any()]
     if missing:

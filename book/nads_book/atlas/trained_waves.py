@@ -16,7 +16,7 @@ def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     Args:
         x: places of the points.
-        y: their values.
+        y: values at these points.
     """
     from scipy.optimize import isotonic_regression
 
@@ -33,7 +33,7 @@ def predicted_from_others(group: str, groups: np.ndarray, x: np.ndarray, y: np.n
         group: the group to predict.
         groups: the group of each point.
         x: places of the points, positive.
-        y: their values.
+        y: values at these points.
     """
     other = groups != group
     order = np.argsort(x[other], kind="stable")

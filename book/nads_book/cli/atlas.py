@@ -8,7 +8,7 @@ from typing import Any
 
 from nads_book.atlas import ATLAS, compute_entry
 
-CALLS = "nads_book.atlas:compute_entry"
+CALLS = ("nads_book.atlas:compute_entry",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

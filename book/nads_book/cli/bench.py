@@ -10,7 +10,7 @@ from nads_book.benchmarks import CASES, results_folder, run_suite
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import usable_device
 
-CALLS = "nads_book.benchmarks:run_suite"
+CALLS = ("nads_book.benchmarks:run_suite",)
 _VALID_WITH_LARGE = {"large", "quick"}
 
 

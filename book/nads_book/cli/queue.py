@@ -10,7 +10,7 @@ from nads_book.experiments import queue
 from nads_book.experiments.results import Results
 from nads_core.runtime.arguments import usable_device
 
-CALLS = "nads_book.experiments:run_experiment"
+CALLS = ("nads_book.experiments:run_experiment",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

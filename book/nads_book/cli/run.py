@@ -16,7 +16,7 @@ from nads_book.experiments.runner import run_experiment
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import usable_device
 
-CALLS = "nads_book.experiments:run_experiment"
+CALLS = ("nads_book.experiments:run_experiment",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

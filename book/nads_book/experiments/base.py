@@ -32,7 +32,7 @@ class Experiment(TrainingSize):
     Args:
         architecture: architecture of the networks that are trained.
         preset: name of the size.
-        units: what is trained, in the order of training; any beginning of it covers the plane or the NADs evenly.
+        units: trained units, in the order of training; any beginning of it covers the plane or the NADs evenly.
         nads_version: version of the NADs that the job is about, see `load_nads`; None for other jobs.
     """
 
@@ -90,7 +90,7 @@ class Experiment(TrainingSize):
 
         Args:
             units: units of one seed.
-            seed: their seed.
+            seed: seed of the datasets.
             root: folder with photos, see `load_images`.
             photos: `ImageSet.source` that the results name.
         """

@@ -141,9 +141,10 @@ def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[An
 
     A direction that is none of these stands at the rank that its energy has.
     """
-    measured = results.experiment().nads
-    if measured is None or measured.fingerprint == nads.fingerprint:
+    job = results.experiment()
+    if not job.about_nads or job.nads.fingerprint == nads.fingerprint:
         return rows
+    measured = job.nads
     placed = []
     for index, *values in rows:
         if index is None:
