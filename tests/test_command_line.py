@@ -162,7 +162,7 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
     [
         (["--estimator", "mixed", "--readouts", "8"], "--readouts 8", "use smoothed"),
         (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16", "use smoothed or mixed"),
-        (["--estimator", "dipole", "--num-inputs", "auto"], "--num-inputs auto", "use smoothed or mixed"),
+        (["--estimator", "dipole", "--num-inputs", "8"], "--num-inputs 8", "use smoothed or mixed"),
         (["--estimator", "dipole", "--readouts", "1"], "--readouts 1", "use smoothed"),
         (["--num-leading", "5"], "--num-leading 5", "--tolerance"),
     ],
@@ -242,7 +242,7 @@ def test_a_value_that_cannot_be_read_is_shown(capsys, run, arguments, value):
     with pytest.raises(SystemExit):
         run(arguments)
     error = capsys.readouterr().err
-    assert f"got {value}" in error and "invalid _" not in error
+    assert value in error and "invalid _" not in error
 
 
 def test_an_unknown_job_touches_no_file(folder, capsys):

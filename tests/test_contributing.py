@@ -9,10 +9,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import nads_book as nb
 import pytest
 import torch
 from nads_book.checks import Check, errata
+from nads_book.experiments.jobs import EXPERIMENTS
 from torch import nn
 
 import nads_core as nc
@@ -161,7 +161,10 @@ def test_an_architecture(monkeypatch, tmp_path):
     options = ["--out", str(path), "--num-networks", "8", "--image-shape", "1", "8", "8", "--device", "cpu"]
     assert main(["compute", "twolayers", *options]) == 0
     assert nc.NADs.load(path).provenance["symmetries"] == ["flip_rows"]
-    job = nb.Experiment("fig1", added, "smoke", ({"frequency": [0, 2], "seed": 0},), nc.SEPARABLE_RECIPE, 10, 10)
+    job = EXPERIMENTS["fig1"](
+        num_train=10, num_test=10, recipe=nc.SEPARABLE_RECIPE, architecture=added, preset="smoke",
+        units=({"frequency": [0, 2], "seed": 0},),
+    )  # fmt: skip
     assert job.name == "fig1-twolayers"
 
 

@@ -19,7 +19,7 @@ def results_folder() -> Path:
 
 def study_path(name: str) -> Path:
     """Return the path of a study's results, such as ``law.json``."""
-    return checkout_folder("book/results") / "studies" / name
+    return checkout_folder("book/results/studies") / name
 
 
 def load_study(name: str) -> Any:
