@@ -101,6 +101,12 @@ def test_random_addresses_leave_every_panel_alive(reader, count):
     for address in random_addresses(count // 20, seed=1):
         reader.open("empty.html", wait=False)
         reader.open(f"all.html#{address}")
+        reader.page.wait_for_function(
+            """() => {
+              const { app } = document.querySelector('nad-explorer');
+              return app?.begun && app.root.getAttribute('aria-busy') === 'false';
+            }"""
+        )
         assert not reader.page.evaluate(DEAD), address
 
 
