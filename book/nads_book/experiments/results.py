@@ -62,7 +62,7 @@ class Results:
 
     @property
     def precisions(self) -> set[bool]:
-        """Whether layers ran in bfloat16: a set of one answer, or an empty one if that is unknown.
+        """Set of whether layers ran in bfloat16, of one element; empty if that is unknown.
 
         Runs of early releases don't record it; on a CPU their layers ran in float32.
         """
