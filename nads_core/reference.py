@@ -54,9 +54,9 @@ def compute_reference_nads(
 
 def second_moment(vectors: Iterable[Tensor]) -> Tensor:
     """Return C = (1/N) sum_i g_i g_i^T, (D, D) in float64: uncentred, because g and -g are equally likely."""
-    total, count = torch.zeros((), dtype=torch.float64), 0
+    total, count = torch.zeros(()), 0
     for vector in vectors:
-        total, count = total + torch.outer(vector, vector), count + 1
+        total, count = total + torch.outer(vector.double(), vector.double()), count + 1
     return total / count
 
 

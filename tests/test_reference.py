@@ -74,3 +74,10 @@ def test_the_method_from_a_factory_to_directions():
     assert engine.overlap(directions.float(), 4) > 4 * 4 / D
     points = reference.compute_reference_nads(convnet, 50, SHAPE, num_inputs=1, contribution=reference.dipole)
     assert float(points[0][0]) > 0
+
+
+def test_the_second_moment_is_summed_in_float64():
+    """In float32 the small vector would be lost beside the large one."""
+    moment = reference.second_moment([torch.tensor([1e5]), torch.tensor([1.0])])
+    assert moment.dtype == torch.float64
+    assert float(moment) == (1e10 + 1) / 2
