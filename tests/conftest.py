@@ -92,7 +92,8 @@ def distributions(tmp_path_factory) -> Path:
     for name in ("nads_core", "book/nads_book", "tests"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]  # the wheel from the sdist
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # book/ has a build.py
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "dist"
 

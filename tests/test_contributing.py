@@ -106,10 +106,10 @@ ASKING = (  # the tests that read what the lists name
     "test_figures.py::test_a_figure_draws_labels_its_axes_and_leaves_settings_alone[plot_line]",
 )
 AT_WORK = """
-import sys, nads_book.cli, nads_core as nc
+import sys, nads_book as nb, nads_book.cli, nads_core as nc
 from pathlib import Path
 from nads_core.cli import main
-assert Path(nc.__file__).is_relative_to(Path.cwd())
+assert all(Path(package.__file__).is_relative_to(Path.cwd()) for package in (nc, nb))
 assert main("compute twolayers --estimator constant --num-networks 8 --image-shape 1 8 8 --out x.npz".split()) == 0
 assert nads_book.cli.main("run fig2-twolayers --preset smoke --count 1 --out x.json".split()) == 0
 nb.explorer.write_pages_data(Path("pages"))
@@ -122,7 +122,7 @@ def copy(tmp_path_factory):
     pytest.importorskip("build", reason="what builds the book is not installed: pip install -e .[book]")
     root = tmp_path_factory.mktemp("copy")
     for folder in ("nads_core", "book", "tests", "notebooks", "benchmarks"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "results"))
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (ROOT / "pyproject.toml", ROOT / "_toc.yml", ROOT / "CONTRIBUTING.md"):
         shutil.copy(path, root)
     for name, changes in ADDITIONS.items():
@@ -139,7 +139,7 @@ def copy(tmp_path_factory):
     "arguments", [["-m", "pytest", "-q", *(f"tests/{test}" for test in ASKING)], ["-c", AT_WORK]], ids=["tests", "work"]
 )
 def test_the_lists_are_all_that_has_to_be_touched(copy, arguments):
-    environment = os.environ | {"PYTHONPATH": str(copy), "NADS_STRICT": ""}
+    environment = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'book'}", "NADS_STRICT": ""}
     result = subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
 

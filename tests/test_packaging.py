@@ -140,12 +140,12 @@ def test_tests_can_be_collected_without_what_only_the_book_needs(tmp_path):
 
 
 def packages(book=""):
-    """Name the files of both packages; those of the book's are below a folder."""
+    """Name the files of both packages without the JavaScript sources; those of the book's are below a folder."""
     return {
         f"{book if name == 'nads_book' else ''}{name}/{path.relative_to(folder).as_posix()}"
         for name, folder in PACKAGES.items()
         for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "sources"} & set(path.parts)
     }
 
 
@@ -155,7 +155,7 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == packages()
     published = {
-        f"book/nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")
+        f"nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")
     }
     assert {"nads_core/precomputed/lenet.v1.npz"} | published <= names
 
