@@ -1,4 +1,4 @@
-"""Atomic writes, locks, and checksums that reveal damaged files."""
+"""Atomic writes, and checksums that reveal damaged files."""
 
 from __future__ import annotations
 
@@ -90,27 +90,3 @@ def checkout_folder(name: str) -> Path:
     here = Path.cwd()
     candidates = [parent / name for parent in (here, *here.parents, Path(__file__).parents[2])]
     return next((folder for folder in candidates if folder.is_dir()), candidates[0])
-
-
-@contextmanager
-def locked(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
-    """Hold a lock for a file, so that two processes cannot overwrite each other's work.
-
-    The empty lock file ``.NAME.lock`` stays: if it were deleted, two processes could hold locks of the same name.
-
-    Args:
-        path: path of the file.
-        advice: remedy, for the message.
-
-    Raises:
-        ValueError: if another process holds the lock.
-    """
-    from filelock import FileLock, Timeout
-
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(path.with_name(f".{path.name}.lock"), timeout=0):
-            yield
-    except Timeout as error:
-        raise ValueError(f"another process is writing {path}: {advice}") from error
