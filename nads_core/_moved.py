@@ -29,6 +29,7 @@ ALIASES = {
 # Modules that moved, the longest names first. The members of a package follow it.
 MODULES = {
     "nads_core.machinery.numbers": f"{_BOOK}.report",
+    "nads_core.machinery.timing": f"{_BOOK}.benchmarks.roofline",
     "nads_core.machinery": "nads_core.runtime",
     "nads_core.networks.crew": "nads_core.networks.threaded_ensemble",
     "nads_core.networks.silent": "nads_core.networks.zero_init",
@@ -40,6 +41,7 @@ MODULES = {
     "nads_core.data.maps": f"{_BOOK}.experiments.orthogonal_transforms",
     "nads_core.data.notes": f"{_BOOK}.experiments.shortcut_injection",
     "nads_core.training.in_turn": "nads_core.training.many",
+    "nads_core.training.datasets": "nads_core.training.recipes",
     "nads_core.training.call": "nads_core.training.run",
     "nads_core.training.interrupted": "nads_core.training.state",
     "nads_core.training.accuracies": "nads_core.training.evaluation",

@@ -128,7 +128,7 @@ def test_error_of_the_simulated_hessian_falls_as_one_over_the_root():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(ValueError, match=r"stride 4 does not divide the 6 entries"):
+    with pytest.raises(ValueError, match=r"stride 4 does not divide the size 6"):
         deep_linear.gradient_covariance(RESPONSE, 4)
     with pytest.raises(ValueError, match=r"must lie in \[0, 6\), got -1 to 6"):
         deep_linear.zeta(torch.tensor([-1, 6]), RESPONSE)

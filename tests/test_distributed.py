@@ -236,4 +236,4 @@ def test_more_processes_than_gpus_are_refused(monkeypatch, capsys, folder):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert main(list(sweep(folder)[:4])) == 2
-    assert "3 or more processes, but 2 GPUs: start one process a GPU" in capsys.readouterr().err
+    assert "3 or more processes, but 2 GPUs: start one process per GPU" in capsys.readouterr().err

@@ -17,11 +17,10 @@ from nads_book.cli import main
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.photo_experiments import load_photos
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.results import merge_results, results_path
+from nads_book.experiments.results import merge_results, results_path, writing
 from nads_book.experiments.runner import run_experiment
 
 import nads_core as nc
-from nads_core.runtime.files import locked
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -217,7 +216,7 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
 
 def test_two_runs_of_one_file_are_refused(tmp_path):
     out = tmp_path / "r.json"
-    with locked(out, ""), pytest.raises(ValueError, match="another process is writing .*--shard"):
+    with writing(out), pytest.raises(ValueError, match="another process is writing .*--shard"):
         run_experiment("fig1-logreg", "smoke", out=out, progress=False)
     assert not out.exists()
 

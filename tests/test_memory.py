@@ -51,7 +51,8 @@ VERSION_1 = {"memory.limit_in_bytes": 4 * GIB, "memory.usage_in_bytes": 3 * GIB}
     ],
 )
 def test_what_a_container_keeps_of_files_is_free(monkeypatch, tmp_path, folder, files, cached, free):
-    monkeypatch.setattr(memory, "_status", lambda path, field: 1000 * GIB)
+    (tmp_path / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable: {1000 * 2**20} kB\nHugePages_Total: 0\n")
+    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
     monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
     assert available_memory("cpu") == 1000 * GIB
     (tmp_path / folder).mkdir(exist_ok=True)

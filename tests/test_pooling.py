@@ -157,13 +157,13 @@ def test_arrays_of_frequencies_and_numpy():
 
 def test_errors_say_what_to_do():
     h = pooling.prefilter("average", 12, 4)
-    with pytest.raises(ValueError, match="stride 5 does not divide the 12 samples: use one of"):
+    with pytest.raises(ValueError, match="stride 5 does not divide the size 12: use one of"):
         pooling.bayes_accuracy(1, h, 5)
     with pytest.raises(TypeError, match="must be integers, got torch.float"):
         pooling.bayes_accuracy(1.5, h, 4)
     with pytest.raises(ValueError, match="noise_std 0"):
         pooling.bayes_accuracy(1, h, 4, 1.0, 0)
-    with pytest.raises(ValueError, match="impulse response of shape"):
+    with pytest.raises(ValueError, match=r"prefilter must be real and of shape"):
         pooling.bayes_accuracy(1, torch.zeros(3, 4), 4)
     with pytest.raises(ValueError, match="choose from"):
         pooling.prefilter("gaussian", 12, 4)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments import base
+from nads_book.experiments.results import writing
 
 import nads_core as nc
 from nads_core.directions import compute
@@ -18,7 +19,7 @@ from nads_core.directions import nads as shipped
 from nads_core.directions.checkpoints import read_checkpoint
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
-from nads_core.runtime.files import atomic_write, locked
+from nads_core.runtime.files import atomic_write
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -248,9 +249,10 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
 @pytest.mark.slow
 def test_two_processes_do_not_write_one_file(tmp_path):
     path = tmp_path / "file.txt"
-    with locked(path, "name another file"):
-        code = f"from nads_core.runtime.files import locked\nwith locked({str(path)!r}, 'name another file'): pass"
+    with writing(path):
+        code = "import pathlib\nfrom nads_book.experiments.results import writing\n"
+        code += f"with writing(pathlib.Path({str(path)!r})): pass"
         result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-        assert f"another process is writing {path}: name another file" in result.stderr
-    with locked(path, "name another file"):
+        assert f"another process is writing {path}: " in result.stderr
+    with writing(path):
         pass

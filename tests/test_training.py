@@ -2,7 +2,6 @@ import dataclasses
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +16,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import many, single
-from nads_core.training import state as interrupted
+from nads_core.training import state as checkpoints
 from nads_core.training.run import NetworkFamily
 
 SHAPE = (1, 8, 8)
@@ -158,17 +157,6 @@ def test_results_are_handed_over_as_they_come_and_networks_can_be_measured():
     assert torch.equal(seen[1].losses, result.losses[1])
 
 
-def test_without_loky_networks_are_trained_one_after_another(monkeypatch):
-    datasets, _ = datasets_and_directions()
-    options = dict(recipe=RECIPE, device="cpu", progress=False)
-    expected = nc.train_networks(small_network, datasets, method="loop", **options)
-    monkeypatch.setitem(sys.modules, "loky", None)
-    monkeypatch.setattr(many, "_MIN_STEPS_FOR_PROCESSES", 1)
-    assert torch.equal(nc.train_networks(small_network, datasets, **options).losses, expected.losses)
-    with pytest.raises(ImportError, match="loky"):
-        nc.train_networks(small_network, datasets, method="processes", **options)
-
-
 def test_training_stops_at_a_small_loss():
     train = small_data(1, 1_000)
     recipe = nc.Recipe(epochs=8)
@@ -245,7 +233,7 @@ def test_a_training_that_diverges_is_named_and_those_that_are_ready_are_kept(met
     images, labels = small_data(0)
     datasets = [(images, labels), (images * float("nan"), labels), (images, labels)]
     ready = []
-    with pytest.raises(ValueError, match="network 2 of 3: the training loss became NaN or infinite at step 0"):
+    with pytest.raises(ValueError, match="network 2 of 3 .* NaN or infinite at step 0"):
         nc.train_networks(
             small_network, datasets, recipe=RECIPE, device="cpu", method=method, workers=1,
             on_result=lambda b, result: ready.append(b), progress=False,
@@ -375,7 +363,7 @@ def test_bad_input_is_refused():
         nc.train_network(small_network(), (images, labels.double()), recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="differ in shape"):
         nc.train_networks(small_network, [(images, labels), (images[:9], labels[:9])], recipe=RECIPE, progress=False)
-    with pytest.raises(ValueError, match="one of each"):
+    with pytest.raises(ValueError, match="one per network"):
         nc.train_networks(small_network, [(images, labels)], [], recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="one per network"):
         nc.train_networks(small_network, [(images, labels)], network_ids=[1, 2], recipe=RECIPE, progress=False)
@@ -410,7 +398,7 @@ def stubborn(channels, size, classes):
 
 @pytest.mark.parametrize("method", ["loop", "processes"])
 def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(interrupted, "_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     data = nc.SeparableDatasets(torch.eye(64)[:2].view(2, 1, 8, 8), 300)
     options = dict(recipe=nc.Recipe(epochs=6, momentum=0.9), method="loop", progress=False, device="cpu")
     factory = partial(stubborn, 1, 8, 2)

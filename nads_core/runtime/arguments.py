@@ -1,4 +1,4 @@
-"""What callers give, checked before any work is done with it."""
+"""Checks of arguments before any work is done with them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import torch
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an int; True and False are none."""
+    """Whether a value is an int and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def require_integers(least: int = 1, **values: object) -> None:
-    """Raise a ValueError unless all values are integers from ``least`` on."""
-    kind = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer from {least} on")
+    """Raise a ValueError unless all values are integers of at least ``least``."""
+    kind = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer of at least {least}")
     for name, value in values.items():
         if not (is_integer(value) and value >= least):
             raise ValueError(f"{name} must be {kind}, got {value!r}")
@@ -30,7 +30,7 @@ def usable_device(device: torch.device | str | None = None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, ImportError) as error:  # each kind of device has its own way to fail
+    except (RuntimeError, AssertionError, ImportError) as error:  # each kind of device fails differently
         reason = str(error).splitlines()[0].split(". ")[0]
         raise ValueError(
             f"device {str(device)!r} cannot be used here ({reason}): leave it out, or take 'cpu'"

@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment of our choosing."""
+"""Deferred handling of SIGINT (Ctrl-C)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from types import FrameType
 class DeferredInterrupt:
     """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one is not deferred.
 
-    Whoever enters asks ``received`` at every safe point, and raises the KeyboardInterrupt.
+    The block checks ``received`` at every safe point and raises the KeyboardInterrupt itself.
 
     Args:
-        message: printed when Ctrl-C comes.
+        message: text to print when the interrupt arrives.
     """
 
     def __init__(self, message: str):

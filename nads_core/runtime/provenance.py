@@ -1,14 +1,14 @@
-"""What made a file: the fingerprint of its bytes, the version of its numbers, and the machine that computed them.
+"""Provenance of files: fingerprints of their bytes, the version of their numbers, and the machine that computed them.
 
-Compared are only things that are the same on every machine: stored bytes, names, integers and the numbers version.
-What differs between machines (device, versions, commit, date) is recorded for the reader.
+Comparisons use only what is the same on every machine: stored bytes, names, integers and the numbers version.
+Device, versions, commit and date differ between machines and are recorded for the reader.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -20,13 +20,13 @@ import torch
 
 __version__ = "0.2.0"
 
-# Raised only when the same arguments give other numbers: which weights network i has, the size of a block, the order
-# of samples. Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
+# It increases only when the same arguments give other numbers: other weights of network i, another size of a block,
+# another order of samples. Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
 RNG_VERSION = 1
 
 
 def fingerprint(*parts: np.ndarray | bytes | str) -> str:
-    """Return 16 hexadecimal digits that name these bytes; arrays count with their type and shape.
+    """Return 16 hexadecimal digits that identify these bytes; arrays include their type and shape.
 
     Pass stored values, not computed ones: products of floats differ between processors.
     """
@@ -47,13 +47,13 @@ def canonical(content: Any) -> str:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say what differs between two nested dictionaries, such as "seed was 0, now 1"; empty if nothing does."""
+    """List the differences of two nested dictionaries, such as "seed was 0, now 1"; empty if there are none."""
     old, new = _flat(old), _flat(new)
     changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    told = [f"{key} was {old.get(key)!r}, now {new.get(key)!r}" for key in changed]
+    messages = [f"{key} was {old.get(key)!r}, now {new.get(key)!r}" for key in changed]
     if any(key.rpartition(".")[2] == "numbers" for key in changed):
-        told.append("other numbers versions draw other networks, see CHANGELOG.md")
-    return "; ".join(told)
+        messages.append("other numbers versions draw other networks, see CHANGELOG.md")
+    return "; ".join(messages)
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -75,39 +75,29 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """Return what the system calls its processor."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = {line.partition(":")[2].strip() for line in file if line.startswith("model name")}
-    except OSError:
-        names = set()
+    """Return the name of the processor, as the system reports it."""
+    names = set()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as file:
+        names = {line.partition(":")[2].strip() for line in file if line.startswith("model name")}
     return ", ".join(sorted(names)) or platform.processor() or platform.machine()
 
 
 def own_commit() -> str | None:
-    """Return the commit of the repository of this package, with a + where the package was changed since.
+    """Return the commit of the repository of this package, with a + if the package was changed since.
 
-    None if it does not lie in a repository of its own.
+    None if the package is not tracked at the top of a repository, as an installed copy is not.
     """
     package = Path(__file__).resolve().parents[1]
-    root = package.parent
-    commands = (["rev-parse", "--show-toplevel"], ["ls-files", "--", str(package / "__init__.py")])
-    top, tracked = (_git(root, *command) for command in commands)
-    try:
-        project = (root / "pyproject.toml").read_text("utf8")
-    except OSError:
+    if _git(package, "ls-files", "--full-name", "--", "__init__.py") != f"{package.name}/__init__.py":
         return None
-    ours = tracked and top and os.path.realpath(top) == str(root) and 'name = "nads-core"' in project
-    if not ours:
-        return None
-    commit = _git(root, "rev-parse", "--short", "HEAD")
-    changed = _git(root, "--no-optional-locks", "status", "--porcelain", "--", str(package))
+    commit = _git(package, "rev-parse", "--short", "HEAD")
+    changed = _git(package, "--no-optional-locks", "status", "--porcelain", "--", ".")
     return f"{commit}+" if commit and changed else commit
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        result = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return result.stdout.strip()

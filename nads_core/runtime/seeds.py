@@ -1,4 +1,4 @@
-"""Seeds that don't collide: one a purpose, from one number that the user gives."""
+"""Seeds that do not collide, one per purpose, derived from one seed of the user."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def generator_state(device: torch.device) -> torch.Tensor:
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Draw from torch's global generators as if freshly seeded, and put them back as they were.
+    """Seed torch's global generators for a block, and restore their states afterwards.
 
-    These are the CPU's, those of the GPUs that this process has used before, and that of ``device``. A GPU that waits
-    for its first use stays as it is: ``torch.manual_seed`` would leave it a seed for then.
+    These are the generators of the CPU, of the GPUs that this process has used before, and of ``device``. A GPU that
+    was not used yet stays unchanged: ``torch.manual_seed`` would leave it a seed for its first use.
 
     Args:
         seed: seed of every generator.

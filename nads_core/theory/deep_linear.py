@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_core.theory.pooling.layer import Array
+from nads_core.theory.pooling import Array, integer_frequencies, num_outputs, real_vector
 
 
 def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4) -> Tensor:
@@ -95,21 +95,19 @@ def expected_hessian(
     Raises:
         ValueError: for an unknown block, a frequency out of range, or a stride that does not divide D.
     """
-    response = _response(response, stride)
-    frequency = _frequencies(frequency, len(response))
-    size, outputs = len(response), len(response) // stride  # D and M
-    # expected energies of m * x, signal and noise: (..., D)
-    signal = margin**2 * torch.nn.functional.one_hot(frequency, size).to(response) * response.square()
-    energy = signal + noise_std**2 * response.square()
-    of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)  # (..., D, D)
-    folded = energy.unflatten(-1, (stride, outputs)).sum(-2)  # (..., D) -> (..., S, M) -> (..., M): aliases share theta
-    of_theta = torch.diag_embed(2 / stride * phi_std**2 * folded)  # (..., M, M)
-    if block in ("phi", "theta"):
-        return of_phi if block == "phi" else of_theta
-    if block != "both":
+    if block not in ("phi", "theta", "both"):
         raise ValueError(f"unknown block {block!r}: choose 'phi', 'theta' or 'both'")
-    mixed = -2 / math.sqrt(stride) * margin * torch.nn.functional.one_hot(frequency, size) * response  # (..., D)
-    mixed = torch.diag_embed(mixed) @ torch.eye(outputs).to(response).repeat(stride, 1)  # (D, M): row i, column i mod M
+    response = _response(response, stride)
+    at_signal = torch.nn.functional.one_hot(_frequencies(frequency, len(response)), len(response)).to(response)
+    # Expected energies of m * x, signal and noise: (..., D)
+    energy = margin**2 * at_signal * response.square() + noise_std**2 * response.square()
+    of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)  # (..., D, D)
+    folded = energy.unflatten(-1, (stride, -1)).sum(-2)  # (..., D) -> (..., S, M) -> (..., M): aliases share theta
+    of_theta = torch.diag_embed(2 / stride * phi_std**2 * folded)  # (..., M, M)
+    if block != "both":
+        return of_phi if block == "phi" else of_theta
+    fold = torch.eye(len(response) // stride).to(response).repeat(stride, 1)  # (D, M): row i has its 1 at i mod M
+    mixed = torch.diag_embed(-2 / math.sqrt(stride) * margin * at_signal * response) @ fold  # (..., D, M)
     return torch.cat([torch.cat([of_phi, mixed], -1), torch.cat([mixed.mT, of_theta], -1)], -2)
 
 
@@ -170,11 +168,12 @@ def mixed_second_moment_printed(
 
 @dataclass(frozen=True)
 class Descent:
-    """What `gradient_descent` saw.
+    """Result of `gradient_descent`.
 
     Args:
-        losses: (F, runs, steps + 1), expected loss before every step.
-        iterations: (F, runs), steps until the loss had fallen by 90 % of what is possible; ``steps + 1`` if never.
+        losses: expected losses before every step, (F, runs, steps + 1).
+        iterations: numbers of steps until the loss had fallen by 90 % of the possible decrease, (F, runs);
+            ``steps + 1`` for never.
         optimum: the smallest possible expected loss.
     """
 
@@ -215,7 +214,7 @@ def gradient_descent(
             frequency.
         theta_std: standard deviation of theta at the start.
         phi_std: standard deviation of phi at the start.
-        batch_size: samples a step; by default the exact gradient of the expected loss.
+        batch_size: number of samples per step; by default the exact gradient of the expected loss.
         seed: seed of starts and samples.
 
     Returns:
@@ -233,7 +232,7 @@ def gradient_descent(
     losses = []
     for step in range(num_steps + 1):
         shared = theta.repeat(1, 1, stride)  # theta[i mod M], (F, runs, D)
-        beta = shared * weights * phi  # (F, runs, D): the linear map that the model is
+        beta = shared * weights * phi  # (F, runs, D): the model as a linear map
         on_signal = (beta * signal).sum(-1)  # (F, runs): beta[l]
         losses.append(1 - 2 * margin * on_signal + margin**2 * on_signal**2 + noise_std**2 * beta.square().sum(-1))
         if step == num_steps:
@@ -252,31 +251,20 @@ def gradient_descent(
     losses = torch.stack(losses, -1)  # (F, runs, steps + 1)
     optimum = noise_std**2 / (margin**2 + noise_std**2)
     reached = losses <= optimum + 0.1 * (1 - optimum)
-    # the first step from which on the loss stays below: stochastic steps may cross the line more than once
+    # The first step after which the loss stays below: stochastic steps may cross the line more than once.
     iterations = num_steps + 1 - reached.flip(-1).long().cumprod(-1).sum(-1)
     return Descent(losses, iterations, optimum)
 
 
 def _response(response: Array, stride: int) -> Tensor:
-    response = torch.as_tensor(response)
-    if response.dim() != 1 or response.is_complex() or len(response) == 0:
-        raise ValueError(
-            f"response must be real and of shape (D,), got {response.dtype} of shape {tuple(response.shape)}: "
-            "for a prefilter h take the magnitude, pooling.frequency_response(h).abs()"
-        )
-    if not (isinstance(stride, int) and stride >= 1) or len(response) % stride:
-        raise ValueError(
-            f"stride {stride!r} does not divide the {len(response)} entries of the response: use a divisor"
-        )
-    return response.double()
+    advice = "for a prefilter h take the magnitude, pooling.frequency_response(h).abs()"
+    vector = real_vector(response, "response", advice)
+    num_outputs(len(vector), stride)  # rejects a stride that does not divide D
+    return vector
 
 
 def _frequencies(frequency: int | Array, size: int) -> Tensor:
-    frequency = torch.as_tensor(frequency)
-    if frequency.is_floating_point() or frequency.dtype == torch.bool:
-        raise TypeError(
-            f"frequencies index the {size} spectral coefficients and must be integers, got {frequency.dtype}"
-        )
+    frequency = integer_frequencies(frequency)
     if frequency.numel() and not (0 <= int(frequency.min()) and int(frequency.max()) < size):
         raise ValueError(f"frequencies must lie in [0, {size}), got {int(frequency.min())} to {int(frequency.max())}")
-    return frequency.long()
+    return frequency

@@ -1,14 +1,15 @@
-"""Regression on the output of a layer: what of its input the output explains, and how well classifiers learn from it.
+"""Regression on the output of a layer: the share of its input that the output explains, and classifiers trained on it.
 
 `retained_energy` in `pooling` is the share of the variance of v^T x, for white noise x, that is a linear function of
-the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not; and the labels
-of D(v) are learned from the output by logistic regression and by a small CNN.
+the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not; and logistic
+regression and a small CNN learn the labels of D(v) from the output.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,13 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.runtime.seeds import seeded
+from nads_core.theory.pooling import num_outputs, row_space_split
 
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:
     """Return a strided circular convolution without bias as one matrix.
 
     Args:
-        filters: (C, taps), one impulse response a channel.
+        filters: impulse responses, one per channel, (C, taps) with taps <= D.
         size: number of input samples D.
         stride: S, a divisor of D.
 
@@ -32,28 +34,24 @@ def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tenso
     Raises:
         ValueError: for a stride that does not divide the size.
     """
-    if size % stride:
-        raise ValueError(f"stride {stride} does not divide the {size} samples")
-    channels, taps = filters.shape
-    rows = torch.zeros(channels, size // stride, size, dtype=torch.float64)
-    for output in range(size // stride):
-        rows[:, output].index_add_(1, (output * stride + torch.arange(taps)) % size, filters.double())
-    return rows.flatten(0, 1)
+    num_outputs(size, stride)  # rejects such a stride
+    identity = torch.eye(size, dtype=torch.float64)[:, None]  # (D, 1, D): each input sample alone
+    periodic = F.pad(identity, (0, filters.shape[1] - 1), mode="circular")
+    outputs = F.conv1d(periodic, filters.double()[:, None], stride=stride)  # (D, C, D / S)
+    return outputs.flatten(1).T
 
 
 def row_space_energy(layer: Tensor, directions: Tensor) -> Tensor:
     """Return q of a linear layer, exactly: the squared norm of each direction's projection on the layer's row space.
 
     Args:
-        layer: (M, D), of any rank.
-        directions: (F, D), unit norm.
+        layer: matrix of any rank, (M, D).
+        directions: unit vectors, (F, D).
 
     Returns:
         (F,) in [0, 1].
     """
-    _, singular_values, rows = torch.linalg.svd(layer, full_matrices=False)
-    rank = int((singular_values > 1e-12 * singular_values.max()).sum())
-    return (directions @ rows[:rank].T).square().sum(-1)
+    return row_space_split(layer, directions)[0]
 
 
 def measured_energy(
@@ -61,13 +59,13 @@ def measured_energy(
 ) -> tuple[Tensor, Tensor]:
     """Estimate q of any layer: the share of the variance of v^T x that a linear function of the output explains.
 
-    For every batch the regression is fitted on one half of white noise and its share of variance measured on the other.
+    In every batch one half of the white noise fits the regression, and the other half measures its share of variance.
 
     Args:
-        layer: maps (N, D) to (N, ...).
-        directions: (F, D), unit norm.
-        num_samples: white-noise signals in all.
-        num_batches: independent repetitions, which give the standard error.
+        layer: function from (N, D) to (N, ...).
+        directions: unit vectors, (F, D).
+        num_samples: total number of white-noise signals.
+        num_batches: number of independent repetitions, which give the standard error.
         seed: seed of the noise.
 
     Returns:
@@ -77,13 +75,13 @@ def measured_energy(
     count, shares = num_samples // (2 * num_batches), []
     for _ in range(num_batches):
         x = torch.randn(2, count, directions.shape[1], generator=generator, dtype=torch.float64)
-        wanted = x @ directions.T  # (2, n, F), of the two halves
-        seen = torch.stack([layer(half).flatten(1) for half in x])
-        seen = torch.cat([seen, torch.ones_like(seen[..., :1])], -1)  # (2, n, p), with a constant
-        gram = seen[0].T @ seen[0]
-        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (seen[0].T @ wanted[0])  # (p, F)
-        unexplained = (wanted[1] - seen[1] @ weights).square().mean(0) / wanted[1].square().mean(0)
-        shares.append(1 - unexplained * (count - seen.shape[-1]) / count)  # fitting p weights costs p / (n - p)
+        targets = x @ directions.T  # (2, n, F), of the two halves
+        outputs = torch.stack([layer(half).flatten(1) for half in x])
+        outputs = torch.cat([outputs, torch.ones_like(outputs[..., :1])], -1)  # (2, n, p), with a constant
+        gram = outputs[0].T @ outputs[0]
+        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (outputs[0].T @ targets[0])  # (p, F)
+        unexplained = (targets[1] - outputs[1] @ weights).square().mean(0) / targets[1].square().mean(0)
+        shares.append(1 - unexplained * (count - outputs.shape[-1]) / count)  # fitting p weights costs p / (n - p)
     shares = torch.stack(shares)  # (batches, F)
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
 
@@ -108,7 +106,7 @@ class SmallCNN(nn.Module):
         self.linear = nn.Linear(width * size, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return one logit a signal."""
+        """Return one logit per signal."""
         x = F.relu(self.conv1(_shifted_copies(x[..., None])))
         return self.linear(F.relu(self.conv2(_shifted_copies(x))).flatten(1)).squeeze(1)
 
@@ -126,21 +124,21 @@ class LinearClassifier(nn.Module):
         self.linear = nn.Linear(size, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return one logit a signal."""
+        """Return one logit per signal."""
         return self.linear(x).squeeze(1)
 
 
 def pooled_samples(
     directions: Tensor, layer: Tensor, margin: float, noise_std: float, num_samples: int, *, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Draw D(v) for every direction and push it through a linear layer.
+    """Draw D(v) for every direction and apply a linear layer.
 
     Args:
-        directions: (F, D), unit norm.
-        layer: (M, D).
+        directions: unit vectors, (F, D).
+        layer: matrix of the layer, (M, D).
         margin: eps.
         noise_std: sigma.
-        num_samples: N per direction.
+        num_samples: number of samples per direction, N.
         generator: source of labels and noise.
 
     Returns:
@@ -157,16 +155,16 @@ def train_classifiers(
     build: Callable[[], nn.Module], inputs: Tensor, labels: Tensor, *, num_steps: int, learning_rate: float,
     batch_size: int = 128, weight_decay: float = 0.0, seed: int,
 ) -> Callable[[Tensor], Tensor]:  # fmt: skip
-    """Train one classifier a data set, all at once, with Adam and a linearly falling step size.
+    """Train one classifier per data set, all at once, with AdamW and a linearly falling learning rate.
 
     Args:
         build: function that returns a newly initialised classifier, (N, M) -> (N,).
-        inputs: (F, N, M), one data set each.
-        labels: (F, N) in {0, 1}.
-        num_steps: steps of stochastic gradient descent.
+        inputs: data sets, (F, N, M).
+        labels: labels in {0, 1}, (F, N).
+        num_steps: number of steps of stochastic gradient descent.
         learning_rate: learning rate of the first step.
-        batch_size: samples a step.
-        weight_decay: decoupled, as in AdamW.
+        batch_size: number of samples per step.
+        weight_decay: coefficient of the decoupled weight decay.
         seed: seed of initial weights and batches.
 
     Returns:
@@ -175,26 +173,22 @@ def train_classifiers(
     with seeded(seed):
         models = [build() for _ in inputs]
     parameters, buffers = torch.func.stack_module_state(models)  # name -> (F, *shape)
-    scale = inputs.std(dim=(1, 2), keepdim=True)  # (F, 1, 1): directions differ in what the layer leaves of them
-
-    def run_model(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
-        return torch.func.functional_call(models[0], (parameters, buffers), (x,))
+    scale = inputs.std(dim=(1, 2), keepdim=True)  # (F, 1, 1): the layer shrinks directions by different factors
+    run_model = torch.func.vmap(partial(torch.func.functional_call, models[0]))
 
     def logits(x: Tensor) -> Tensor:
-        x = (x / scale).float()  # (F, N', M)
-        return torch.func.vmap(run_model)(parameters, buffers, x)
+        """Return the logits (F, N') of all classifiers for inputs (F, N', M)."""
+        return run_model((parameters, buffers), ((x / scale).float(),))
 
     optimizer = torch.optim.AdamW(parameters.values(), lr=learning_rate, weight_decay=weight_decay)
     generator = torch.Generator().manual_seed(seed)
     for step in range(num_steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - step / num_steps)
-        picked = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)  # the same rows of all data sets
-        loss = F.binary_cross_entropy_with_logits(
-            logits(inputs[:, picked]), labels[:, picked].float(), reduction="none"
-        )  # (F, batch)
+        rows = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)  # the same rows of all data sets
+        loss = F.binary_cross_entropy_with_logits(logits(inputs[:, rows]), labels[:, rows].float(), reduction="none")
         optimizer.zero_grad()
-        loss.mean(1).sum().backward()  # a sum over classifiers, which share no weight: each gets its own gradient
+        loss.mean(1).sum().backward()  # (F, batch); classifiers share no weight, so that each gets its own gradient
         optimizer.step()
     return torch.no_grad()(logits)
 
@@ -207,13 +201,13 @@ def learning_curve(
 
     Args:
         build: function as in `train_classifiers`.
-        directions: (F, D).
-        layer: (M, D), the pooling layer in front of the classifiers.
+        directions: unit vectors, (F, D).
+        layer: matrix of the pooling layer in front of the classifiers, (M, D).
         margin: eps.
         noise_std: sigma.
-        train_sizes: training samples.
-        num_test: test samples per direction.
-        num_runs: repetitions with new data and new weights.
+        train_sizes: numbers of training samples.
+        num_test: number of test samples per direction.
+        num_runs: number of repetitions with new data and new weights.
         seed: seed of weights, batches and samples.
         **training: further arguments of `train_classifiers`.
 

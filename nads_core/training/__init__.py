@@ -1,6 +1,5 @@
 """Training of one network, or of many of one architecture at once, and the evaluation of trained networks."""
 
-from nads_core.training.datasets import Dataset
 from nads_core.training.evaluation import (
     accuracy,
     accuracy_interval,
@@ -10,7 +9,7 @@ from nads_core.training.evaluation import (
 )
 from nads_core.training.many import METHODS, train_networks
 from nads_core.training.processes import num_cores
-from nads_core.training.recipes import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe, TrainConfig
+from nads_core.training.recipes import CIFAR10_RECIPE, SEPARABLE_RECIPE, Dataset, Recipe, TrainConfig
 from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nads_core.data.poisoning import require_fitting
 from nads_core.directions import NADs
-from nads_core.training.datasets import Dataset
+from nads_core.training.recipes import Dataset
 
 
 def accuracy(network: nn.Module, data: Dataset, batch_size: int = 250) -> float:
@@ -60,7 +60,7 @@ def difference_interval(first: float, second: float, num_samples: int, z: float 
 
 
 def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_000) -> Tensor:
-    """Return the class with the largest logit for each image, in eval mode and on the network's device.
+    """Return the class with the largest logit for each image, in eval mode; images are cast to the weights' type.
 
     Args:
         network: module from images (N, C, H, W) to logits (N, classes); its mode is restored.
@@ -70,11 +70,10 @@ def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_00
     Returns:
         (N,) int64, on the CPU.
     """
-    device = next(network.parameters()).device
-    training = network.training
+    weights, training = next(network.parameters()), network.training
     network.eval()
     with torch.no_grad():
-        classes = [network(part.to(device)).argmax(1).cpu() for part in images.split(batch_size)]
+        classes = [network(part.to(weights)).argmax(1).cpu() for part in images.split(batch_size)]
     network.train(training)
     return torch.cat(classes)
 

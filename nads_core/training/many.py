@@ -8,7 +8,7 @@ device's generator, and from another position of it where the step is captured.
 
 from __future__ import annotations
 
-import importlib.util
+import logging
 import math
 import time
 import warnings
@@ -22,13 +22,14 @@ from torch import nn
 
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.arguments import usable_device
-from nads_core.training.datasets import Dataset, image_shape, num_samples, require_dataset
 from nads_core.training.processes import num_cores, train_in_processes
-from nads_core.training.recipes import TrainConfig, merge_options
-from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout, stacked
+from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
+from nads_core.training.result import TrainingResult, TrainingTimeout, stacked
 from nads_core.training.run import Measure, NetworkFamily, TrainingRun
 from nads_core.training.state import TrainingState
 from nads_core.training.vectorised import train_vectorised
+
+logger = logging.getLogger(__name__)
 
 METHODS = ("auto", "loop", "processes", "vmap", "graph")
 _VMAP_PARAMETERS = 300_000  # a larger network fills a GPU alone
@@ -67,7 +68,7 @@ def train_networks(
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
         method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
             step; "graph" for sequential trainings with a captured step; "loop" for sequential trainings. "auto" chooses
-            processes on a CPU (loop without the package loky), and on CUDA vmap for small and graph for large networks.
+            processes on a CPU, and on CUDA vmap for small and graph for large networks.
             Networks with dropout cannot use "vmap": one generator would draw for all of them.
         workers: number of processes; by default the number of cores that this process may use.
         timeout: seconds after which unfinished networks are abandoned; none is started that would exceed it.
@@ -84,7 +85,6 @@ def train_networks(
 
     Raises:
         TypeError: if ``architecture`` does not return a module, or no recipe is given.
-        ImportError: if the method is "processes" and loky is not installed.
         ValueError: if there is no dataset, no test set with ``stop_at_full_accuracy``, data that do not fit the
             network, an unavailable device, an early stop or dropout with "vmap", or a loss that became NaN.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
@@ -95,7 +95,7 @@ def train_networks(
     config = merge_options(config, options)
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure
-    _require_one_each(datasets, test_datasets, network_ids=ids, states=states, measures=measures)
+    _require_one_each(datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures)
     _require_same_shape(datasets, test_datasets)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
@@ -103,7 +103,8 @@ def train_networks(
     if config.mixed_precision is None:
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         config = replace(config, mixed_precision=has_bfloat16 and config.dtype == torch.float32)
-    shape = image_shape(datasets)
+    # Sequences that create their items on demand state their shape in an attribute.
+    shape = tuple(getattr(datasets, "image_shape", None) or datasets[0][0].shape[1:])  # (C, H, W)
     if isinstance(architecture, Architecture):
         architecture = partial(architecture.build, shape[0], shape[1], num_classes)
     family = NetworkFamily(architecture, shape, config, device)
@@ -112,18 +113,20 @@ def train_networks(
     elif method == "vmap":
         _require_vectorisable(family)
     family = replace(family, config=replace(config, cuda_graph=method == "graph"))
+    logger.info("training %d networks on %s by the method %r", len(ids), device, method)
     results: dict[int, TrainingResult] = {}
 
     def collect(b: int, result: TrainingResult) -> None:
         results[b] = result
+        logger.debug("network %d trained in %.1f s", ids[b], float(result.seconds or 0))
         if on_result:
             on_result(b, result)
 
     none = [None] * len(ids)
-    deadline = math.inf if timeout is None else time.monotonic() + timeout
     run = TrainingRun(
-        family, ids, datasets, test_datasets, measures or none, states or none, deadline, progress, collect
-    )
+        family, ids, datasets, none if test_datasets is None else test_datasets, measures or none, states or none,
+        math.inf if timeout is None else time.monotonic() + timeout, progress, collect,
+    )  # fmt: skip
     if method == "vmap":
         train_vectorised(run)
     elif method == "processes":
@@ -136,31 +139,21 @@ def train_networks(
 def train_sequentially(run: TrainingRun) -> None:
     """Train networks one at a time, each on the whole device; start none that would exceed the deadline."""
     typical = 0.0  # seconds per network
-    for b, network_id in enumerate(run.network_ids):
+    for b in range(run.count):
         if run.seconds_left < typical:
             raise TrainingTimeout(f"{b} of {run.count} networks are trained; the next would take {typical:.0f} s")
-        try:
-            result = run.family.train(
-                network_id, run.datasets[b], run.test_dataset(b), run.measures[b],
-                state=run.states[b], timeout=run.seconds_left,
-                label=run.label if run.count == 1 else f"network {b + 1} of {run.count}", progress=run.progress,
-            )  # fmt: skip
-        except TrainingDiverged as error:
-            raise run.diverged(b, error) from error
+        result = run.task(b)(timeout=run.seconds_left, progress=run.progress)
         typical = float(result.seconds or 0)
         run.on_result(b, result)
 
 
-def _require_one_each(
-    datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None, **others: Sequence[Any] | None
-) -> None:
-    """Raise a ValueError unless there is one of each per network."""
-    count = len(datasets)
-    if not count or (test_datasets is not None and len(test_datasets) != count):
-        raise ValueError(f"got {count} training and {len(test_datasets or [])} test sets: give one of each per network")
+def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:
+    """Raise a ValueError unless there is a network to train and one item of each kind per network."""
+    if not len(datasets):
+        raise ValueError("got 0 datasets: give one per network")
     for name, items in others.items():
-        if items is not None and len(items) != count:
-            raise ValueError(f"got {count} datasets and {len(items)} {name}: give one per network")
+        if items is not None and len(items) != len(datasets):
+            raise ValueError(f"got {len(datasets)} datasets and {len(items)} {name}: give one per network")
 
 
 def _require_same_shape(datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None) -> None:
@@ -192,6 +185,7 @@ def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:
     if family.device.type == "cuda":
         small = sum(p.numel() for p in family.network(0).parameters()) <= _VMAP_PARAMETERS
         return "vmap" if small and not family.config.stops_early and not family.is_random else "graph"
-    steps = len(datasets) * family.config.recipe.num_steps(num_samples(datasets))
+    num_samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
+    steps = len(datasets) * family.config.recipe.num_steps(num_samples)
     worth = family.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES
-    return "processes" if worth and num_cores() > 1 and importlib.util.find_spec("loky") else "loop"
+    return "processes" if worth and num_cores() > 1 else "loop"

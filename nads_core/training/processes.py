@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from functools import partial
 
 import torch
 
 from nads_core.runtime.interrupts import DeferredInterrupt
-from nads_core.training.datasets import Dataset
-from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout
-from nads_core.training.run import Measure, NetworkFamily, TrainingRun
+from nads_core.training.result import TrainingResult, TrainingTimeout
+from nads_core.training.run import TrainingRun
 from nads_core.training.single import progress_bar
-from nads_core.training.state import TrainingState
 
 _IDLE_SECONDS = 120  # after which idle workers end; loky warns if one ends while tasks are being sent
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
@@ -35,26 +30,22 @@ _WORKER_ENVIRONMENT = {
 
 def num_cores() -> int:
     """Return the number of cores that this process may use, which is the number of networks trained at once."""
-    if importlib.util.find_spec("loky"):
-        from loky import cpu_count  # respects the limits of a container, such as Binder's
+    from loky import cpu_count  # respects the limits of a container, such as Binder's
 
-        return cpu_count()
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpu_count()
 
 
 def train_in_processes(run: TrainingRun, workers: int) -> None:
     """Train networks, one per worker at a time; start none that would exceed the deadline."""
-    pool = _workers(workers)
+    pool, running = _worker_pool(workers), dict[Future[TrainingResult], int]()
     waiting, typical = list(range(run.count))[::-1], 0.0  # the next network is the last item; seconds per network
-    running: dict[Future[TrainingResult], int] = {}
     try:
         interrupt = DeferredInterrupt("stopping ...")
-        with progress_bar(run.count, run.label, "network", run.progress) as shown, interrupt:
+        with progress_bar(run.count, run.label, "network", run.progress) as bar, interrupt:
             while waiting or running:
-                late = run.seconds_left < typical
-                while waiting and len(running) < workers and not late:
+                while waiting and len(running) < workers and run.seconds_left >= typical:
                     b = waiting.pop()
-                    running[_send(pool, run, b)] = b
+                    running[pool.submit(run.task(b))] = b
                 if not running:
                     break
                 patience = max(0, min(_POLL_SECONDS, run.seconds_left))
@@ -65,10 +56,10 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     break
                 for future in sorted(ready, key=lambda one: one.exception() is not None):  # results come before errors
                     b = running.pop(future)
-                    result = _result(run, b, future)
+                    result = future.result()
                     typical = float(result.seconds or 0)
                     run.on_result(b, result)
-                    shown.update()
+                    bar.update()
     except BrokenExecutor as error:
         for future, b in running.items():
             if future.done() and not future.exception():
@@ -79,18 +70,15 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         ) from error
     finally:
         if running:
-            pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # as loky's can
+            pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # an option of loky
     if waiting or running:
         finished = run.count - len(waiting) - len(running)
         raise TrainingTimeout(f"{finished} of {run.count} networks were trained within the timeout")
 
 
-def _workers(count: int) -> Executor:
-    """Return worker processes; those of an earlier call, if they are still alive."""
-    try:
-        from loky import get_reusable_executor
-    except ImportError as error:
-        raise ImportError('method "processes" needs the package loky: install it, or choose method="loop"') from error
+def _worker_pool(count: int) -> Executor:
+    """Return worker processes, those of an earlier call if they are still alive."""
+    from loky import get_reusable_executor
 
     return get_reusable_executor(
         count, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT,
@@ -109,36 +97,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
-
-
-def _send(pool: Executor, run: TrainingRun, b: int) -> Future[TrainingResult]:
-    """Submit network b to a worker."""
-    test = None if run.test_datasets is None else _item(run.test_datasets, b)
-    train, measure = _item(run.datasets, b), run.measures[b]
-    return pool.submit(_train_item, run.family, run.network_ids[b], train, test, measure, run.states[b])
-
-
-def _result(run: TrainingRun, b: int, future: Future[TrainingResult]) -> TrainingResult:
-    """Return the result of a worker, or raise its error; a divergence names the network."""
-    try:
-        return future.result()
-    except TrainingDiverged as error:
-        raise run.diverged(b, error) from error
-
-
-def _item(datasets: Sequence[Dataset], b: int) -> Callable[[], Dataset]:
-    """Return a function with which a worker gets dataset b: created there, unless a list holds it already."""
-    if isinstance(datasets, (list, tuple)):
-        return partial(lambda data: data, datasets[b])
-    return partial(datasets.__getitem__, b)
-
-
-def _train_item(
-    family: NetworkFamily,
-    network_id: int,
-    train: Callable[[], Dataset],
-    test: Callable[[], Dataset] | None,
-    measure: Measure | None,
-    state: TrainingState | None,
-) -> TrainingResult:
-    return family.train(network_id, train(), test and test(), measure, state=state)

@@ -1,4 +1,4 @@
-"""Recipes and options of a training, the order of its samples, and its update of the weights."""
+"""Data, recipe and options of a training, the order of its samples, and its update of the weights."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from torch import Tensor
 
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.seeds import seed_sequence
+
+Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
+
+
+def require_dataset(data: Dataset, name: str) -> None:
+    """Raise a ValueError unless data are images and as many integer labels."""
+    images, labels = data
+    if images.dim() != 4 or labels.shape != images.shape[:1] or labels.dtype.is_floating_point:
+        raise ValueError(
+            f"{name} must be images (N, C, H, W) and integer labels (N,), got "
+            f"{tuple(images.shape)} and {tuple(labels.shape)} {labels.dtype}"
+        )
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,10 @@ class TrainConfig:
     def stops_early(self) -> bool:
         """Whether a network may stop before the others."""
         return self.stop_loss is not None or self.stop_at_full_accuracy
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise in ``dtype``."""
+        return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
 _RENAMED = {"captured": "cuda_graph", "stop_perfect": "stop_at_full_accuracy"}

@@ -1,4 +1,4 @@
-"""Results of trainings, and the errors of those that diverged or timed out."""
+"""Results of trainings, and the errors of trainings that diverged or timed out."""
 
 from __future__ import annotations
 
@@ -43,21 +43,20 @@ class TrainingTimeout(TimeoutError):
     """Training reached its timeout; finished results have been passed to ``on_result``."""
 
 
-class TrainingDiverged(ValueError):
-    """A training loss became NaN or infinite."""
-
-
-def require_finite(losses: Tensor, first: int = 0) -> None:
-    """Raise a `TrainingDiverged` that names the first step at which a loss is not finite.
+def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
+    """Raise a ValueError that names the first step at which a loss is not finite.
 
     Args:
         losses: losses of step ``first`` and the following steps, (steps,).
-        first: number of the first step.
+        label: name of the training in the message.
+        first: index of the first step.
     """
     broken = ~losses.isfinite()
     if broken.any():
         step = first + int(broken.nonzero()[0])
-        raise TrainingDiverged(f"the training loss became NaN or infinite at step {step}: lower the learning rate")
+        raise ValueError(
+            f"{label} diverged: the training loss became NaN or infinite at step {step}: lower the learning rate"
+        )
 
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:

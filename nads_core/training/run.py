@@ -1,10 +1,12 @@
-"""The networks that one call of `train_networks` trains, and what each of them is trained on."""
+"""The networks that one call of `train_networks` trains, with their data and callbacks."""
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +15,8 @@ from torch import nn
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.initialisation import require_module
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.datasets import Dataset
-from nads_core.training.recipes import TrainConfig
-from nads_core.training.result import TrainingDiverged, TrainingResult
+from nads_core.training.recipes import Dataset, TrainConfig
+from nads_core.training.result import TrainingResult
 from nads_core.training.single import fit
 from nads_core.training.state import TrainingState
 
@@ -38,14 +39,19 @@ class NetworkFamily:
         return network.to(self.config.dtype)
 
     def train(
-        self, network_id: int, train: Dataset, test: Dataset | None, measure: Measure | None, **options: Any
+        self,
+        network_id: int,
+        train: Callable[[], Dataset],
+        test: Callable[[], Dataset | None],
+        measure: Measure | None,
+        **options: Any,
     ) -> TrainingResult:
-        """Train one network on its own data; ``options`` are those of `fit`."""
+        """Train one network on the data that two functions return; ``options`` are those of `fit`."""
         network = self.network(network_id)
         if self.device.type == "cpu" and not self.config.mixed_precision:
             network = faster_max_pooling(network)
         with seeded(seed_sequence(self.config.seed, 3, network_id), self.device):
-            result = fit(network, self.cast(train), test and self.cast(test), self.config, self.device, **options)
+            result = fit(network, train(), test(), self.config, self.device, **options)
         return result if measure is None else replace(result, measured=measure(network))
 
     @property
@@ -57,10 +63,6 @@ class NetworkFamily:
             network(torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
             return not torch.equal(before, torch.get_rng_state())
 
-    def cast(self, data: Dataset) -> Dataset:
-        """Convert images to the type of the weights."""
-        return data[0].to(self.config.dtype), data[1]
-
 
 @dataclass(frozen=True)
 class TrainingRun:
@@ -69,7 +71,7 @@ class TrainingRun:
     family: NetworkFamily
     network_ids: Sequence[int]  # network b is member network_ids[b] of the family
     datasets: Sequence[Dataset]
-    test_datasets: Sequence[Dataset] | None
+    test_datasets: Sequence[Dataset | None]
     measures: Sequence[Measure | None]
     states: Sequence[TrainingState | None]
     deadline: float  # of time.monotonic; infinite for none
@@ -82,19 +84,29 @@ class TrainingRun:
         return len(self.network_ids)
 
     @property
-    def label(self) -> str:
-        """Text of the progress bar."""
-        return f"training {self.count} networks" if self.count > 1 else "training"
-
-    @property
     def seconds_left(self) -> float:
         """Seconds until the deadline; infinite without one."""
         return self.deadline - time.monotonic()
 
-    def test_dataset(self, b: int) -> Dataset | None:
-        """Return the test set of network b."""
-        return None if self.test_datasets is None else self.test_datasets[b]
+    @property
+    def label(self) -> str:
+        """Text of the progress bar."""
+        return f"training {self.count} networks" if self.count > 1 else "training"
 
-    def diverged(self, b: int, error: TrainingDiverged) -> TrainingDiverged:
-        """Return an error that names network b."""
-        return TrainingDiverged(f"network {b + 1} of {self.count}: {error}" if self.count > 1 else str(error))
+    def network_label(self, b: int) -> str:
+        """Return the name of network b in progress bars and errors."""
+        return f"network {b + 1} of {self.count}" if self.count > 1 else "training"
+
+    def task(self, b: int) -> Callable[..., TrainingResult]:
+        """Return a function of options of `fit` that trains network b, here or in a worker process."""
+        return partial(
+            self.family.train, self.network_ids[b], _getter(self.datasets, b), _getter(self.test_datasets, b),
+            self.measures[b], state=self.states[b], label=self.network_label(b),
+        )  # fmt: skip
+
+
+def _getter(datasets: Sequence[Any], b: int) -> Callable[[], Any]:
+    """Return a function that returns dataset b, which is created on demand unless a list holds it already."""
+    if isinstance(datasets, (list, tuple)):
+        datasets, b = [datasets[b]], 0  # a worker process receives this dataset alone
+    return partial(operator.getitem, datasets, b)

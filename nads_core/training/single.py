@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +14,8 @@ from torch.nn import functional as F
 
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.cuda_graph import capture
-from nads_core.training.datasets import Dataset, require_dataset
 from nads_core.training.evaluation import accuracy
-from nads_core.training.recipes import TrainConfig, batches, descend, merge_options
+from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
 
@@ -59,7 +59,8 @@ def train_network(
     config = merge_options(config, options)
     device = usable_device(config.device)
     with seeded(seed_sequence(config.seed, 1), device):
-        return fit(network, train, test, config, device, timeout=timeout, label=label, progress=progress)
+        seconds = math.inf if timeout is None else timeout
+        return fit(network, train, test, config, device, timeout=seconds, label=label, progress=progress)
 
 
 def fit(
@@ -69,30 +70,30 @@ def fit(
     config: TrainConfig,
     device: torch.device,
     *,
-    timeout: float | None = None,
+    timeout: float = math.inf,
     label: str = "training",
     progress: bool = False,
     state: TrainingState | None = None,
 ) -> TrainingResult:
     """Train one network in place; random layers draw from torch's global generators as they are.
 
-    With a ``state`` the training resumes from its file, with the numbers of an uninterrupted training.
+    With a ``state`` the training resumes from its file, with the numbers of an uninterrupted training. Images are
+    converted to the type of the weights.
     """
     require_dataset(train, "train")
     if config.stop_at_full_accuracy and test is None:
         raise ValueError("stop_at_full_accuracy needs a test set: pass one")
-    recipe, mixed_precision = config.recipe, bool(config.mixed_precision)
     if config.cuda_graph and device.type != "cuda":
         raise ValueError(f"CUDA graphs need a GPU, got device {device}: choose another method")
-    start = time.perf_counter()
-    layout = torch.channels_last if mixed_precision else torch.contiguous_format
+    start, recipe = time.perf_counter(), config.recipe
+    layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
     network.to(device).train()
-    images, labels = (tensor.to(device) for tensor in train)
     weights, gradients = _flatten(network)
     momenta = torch.zeros_like(weights)
+    images, labels = train[0].to(weights), train[1].to(device)
 
     def step(batch: Tensor, rate: float | Tensor) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=mixed_precision):
+        with config.autocast(device):
             logits = network(images[batch].contiguous(memory_format=layout))  # (n, C, H, W) -> (n, classes)
         loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
         gradients.zero_()
@@ -102,43 +103,36 @@ def fit(
 
     if config.cuda_graph or (config.cuda_graph is None and device.type == "cuda"):
         size = min(recipe.batch_size, len(images))
-        step = capture(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
+        step = _captured(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
     changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
     total, losses = recipe.num_steps(len(images)), [] if state is None else state.restore(changing, device)
     first, per_epoch = len(losses), total // recipe.epochs
-    with progress_bar(total, label, "step", progress) as shown:
-        shown.update(first)
-        for number, batch in enumerate(islice(batches(len(images), recipe, config.seed), first, None), first):
-            rate = recipe.rate(number, total)
+    with progress_bar(total, label, "step", progress) as bar:
+        bar.update(first)
+        remaining = islice(batches(len(images), recipe, config.seed), first, None)
+        for done, batch in enumerate(remaining, first + 1):
+            rate = recipe.rate(done - 1, total)
             losses.append(step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate)))
-            shown.update()
-            if timeout is not None and time.perf_counter() - start > timeout:
-                raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {number + 1} of {total} steps done")
-            ended = (number + 1) % per_epoch == 0 and number + 1 < total
-            if ended:  # abort diverged trainings without a checkpoint
-                require_finite(torch.stack(losses[-per_epoch:]), number + 1 - per_epoch)
-            if (
-                ended
-                and test
-                and config.stop_at_full_accuracy
-                and _is_perfect(network, losses, per_epoch, test, config)
-            ):
-                break
-            if ended and state is not None:
-                state.save_if_due(changing, losses, device, time.perf_counter() - start)
-            full = (number + 1) % WINDOW == 0
-            if (
-                config.stop_loss is not None
-                and full
-                and float(torch.stack(losses[-WINDOW:]).mean()) <= config.stop_loss
-            ):
-                break
+            bar.update()
+            if time.perf_counter() - start > timeout:
+                raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {done} of {total} steps done")
+            if done % per_epoch == 0 and done < total:
+                # Abort diverged trainings without a checkpoint.
+                require_finite(torch.stack(losses[-per_epoch:]), label, done - per_epoch)
+                if config.stop_at_full_accuracy and test and _is_perfect(network, losses, per_epoch, test, config):
+                    break
+                if state is not None:
+                    state.save_if_due(changing, losses, device, time.perf_counter() - start)
+            if config.stop_loss is not None and done % WINDOW == 0:
+                if float(torch.stack(losses[-WINDOW:]).mean()) <= config.stop_loss:
+                    break
     losses = torch.stack(losses).cpu()
-    require_finite(losses)
+    require_finite(losses, label)
     losses = torch.cat([losses, losses.new_full((total - len(losses),), torch.nan)])
-    with torch.autocast(device.type, torch.bfloat16, enabled=mixed_precision):
-        test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), test))
-        train_accuracy = torch.tensor(accuracy(network.eval(), train))
+    network.eval()
+    with config.autocast(device):
+        test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
+        train_accuracy = torch.tensor(accuracy(network, train))
     seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
     return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
 
@@ -148,12 +142,44 @@ def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:
     parameters = [p for p in network.parameters() if p.requires_grad]
     weights = torch.cat([p.detach().flatten() for p in parameters])
     gradients = torch.zeros_like(weights)
-    start = 0
-    for p in parameters:
-        part = slice(start, start + p.numel())
-        p.data, p.grad = weights[part].view(p.shape), gradients[part].view(p.shape)
-        start = part.stop
+    sizes = [p.numel() for p in parameters]
+    for p, weight, gradient in zip(parameters, weights.split(sizes), gradients.split(sizes), strict=True):
+        p.data, p.grad = weight.view(p.shape), gradient.view(p.shape)
     return weights, gradients
+
+
+def _captured(
+    step: Callable[[Tensor, Tensor], Tensor], batch_size: int, state: list[Tensor]
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a step that runs full batches as a CUDA graph, which launches all kernels at once.
+
+    Smaller batches run without the graph. ``state`` holds every tensor that a step changes; warming up restores it.
+    """
+    device = state[0].device
+    indices = torch.arange(batch_size, device=device)
+    rate = torch.zeros((), device=device)
+    before = [tensor.clone() for tensor in state]
+    side = torch.cuda.Stream(device)
+    side.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step(indices, rate)
+    torch.cuda.current_stream(device).wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step(indices, rate)
+    for tensor, value in zip(state, before, strict=True):
+        tensor.copy_(value)
+
+    def replay(batch: Tensor, value: Tensor) -> Tensor:
+        if len(batch) != batch_size:
+            return step(batch, value)
+        indices.copy_(batch)
+        rate.copy_(value)
+        graph.replay()
+        return loss.clone()
+
+    return replay
 
 
 def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, config: TrainConfig) -> bool:
@@ -162,10 +188,9 @@ def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: 
         return False
     means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)  # of the last two epochs
     before, last = means.tolist()
-    # Skip the evaluation of all test images while the loss is high.
-    if last >= min(before, _LOW_LOSS):
+    if last >= min(before, _LOW_LOSS):  # Skip the evaluation of all test images while the loss is high.
         return False
-    with torch.autocast(means.device.type, torch.bfloat16, enabled=bool(config.mixed_precision)):
+    with config.autocast(means.device):
         return accuracy(network, test) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.seeds import generator_state
+
+logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
 
@@ -43,8 +46,12 @@ class TrainingState:
             saved = torch.load(self.path, weights_only=True, map_location="cpu")
             for name, tensor in tensors.items():
                 tensor.copy_(saved["tensors"][name])
-            _set_generator(saved["generator"], device)
+            if device.type == "cuda":
+                torch.cuda.set_rng_state(saved["generator"], device)
+            else:
+                torch.set_rng_state(saved["generator"])
             self.seconds = saved["seconds"]
+            logger.info("resuming from %s after %d steps", self.path, len(saved["losses"]))
             return list(saved["losses"].to(device))
         except OSError:
             raise
@@ -59,20 +66,16 @@ class TrainingState:
         """Write the state after an epoch, unless the last file is recent."""
         if time.perf_counter() - self._saved_at < _SECONDS:
             return
-        state = {"tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device)}
-        state["seconds"] = self.seconds + seconds
+        state = {
+            "tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device),
+            "seconds": self.seconds + seconds,
+        }  # fmt: skip
         with atomic_write(self.path, "wb") as file:
             torch.save(state, file)
             seal(file)
+        logger.debug("%s written after %d steps", self.path, len(losses))
         self._saved_at = time.perf_counter()
 
     def forget(self) -> None:
         """Delete the file once the result is stored elsewhere."""
         self.path.unlink(missing_ok=True)
-
-
-def _set_generator(state: Tensor, device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)

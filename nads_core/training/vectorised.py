@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -12,12 +13,13 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.training.datasets import Dataset
 from nads_core.training.evaluation import accuracy
-from nads_core.training.recipes import batches, descend
-from nads_core.training.result import TrainingDiverged, TrainingResult, TrainingTimeout, require_finite
+from nads_core.training.recipes import Dataset, batches, descend
+from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.run import TrainingRun
 from nads_core.training.single import progress_bar
+
+logger = logging.getLogger(__name__)
 
 _GROUP = 64  # networks per vectorised step: larger groups would only delay the first result
 
@@ -36,6 +38,7 @@ def train_vectorised(run: TrainingRun) -> None:
             if len(group) == 1:
                 raise
             size = len(group) // 2
+            logger.info("%d networks do not fit into memory together: trying %d", len(group), size)
             continue
         waiting, typical = waiting[size:], time.monotonic() - start
 
@@ -55,38 +58,31 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
 
     def loss(weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of one network on its batch, images (n, C, H, W) and labels (n,)."""
-        with torch.autocast(family.device.type, torch.bfloat16, enabled=bool(config.mixed_precision)):
+        with config.autocast(family.device):
             logits = functional_call(network, weights | buffers, (x,))
         return F.cross_entropy(logits.to(x.dtype), y)
 
     step = vmap(grad_and_value(loss))
     num_samples, batch_of = _batches_of(run, group)
     total, losses = config.recipe.num_steps(num_samples), []
-    with torch.no_grad(), progress_bar(total, run.label, "step", run.progress) as shown:
+    with torch.no_grad(), progress_bar(total, run.label, "step", run.progress) as bar:
         for index, samples in enumerate(batches(num_samples, config.recipe, config.seed)):
             gradients, value = step(parts, buffers, *batch_of(samples.to(family.device)))
             losses.append(value)  # (B,)
             flat = torch.cat([gradients[name].flatten(1) for name in shapes], 1)  # (B, P)
             descend(weights, flat, momenta, config.recipe, config.recipe.rate(index, total))
-            shown.update()
+            bar.update()
             if run.seconds_left < 0:
-                raise TrainingTimeout(
-                    f"the timeout was reached at step {index + 1} of {total} of {len(group)} networks"
-                )
+                raise TrainingTimeout(f"{len(group)} networks reached the timeout at step {index + 1} of {total}")
     losses = torch.stack(losses, 1).cpu()  # (B, steps)
-    for row, b in sorted(
-        enumerate(group), key=lambda one: not losses[one[0]].isfinite().all()
-    ):  # finished networks come first
-        try:
-            require_finite(losses[row])
-        except TrainingDiverged as error:
-            raise run.diverged(b, error) from error
+    # Finished networks come first, so that their results are passed on before the error of a diverged one.
+    for row, b in sorted(enumerate(group), key=lambda item: not losses[item[0]].isfinite().all()):
+        require_finite(losses[row], run.network_label(b))
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
-        train_accuracy = torch.tensor(accuracy(network.eval(), family.cast(run.datasets[b])))
-        test = run.test_dataset(b)
-        test_accuracy = None if test is None else torch.tensor(accuracy(network.eval(), family.cast(test)))
+        train, test, measure = run.datasets[b], run.test_datasets[b], run.measures[b]
+        train_accuracy = torch.tensor(accuracy(network.eval(), train))
+        test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
-        measure = run.measures[b]
         measured = measure and measure(network)
         run.on_result(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
 
@@ -100,10 +96,9 @@ def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[
             datasets.batch(group, samples, family.device, family.config.dtype),
             labels[samples].expand(len(group), -1),
         )
-    x, y = family.cast(datasets[group[0]])
-    images = torch.empty(len(group), *x.shape, dtype=x.dtype, device=family.device)  # (B, N, C, H, W)
+    x, y = datasets[group[0]]
+    images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)  # (B, N, C, H, W)
     labels = torch.empty(len(group), *y.shape, dtype=y.dtype, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
-        x, y = (x, y) if row == 0 else family.cast(datasets[b])
-        images[row], labels[row] = x, y
+        images[row], labels[row] = (x, y) if row == 0 else datasets[b]
     return images.shape[1], lambda samples: (images[:, samples], labels[:, samples])

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nads_book.benchmarks.roofline import Limits, count_work
+from nads_book.benchmarks.roofline import Limits, count_work, timed
 from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.compute import empty_moments
@@ -25,7 +25,6 @@ from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 from nads_core.runtime.memory import peak_memory
 from nads_core.runtime.provenance import environment
-from nads_core.runtime.timing import timed
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does

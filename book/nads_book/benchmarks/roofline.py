@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,6 @@ from torch import Tensor, nn
 from nads_core.directions import Estimator
 from nads_core.directions.estimators import with_defaults
 from nads_core.networks.ensembles import Ensemble
-from nads_core.runtime.timing import timed
 
 _Result = TypeVar("_Result")
 
@@ -80,6 +80,16 @@ def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
     target = torch.empty_like(source)
     bandwidth = 2 * source.nbytes / _shortest(lambda: target.copy_(source))
     return Limits("CPU", bandwidth, rates | {"tf32": rates["float32"]}, torch.get_num_threads())
+
+
+def timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
+    """Return the result of a call and its seconds, including its work on a GPU."""
+    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    synchronize()
+    start = time.perf_counter()
+    result = call()
+    synchronize()
+    return result, time.perf_counter() - start
 
 
 def _shortest(call: Callable[[], object], repeats: int = 7) -> float:

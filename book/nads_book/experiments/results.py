@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from nads_book.experiments.base import Experiment, Unit
 from nads_book.experiments.jobs import experiment, experiment_class
 from nads_book.experiments.stored import results_folder
-from nads_core.runtime.files import atomic_write, locked
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
 loaded: set[str] = set()  # names of the files that this process has loaded for display, which book/build.py reads
@@ -209,6 +211,18 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
     return results
 
 
-def writing(path: Path) -> AbstractContextManager[None]:
-    """Keep other processes from writing a results file."""
-    return locked(path, "split the job with --shard instead")
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Hold a lock, so that two processes cannot write one results file.
+
+    The empty lock file ``.NAME.lock`` stays: if it were deleted, two processes could hold locks of the same name.
+
+    Raises:
+        ValueError: if another process holds the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(path.with_name(f".{path.name}.lock"), timeout=0):
+            yield
+    except Timeout as error:
+        raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
