@@ -40,6 +40,7 @@ NORMS: dict[str, Callable[[int], nn.Module]] = {
 }  # fmt: skip
 SKIPS: dict[str, type[nn.Sequential]] = {"none": nn.Sequential, "residual": Residual, "dense": Concatenated}
 PADDINGS = ("zeros", "circular", "none")
+_LAYER_OPTIONS = ("norms", "activations", "padding", "initialisation")
 INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
 
 
