@@ -30,7 +30,7 @@ ALIASES = {
 MODULES = {
     "nads_core.machinery.numbers": f"{_BOOK}.report",
     "nads_core.machinery": "nads_core.runtime",
-    "nads_core.networks.crew": "nads_core.networks.threaded_ensemble",
+    "nads_core.networks.crew": "nads_core.networks.ensembles",
     "nads_core.networks.silent": "nads_core.networks.zero_init",
     "nads_core.networks.small": f"{_BOOK}.atlas.small_networks",
     "nads_core.networks.layers": f"{_BOOK}.atlas.small_networks",

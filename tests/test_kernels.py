@@ -194,9 +194,9 @@ def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins
     found = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
     assert found.keyed
     drawn = Initialisation.of(factory, "cpu")
-    for parameter, (weights, shape) in zip(drawn.random_parameters(), drawn.shapes.items(), strict=True):
+    for parameter, (weights, tensor) in zip(drawn.random_parameters(), drawn.varying.items(), strict=True):
         values = found.template.get_parameter(weights).detach()  # the factory's own
-        assert parameter.shape == tuple(shape) == tuple(values.shape)
+        assert parameter.shape == tuple(tensor.shape) == tuple(values.shape)
         variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
         assert parameter.shift == 0
         if values.numel() > 1000:
