@@ -1,4 +1,4 @@
-"""Seconds of each Triton kernel against its PyTorch twin, torch.compile and cuBLAS: ``python benchmarks/kernels.py``.
+"""Seconds of each Triton kernel and its PyTorch reference, torch.compile and cuBLAS: ``python benchmarks/kernels.py``.
 
 Writes one JSON file a (problem, method, device) into ``benchmarks/results/`` and prints which kernels earn their keep:
 one that is not the fastest method of its problem is to be removed. ``--tune`` tries other tiles. ``--smoke`` runs all
@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.directions.moments import DenseMoments
-from nads_core.kernels import PRECISIONS, add_second_moments, draw_weights, require_kernels
+from nads_core.kernels import add_second_moments, draw_weights, require_kernels
 from nads_core.networks import Ensemble, Initialisation
 from nads_core.runtime.provenance import environment
 
@@ -65,14 +65,14 @@ def draw_cases(name: str, count: int, image_size: int, device: torch.device, smo
     yield Case(problem, "torch, one block", lambda: together.draw(0), num_bytes)
     parameters = Initialisation.of(factory, device).random_parameters()
 
-    def draw(twin: bool = False) -> list[torch.Tensor]:
-        return draw_weights(parameters, seed=1, first=0, count=count, device=device, twin=twin)
+    def draw(backend: str = "triton") -> list[torch.Tensor]:
+        return draw_weights(parameters, seed=1, first=0, count=count, device=device, backend=backend)
 
     yield Case(problem, "triton", draw, num_bytes)
     if count * shipped.num_parameters < 5e7:  # it needs some hundred bytes a number
-        yield Case(problem, "twin", lambda: draw(twin=True), num_bytes)
+        yield Case(problem, "reference", lambda: draw("reference"), num_bytes)
         function = compiled(draw, smoke)
-        yield Case(problem, "twin, compiled", lambda: function(twin=True), num_bytes)
+        yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes)
 
 
 def moment_cases(count: int, per_network: int, size: int, device: torch.device, smoke: bool) -> Iterator[Case]:
@@ -84,12 +84,10 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
     num_bytes = 4.0 * contributions.numel() + 2 * 8 * (2 if per_network > 1 else 1) * size**2
     flop = 1.0 * count * products * size * (size + 1)  # of the lower triangle
 
-    def add(precision: str = "float32", twin: bool = False) -> None:
-        add_second_moments(seen, noise, contributions, precision=precision, twin=twin)
+    def add(backend: str = "triton") -> None:
+        add_second_moments(seen, noise, contributions, backend=backend)
 
-    for precision in PRECISIONS:
-        limit = "tf32" if precision == "tf32" else "float32"
-        yield Case(problem, f"triton, {precision}", lambda p=precision: add(p), num_bytes, flop, limit)
+    yield Case(problem, "triton", add, num_bytes, flop, "tf32")
     moments = DenseMoments(size, device)
 
     def shipped() -> None:
@@ -97,9 +95,9 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
         moments.sums()
 
     yield Case(problem, "torch, as shipped", shipped, num_bytes, flop, "float64")
-    yield Case(problem, "twin", lambda: add(twin=True), num_bytes, flop, "float64")
+    yield Case(problem, "reference", lambda: add("reference"), num_bytes, flop, "float64")
     function = compiled(add, smoke)
-    yield Case(problem, "twin, compiled", lambda: function(twin=True), num_bytes, flop, "float64")
+    yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes, flop, "float64")
     for precision in ("float64", "float32", "tf32"):
         rows = contributions.flatten(0, 1).to(torch.float64 if precision == "float64" else torch.float32)
         total = torch.zeros(size, size, dtype=rows.dtype, device=device)
@@ -190,18 +188,17 @@ def tune(device: torch.device, repeats: int) -> None:
 
     contributions = torch.randn(256, 8, 1024, device=device)
     seen, noise = (torch.zeros(1024, 1024, dtype=torch.float64, device=device) for _ in range(2))
-    for precision in PRECISIONS:
-        found = []
-        for tile, networks, warps, stages in product((32, 64, 128), (16, 32, 64), (4, 8), (2, 3, 4)):
-            options = {"tile": tile, "networks": networks, "warps": warps, "stages": stages}
-            try:
-                times = seconds(lambda o=options: launch(seen, noise, contributions, precision, **o), device, repeats)  # noqa: B023
-            except Exception as error:  # more registers or shared memory than there are
-                print(f"{options}: {type(error).__name__}")
-                continue
-            found.append((statistics.median(times), options))
-        for median, options in sorted(found, key=lambda pair: pair[0])[:5]:
-            print(f"{precision:8} {1e6 * median:9.1f} us {options}", flush=True)
+    measurements = []
+    for tile, networks, warps, stages in product((32, 64, 128), (16, 32, 64), (4, 8), (2, 3, 4)):
+        options = {"tile": tile, "networks": networks, "warps": warps, "stages": stages}
+        try:
+            times = seconds(lambda o=options: launch(seen, noise, contributions, **o), device, repeats)  # noqa: B023
+        except Exception as error:  # more registers or shared memory than there are
+            print(f"{options}: {type(error).__name__}")
+            continue
+        measurements.append((statistics.median(times), options))
+    for median, options in sorted(measurements, key=lambda pair: pair[0])[:5]:
+        print(f"{1e6 * median:9.1f} us {options}", flush=True)
 
 
 def problems(device: torch.device, smoke: bool) -> Iterator[list[Case]]:

@@ -78,7 +78,7 @@ def twins(monkeypatch) -> None:
 
     monkeypatch.setattr("nads_core.kernels.choice._require_triton", lambda device: None)
     for module, name in ((ensembles, "draw_weights"), (moments, "add_second_moments")):
-        monkeypatch.setattr(module, name, functools.partial(getattr(module, name), twin=True))
+        monkeypatch.setattr(module, name, functools.partial(getattr(module, name), backend="reference"))
     for name in ("random_weights_triton", "second_moments_triton"):
         monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)
 

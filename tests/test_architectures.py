@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core.networks.architectures import POOLINGS
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.layers import POOLINGS
 
 ALL = list(nc.ARCHITECTURES.values())
 PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]

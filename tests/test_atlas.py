@@ -94,7 +94,7 @@ def mapped(module, transform):
 
 def _channels(module):
     widths = [layer.out_channels for layer in module.modules() if isinstance(layer, nn.Conv2d)]
-    beside = any(type(layer).__name__ == "Beside" for layer in module.modules())
+    beside = any(type(layer).__name__ == "Concatenated" for layer in module.modules())
     return 1 + sum(widths) if beside else widths[-1]
 
 

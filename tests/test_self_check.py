@@ -145,7 +145,7 @@ def test_what_differs_besides_weights_is_named(factory, named, seed):
 @pytest.mark.parametrize("kind", [Coin, PermutationBuffer])
 def test_buffers_that_are_drawn_vary_however_they_come_out(kind):
     drawn = Initialisation.of(kind)
-    assert not drawn.unsure and set(drawn.shapes) == set(state_of(drawn.network))
+    assert not drawn.unsure and set(drawn.varying) == set(state_of(drawn.network))
     ensemble = Ensemble(kind, SHAPE, device="cpu")
     if kind is Coin:
         coins = torch.cat([ensemble.draw(block)["coin"] for block in range(8)])
@@ -168,7 +168,7 @@ def test_what_is_constant_after_all_does_not_vary():
             nn.init.normal_(self.last.weight[:, :4])
 
     found = Initialisation.of(Constants)
-    assert set(found.shapes) == {"first.weight", "last.weight", "last.bias"} and not found.unsure
+    assert set(found.varying) == {"first.weight", "last.weight", "last.bias"} and not found.unsure
 
 
 def test_an_attribute_that_follows_from_weights_is_no_difference():

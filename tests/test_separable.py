@@ -107,7 +107,7 @@ def test_pairs_differ_along_the_direction_alone():
         images, labels = data[b]
         torch.testing.assert_close(images[20:] - images[:20], (3.0 * v).expand(20, -1, -1, -1))
         assert (labels[:20] == 0).all() and (labels[20:] == 1).all()
-    with pytest.raises(ValueError, match="an even number of samples, got 41"):
+    with pytest.raises(ValueError, match="num_samples, got 41"):
         nc.SeparableDatasets(directions, 41, paired=True)
 
 

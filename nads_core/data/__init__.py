@@ -11,19 +11,7 @@ from nads_core.data.poisoning import carriers, flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 
 __all__ = [
-    "ClassDifferences",
-    "DatasetNotFoundError",
-    "ImageSet",
-    "SeparableDatasets",
-    "carriers",
-    "class_differences",
-    "flip",
-    "fourier_basis",
-    "fourier_direction",
-    "load_folder",
-    "load_images",
-    "normalize",
-    "poison",
-    "separable_dataset",
-    "spectrum",
-]
+    "ClassDifferences", "DatasetNotFoundError", "ImageSet", "SeparableDatasets", "carriers", "class_differences",
+    "flip", "fourier_basis", "fourier_direction", "load_folder", "load_images", "normalize", "poison",
+    "separable_dataset", "spectrum",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Along which NADs the classes of labelled images differ, and how much of that an untrained network is sensitive to."""
+"""NADs along which classes of labelled images differ, and the sensitivity of untrained networks along them."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ class ClassDifferences:
     lift_within: float
 
     def leading(self, count: int) -> list[int]:
-        """Return the NADs along which the class means vary most, the first first."""
+        """Return the NADs along which the class means vary most, in descending order."""
         return [int(i) for i in self.between.argsort(descending=True)[:count]]
 
 
 def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0, progress: bool = False) -> ClassDifferences:
-    """Compare the classes of images along NADs, by an analysis of variance in each of them.
+    """Compare the classes of images along NADs, by an analysis of variance along each.
 
     Args:
-        images: labelled, at least two classes with 20 images each, of the height and width of the NADs.
+        images: labelled images of at least two classes with 20 images each, of the height and width of the NADs.
         nads: NADs with one channel, or with those of the images; all directions of the input space.
         seed: seed of the random labellings and of the parts of the jackknife.
         progress: whether to show a progress bar.
 
     Raises:
-        ValueError: for NADs of other images, for NADs that are only a part of a basis, or classes that are too small.
+        ValueError: if NADs do not fit the images or are only a part of a basis, or if classes are too small.
     """
     from tqdm import tqdm
 
     counts = torch.bincount(images.labels, minlength=len(images.class_names))
     if len(counts) < 2 or int(counts.min()) < _PARTS:
-        found = dict(zip(images.class_names, counts.tolist(), strict=False))
-        raise ValueError(f"at least two classes with 20 images each are needed, got {found}")
+        sizes = dict(zip(images.class_names, counts.tolist(), strict=False))
+        raise ValueError(f"at least two classes with {_PARTS} images each are needed, got {sizes}")
     analysis, labels = _Analysis(_coordinates(images, nads)), images.labels
     generator = torch.Generator().manual_seed(seed_sequence(seed, 9))
     between, within, explained = analysis(labels)
     shuffled = (labels[torch.randperm(len(labels), generator=generator)] for _ in range(_LABELLINGS))
     chance = torch.stack([analysis(other)[2] for other in shuffled]).quantile(0.95, dim=0)
-    rounds = tqdm(_without_a_part(labels, generator), desc="leaving images out", total=_PARTS, disable=not progress)
-    lifts = torch.tensor([_lift(analysis(labels, kept)[0], nads.eigenvalues) for kept in rounds])
-    error = float(((_PARTS - 1) * lifts.var(correction=0)).sqrt())
+    parts = tqdm(_jackknife_weights(labels, generator), desc="jackknife", total=_PARTS, disable=not progress)
+    lifts = torch.tensor([_lift(analysis(labels, weights)[0], nads.eigenvalues) for weights in parts])
+    half_width = _STUDENT * float(((_PARTS - 1) * lifts.var(correction=0)).sqrt())
     lift, lift_within = (_lift(variances, nads.eigenvalues) for variances in (between, within))
-    reach = _STUDENT * error
-    return ClassDifferences(explained, chance, between, within, lift, (lift - reach, lift + reach), lift_within)
+    interval = (lift - half_width, lift + half_width)
+    return ClassDifferences(explained, chance, between, within, lift, interval, lift_within)
 
 
 def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
-    """Return coordinates of images along NADs: (N, c, n), in each of c channels, or (N, 1, n) of all together."""
+    """Return coordinates of images along NADs: (N, c, n) in each of c channels, or (N, 1, n) in all together."""
     channels, *size = nads.directions.shape[1:]
     if list(images.images.shape[2:]) != size or channels not in (1, images.images.shape[1]):
         raise ValueError(
@@ -92,43 +92,45 @@ def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
 
 
 class _Analysis:
-    """The analysis of variance of coordinates (N, c, n); what channels have is added."""
+    """Analysis of variance of coordinates (N, c, n), summed over the c channels."""
 
     def __init__(self, coordinates: Tensor):
         self.shape = coordinates.shape[1:]
         self.values = (coordinates - coordinates.mean(0)).flatten(1)  # (N, c n)
         self.squares = self.values.square()
 
-    def __call__(self, labels: Tensor, kept: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the variance between classes and inside them, and the share that classes explain, (n,) each.
+    def __call__(self, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the variance between classes and within them, and the share that classes explain, (n,) each.
 
         Args:
             labels: (N,).
-            kept: (N,), 1 for images that count and 0 for others; all by default.
+            weights: (N,), 1 for images that count and 0 for others; 1 by default.
         """
-        weights = torch.ones(len(labels)) if kept is None else kept
+        weights = torch.ones(len(labels)) if weights is None else weights
         members = torch.zeros(int(labels.max()) + 1, len(labels))
         members[labels, torch.arange(len(labels))] = weights
         sizes, number = members.sum(1), weights.sum()
         sums = members @ self.values  # (K, c n)
-        level = sums.sum(0).square() / number
-        among = (sums.square() / sizes[:, None]).sum(0) - level
-        total = weights @ self.squares - level
-        inside = (total - among) / (number - len(sizes))
-        alike = (number - sizes.square().sum() / number) / (len(sizes) - 1)  # images a class, in the usual estimate
-        between = (among / (len(sizes) - 1) - inside) / alike
-        added = [value.view(self.shape).sum(0) for value in (between, inside, among, total)]
-        return added[0], added[1], added[2] / added[3].clamp(min=torch.finfo(torch.float32).tiny)
+        mean_squares = sums.sum(0).square() / number
+        sum_between = (sums.square() / sizes[:, None]).sum(0) - mean_squares
+        sum_total = weights @ self.squares - mean_squares
+        within = (sum_total - sum_between) / (number - len(sizes))
+        class_size = (number - sizes.square().sum() / number) / (len(sizes) - 1)  # effective, as classes differ in size
+        between = (sum_between / (len(sizes) - 1) - within) / class_size
+        between, within, explained, total = (
+            value.view(self.shape).sum(0) for value in (between, within, sum_between, sum_total)
+        )
+        return between, within, explained / total.clamp(min=torch.finfo(torch.float32).tiny)
 
 
-def _without_a_part(labels: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield which images stay, (N,) of 0 and 1, when one of `_PARTS` equal parts of each class is left out."""
+def _jackknife_weights(labels: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+    """Yield weights (N,), 0 for one of `_PARTS` equal parts of each class and 1 for the other images."""
     part = torch.zeros(len(labels), dtype=torch.long)
     for label in labels.unique():
         members = (labels == label).nonzero()[:, 0]
         part[members[torch.randperm(len(members), generator=generator)]] = torch.arange(len(members)) % _PARTS
-    for left_out in range(_PARTS):
-        yield (part != left_out).float()
+    for index in range(_PARTS):
+        yield (part != index).float()
 
 
 def _lift(variances: Tensor, eigenvalues: Tensor) -> float:

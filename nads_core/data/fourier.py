@@ -19,8 +19,8 @@ def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
 def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
     """Return the real unit image that oscillates at one two-dimensional frequency.
 
-    v[i, j] ~ sin(2 pi (ky i + kx j) / size); where the sine vanishes (frequencies that equal their own negative, such
-    as 0 and size/2) the cosine.
+    v[i, j] ~ sin(2 pi (ky i + kx j) / size). Where the sine vanishes (frequencies that equal their own negative, such
+    as 0 and size/2) it is the cosine.
 
     Args:
         frequency: (ky, kx) in cycles per image, vertical first; frequencies differing by ``size`` are the same.
@@ -42,9 +42,7 @@ def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
         raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
     if size < 1:
         raise ValueError(f"size must be positive, got {size}")
-    angle = _angles(ky, kx, size)
-    wave = angle.cos() if _is_own_negative(ky, kx, size) else angle.sin()
-    return (wave / wave.norm()).float()[None]
+    return _wave(ky, kx, size, cosine=_is_own_negative(ky, kx, size))[None]
 
 
 def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
@@ -58,18 +56,18 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
     frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
     waves = []
     for ky, kx in frequencies.tolist():
-        angle = _angles(ky, kx, size)
         sine_half = not _is_own_negative(ky, kx, size) and (ky % size, kx % size) < (-ky % size, -kx % size)
-        wave = angle.sin() if sine_half else angle.cos()
-        waves.append(wave / wave.norm())
-    return torch.stack(waves).float()[:, None], frequencies
+        waves.append(_wave(ky, kx, size, cosine=not sine_half))
+    return torch.stack(waves)[:, None], frequencies
 
 
-def _angles(ky: int, kx: int, size: int) -> Tensor:
-    """Return 2 pi (ky i + kx j) / size at each pixel, (size, size) float64, from 0 to 2 pi."""
+def _wave(ky: int, kx: int, size: int, cosine: bool) -> Tensor:
+    """Return the sine or the cosine of 2 pi (ky i + kx j) / size at each pixel, (size, size) float32, of unit norm."""
     pixels = torch.arange(size)
     phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size  # exact integers: a vanishing sine is exactly 0
-    return 2 * math.pi / size * phase.double()
+    angle = 2 * math.pi / size * phase.double()
+    wave = angle.cos() if cosine else angle.sin()
+    return (wave / wave.norm()).float()
 
 
 def _is_own_negative(ky: int, kx: int, size: int) -> bool:
@@ -92,5 +90,5 @@ def spectrum(direction: Tensor | np.ndarray) -> Tensor:
     energy = torch.fft.fft2(torch.as_tensor(direction).double(), norm="ortho").abs().square()
     total = energy.sum((-2, -1), keepdim=True)
     if not (total > 0).all():
-        raise ValueError("a direction is zero: it has no spectrum")
+        raise ValueError("a direction has norm 0, so that it has no spectrum: leave it out")
     return torch.fft.fftshift(energy / total, dim=(-2, -1))

@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,14 +15,12 @@ from torch import Tensor
 
 from nads_core.runtime.arguments import require_integers
 
-if TYPE_CHECKING:
-    from PIL import Image
-
 DATASETS = ("auto", "cifar10", "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
 _OFFICIAL = "cifar-10-batches-py"  # the folder of the official files
+_CIFAR10_CLASSES = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class ImageSet:
     Args:
         images: (N, C, H, W) float32 in [0, 1].
         labels: (N,) int64.
-        class_names: one a label.
+        class_names: name of each label.
         source: origin of the images, for captions and provenance.
     """
 
@@ -46,12 +44,12 @@ class ImageSet:
 
     @property
     def generated(self) -> bool:
-        """Whether these are no photos, so that nothing measured on them is about photos."""
+        """Whether the images are generated, so that results on them do not apply to photos."""
         return self.source == GENERATED
 
 
 class DatasetNotFoundError(FileNotFoundError):
-    """No photos where they were looked for."""
+    """Raised where there are no photos."""
 
 
 def load_images(
@@ -67,18 +65,18 @@ def load_images(
 ) -> ImageSet:
     """Load labelled photos, the same number of every class as far as possible.
 
-    ``root`` (or else the folder that the environment variable ``NADS_DATA`` names) may hold the official CIFAR-10
-    files, or images laid out a folder a class: ``train/cat/1.png`` and ``test/cat/2.png``.
+    ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold the official CIFAR-10
+    files, or images with one folder per class: ``train/cat/1.png`` and ``test/cat/2.png``.
 
     Args:
-        dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they can be had,
+        dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they are available,
             else the generated set (recorded in its ``source``).
-        train: the training part, or the test part.
+        train: whether to load the training part (else the test part).
         num_images: number of images, drawn evenly from the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
-        download: fetch CIFAR-10 with torchvision when no files are there; by default yes, unless the environment
-            variable ``NADS_DOWNLOAD`` is 0.
-        size: photos of another size are scaled to ``size`` x ``size`` pixels.
+        download: whether to download CIFAR-10 with torchvision if there are no files; by default yes, unless the
+            environment variable ``NADS_DOWNLOAD`` is 0.
+        size: height and width in pixels, to which photos of another size are scaled.
         seed: seed of the selection, and of generated images.
         progress: whether to show a progress bar while reading many files.
 
@@ -86,8 +84,8 @@ def load_images(
         The images, in an order shuffled by ``seed``.
 
     Raises:
-        ValueError: for an unknown dataset, a number of images, size or seed that is none, or damaged official files.
-        DatasetNotFoundError: for "cifar10" with neither files nor network.
+        ValueError: for an unknown dataset, an invalid number of images, size or seed, or damaged official files.
+        DatasetNotFoundError: if ``dataset`` is "cifar10" and there are neither files nor a network connection.
     """
     if dataset not in DATASETS:
         raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
@@ -111,7 +109,7 @@ def load_images(
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
         raise DatasetNotFoundError(
-            f"{error}. Ways out: set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
+            f"{error}. Set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
             "test/ with a folder of images for each class; allow the download; or use dataset='generated'."
         ) from error
 
@@ -128,10 +126,20 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _pixels(photo: Image.Image, size: int) -> Tensor:
-    """Scale a photo to (3, size, size) in [0, 1]."""
-    photo = photo if photo.size == (size, size) else photo.resize((size, size))
-    return torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+def _selection(
+    photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool = False
+) -> ImageSet:
+    """Read a selection from a labelled dataset of torchvision, scaled to (3, size, size) in [0, 1]."""
+    from tqdm import tqdm
+
+    labels = np.asarray(photos.targets)
+    chosen = _draw_evenly(labels, num_images, seed)
+    images = torch.empty(len(chosen), 3, size, size)
+    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
+        photo, _ = photos[index]
+        photo = photo if photo.size == (size, size) else photo.resize((size, size))
+        images[row] = torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+    return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
 
 
 def _download(folder: Path) -> None:
@@ -148,25 +156,20 @@ def _download(folder: Path) -> None:
                 CIFAR10(part, download=True)
                 Path(part, _OFFICIAL).replace(folder / _OFFICIAL)
     except (OSError, RuntimeError) as error:  # no network, mostly
-        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be fetched ({error})") from error
+        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be downloaded ({error})") from error
 
 
 def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
-    from PIL import Image
+    """Load the official files."""
     from torchvision.datasets import CIFAR10
 
     try:
-        data = CIFAR10(str(folder), train=train)
+        photos = CIFAR10(str(folder), train=train)
     except (OSError, RuntimeError) as error:
         raise ValueError(
             f"{folder / _OFFICIAL} is incomplete or damaged ({error}): restore it, or delete it"
         ) from error
-    labels = np.asarray(data.targets)
-    chosen = _draw_evenly(labels, num_images, seed)
-    images = torch.empty(len(chosen), 3, size, size)
-    for row, index in enumerate(chosen):
-        images[row] = _pixels(Image.fromarray(data.data[index]), size)
-    return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(data.classes), "CIFAR-10")
+    return _selection(photos, num_images, size, seed, "CIFAR-10")
 
 
 def load_folder(
@@ -178,12 +181,12 @@ def load_folder(
     progress: bool = True,
     name: str | None = None,
 ) -> ImageSet:
-    """Load images that lie in a folder for each class, ``folder/cat/1.png``; arguments as of `load_images`.
+    """Load images with one folder per class, ``folder/cat/1.png``.
 
     Args:
         folder: folder with one folder per class.
         num_images: number of images, drawn evenly from the classes; all by default.
-        size: images of another size are scaled to ``size`` x ``size`` pixels.
+        size: height and width in pixels, to which images of another size are scaled.
         seed: seed of the selection.
         progress: whether to show a progress bar while reading many files.
         name: name of the images, for captions; the folder's by default.
@@ -192,32 +195,21 @@ def load_folder(
         DatasetNotFoundError: if there is no such folder, or no images in it.
     """
     from torchvision.datasets import ImageFolder
-    from tqdm import tqdm
 
     try:
-        data = ImageFolder(str(folder))
+        photos = ImageFolder(str(folder))
     except FileNotFoundError as error:
         raise DatasetNotFoundError(f"{folder} holds no folder of images for each class ({error})") from error
-    labels = np.asarray(data.targets)
-    chosen = _draw_evenly(labels, num_images, seed)
-    images = torch.empty(len(chosen), 3, size, size)
-    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        images[row] = _pixels(data.loader(data.samples[index][0]), size)
-    names = tuple(data.classes)
     source = f"images in {name or Path(folder).name}"
-    if set(names) == _CIFAR10_CLASSES:
-        lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in data.samples)
+    if set(photos.classes) == _CIFAR10_CLASSES:
+        lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in photos.samples)
         source = f"CIFAR-10 ({'JPEG' if lossy else 'lossless'} copy)"
-    return ImageSet(images, torch.from_numpy(labels[chosen]), names, source)
-
-
-_CIFAR10_CLASSES = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}
-_GENERATED_TRAIN, _GENERATED_TEST = 10_000, 2_000
+    return _selection(photos, num_images, size, seed, source, progress)
 
 
 def _generated(train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
     """Ten classes: five gratings and five blobs of different shape and tint, at random places, in coloured noise."""
-    count = num_images or (_GENERATED_TRAIN if train else _GENERATED_TEST)
+    count = num_images or (10_000 if train else 2_000)
     generator = torch.Generator().manual_seed(2 * seed + int(train))
     labels = torch.arange(count) % 10
     labels = labels[torch.randperm(count, generator=generator)]  # (N,)
@@ -254,5 +246,4 @@ def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple
         raise ValueError(
             f"images have {images.shape[1]} channels, but there are {len(mean)} means and {len(std)} deviations"
         )
-    shape = (1, -1, 1, 1)
-    return (images - images.new_tensor(mean).view(shape)) / images.new_tensor(std).view(shape)
+    return (images - images.new_tensor(mean)[:, None, None]) / images.new_tensor(std)[:, None, None]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from nads_core.runtime.seeds import seed_sequence
 
 
 def unit_direction(direction: Tensor | np.ndarray) -> Tensor:
-    """Return a direction as a float32 tensor (C, H, W), refusing one that has not unit norm.
+    """Return a direction as a float32 tensor (C, H, W).
 
     Raises:
         ValueError: if the shape is not (C, H, W) or the norm is not 1.
@@ -69,11 +68,20 @@ def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int,
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
 
+@lru_cache(maxsize=2)
+def _copied(
+    image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return the noise and the labels on a device, copied there once."""
+    noise, labels = _noise_and_labels(image_shape, num_samples, seed, paired)
+    return noise.to(device, dtype), labels.to(device)
+
+
 @dataclass(frozen=True, eq=False)
 class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
     """One dataset D(v_b) for each of B directions, on the same labels and the same noise before its projection.
 
-    Each is a change of rank one of the noise, so that B datasets take the memory of one, and B directions.
+    Each is a rank-one change of the noise, so that B datasets need the memory of one dataset and B directions.
 
     Args:
         directions: (B, C, H, W), each of unit norm.
@@ -81,9 +89,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         margin: epsilon, half the distance between the classes along v_b.
         noise_std: sigma, of the noise in every direction but v_b.
         seed: seed of noise and labels.
-        paired: each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ in nothing but
+        paired: whether each noise occurs twice, with y = -1 and with y = +1. Samples n and n + N/2 then differ only in
             their coordinate along v, and an accuracy near guessing has a smaller error than on independent samples:
-            what the noise alone decides, it decides right once and wrong once.
+            a classifier that ignores v is right on one sample of each pair and wrong on the other.
 
     Raises:
         ValueError: for a direction that is not a unit image, or sizes that are not positive, or odd and ``paired``.
@@ -109,7 +117,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         require_integers(num_samples=self.num_samples)
         require_integers(least=0, seed=self.seed)
         if self.paired and self.num_samples % 2:
-            raise ValueError(f"pairs take an even number of samples, got {self.num_samples}")
+            raise ValueError(f"paired=True needs an even num_samples, got {self.num_samples}")
         if not (self.margin > 0 and self.noise_std >= 0):
             raise ValueError(
                 f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
@@ -141,31 +149,11 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
-        """Return some samples of some datasets, (len(which), len(samples), C, H, W), made where they are used."""
-        noise, labels = self._on(torch.device(device), dtype)
+        """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on ``device``."""
+        noise, labels = _copied(self.image_shape, self.num_samples, self.seed, self.paired, torch.device(device), dtype)
         noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
         directions = self.directions[which].flatten(1).to(noise)  # (B, D)
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets and samples.
         along = self.margin * signs - directions @ noise.T  # (B, n), the multiples
         # (n, D) + (B, n, 1) (B, 1, D) -> (B, n, D) -> (B, n, C, H, W)
         return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
-
-    def _on(self, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return noise and labels where and as they are used, copied there once."""
-        noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
-        if device.type == "cpu" and dtype == noise.dtype:
-            return noise, labels
-        if (device, dtype) not in self._copies:
-            self._copies.clear()
-            self._copies[device, dtype] = noise.to(device, dtype), labels.to(device)
-        return self._copies[device, dtype]
-
-    @cached_property
-    def _copies(self) -> dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]]:
-        return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_copies"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded_ensemble import ThreadedEnsemble
+from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.zero_init import described, find_zero_init
 
 Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one

@@ -124,7 +124,9 @@ class DenseMoments:
 
 
 class FusedMoments(DenseMoments):
-    """The sums of `DenseMoments`, from products of rounded numbers that are partly summed in float32.
+    """The sums of `DenseMoments`, from products of numbers rounded to TF32 that are partly summed in float32.
+
+    The NADs of LeNet overlap those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
 
     The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In its interpreter on a
     CPU that changes the sums by 2e-7 in Frobenius norm, a hundredth or less of what TF32 factors do: float64 all the
@@ -135,20 +137,11 @@ class FusedMoments(DenseMoments):
     Args:
         dimension: D.
         device: where the sums live.
-        precision: of the products' factors, one of `kernels.PRECISIONS`. With TF32 the NADs of LeNet overlap those
-            from float64 by 1 - 4e-7 or more (benchmarks/README.md).
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        device: torch.device | str = "cpu",
-        *,
-        precision: str = "tf32",
-    ):
+    def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         super().__init__(dimension, device)
         require_kernels("triton", device)
-        self.precision = precision
         self._buffer: list[Tensor] = []  # type: ignore[assignment]  # not split here: the kernel does that
 
     def update(self, contributions: Tensor) -> None:
@@ -167,13 +160,13 @@ class FusedMoments(DenseMoments):
     def _flush(self) -> None:
         if self._buffer:
             contributions = torch.cat(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
-            add_second_moments(self._seen, self._noise, contributions, precision=self.precision)
+            add_second_moments(self._seen, self._noise, contributions)
             self.num_networks += len(contributions)
             self._buffer.clear()
 
     def empty(self) -> FusedMoments:
         """Return another accumulator of the same kind, without networks."""
-        return FusedMoments(self.dimension, self._seen.device, precision=self.precision)
+        return FusedMoments(self.dimension, self._seen.device)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""

@@ -4,18 +4,12 @@ Each kernel has a reference in plain PyTorch that defines its result; tests comp
 defined by higher layers. Operations that PyTorch already computes fast do not belong here.
 """
 
-from nads_core.kernels.choice import KERNELS, require_kernels
+from nads_core.kernels.choice import require_kernels
 from nads_core.kernels.cpu_layers import faster_first_convolutions, faster_max_pooling
 from nads_core.kernels.random_weights import RandomParameter, draw_weights
-from nads_core.kernels.second_moments import PRECISIONS, add_second_moments
+from nads_core.kernels.second_moments import add_second_moments
 
 __all__ = [
-    "KERNELS",
-    "PRECISIONS",
-    "RandomParameter",
-    "add_second_moments",
-    "draw_weights",
-    "faster_first_convolutions",
-    "faster_max_pooling",
+    "RandomParameter", "add_second_moments", "draw_weights", "faster_first_convolutions", "faster_max_pooling",
     "require_kernels",
-]
+]  # fmt: skip

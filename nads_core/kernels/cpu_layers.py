@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 
 class _MaxPool2x2(torch.autograd.Function):
@@ -34,54 +33,45 @@ def _split(gradient: Tensor, first: Tensor, second: Tensor, to_first: Tensor, to
     torch.sub(gradient, part, out=to_first)
 
 
-def max_pool2x2(x: Tensor) -> Tensor:
-    """Return ``F.max_pool2d(x, 2)`` of (N, C, H, W): the same values and the same gradient, twice as fast on a CPU.
+class _FasterMaxPool2d(nn.MaxPool2d):
+    """2x2 max pooling: the same values and the same gradient as PyTorch's, twice as fast on a CPU.
 
     Where two pixels of a window are equal the gradient goes to one of them, in the order left before right, then
     upper before lower; PyTorch takes upper before lower first.
     """
-    if x.device.type != "cpu" or x.shape[-1] % 2 or x.shape[-2] % 2:
-        return F.max_pool2d(x, 2)
-    return _MaxPool2x2.apply(x)
 
-
-class _FasterMaxPool2d(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
-        return max_pool2x2(x)
+        if x.device.type != "cpu" or x.shape[-1] % 2 or x.shape[-2] % 2:
+            return super().forward(x)
+        return _MaxPool2x2.apply(x)
 
 
 def faster_max_pooling(network: nn.Module) -> nn.Module:
-    """Replace every plain ``nn.MaxPool2d(2)`` inside a network by `max_pool2x2`, in place; return the network."""
-    for name, child in network.named_children():
-        if type(child) is nn.MaxPool2d and vars(child).get("kernel_size") in (2, (2, 2)):
-            plain = nn.MaxPool2d(2)
-            options = ("padding", "dilation", "return_indices", "ceil_mode")
-            same = all(getattr(child, option) == getattr(plain, option) for option in options)
-            if same and child.stride in (2, (2, 2)):
-                setattr(network, name, _FasterMaxPool2d())
-        else:
-            faster_max_pooling(child)
+    """Let every plain ``nn.MaxPool2d(2)`` of a network use a faster implementation, in place; return the network."""
+    for layer in network.modules():
+        if type(layer) is nn.MaxPool2d and {layer.kernel_size, layer.stride} <= {2, (2, 2)}:
+            if (layer.padding, layer.dilation, layer.return_indices, layer.ceil_mode) == (0, 1, False, False):
+                layer.__class__ = _FasterMaxPool2d
     return network
 
 
 class _FewChannelConv2d(nn.Conv2d):
-    """By PyTorch's own matrix products. For one channel, oneDNN takes up to ten times as long to the input gradient."""
+    """Convolution by PyTorch's own matrix products: for one channel, its input gradient is up to ten times as fast."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cpu" or not x.requires_grad:  # values alone are faster by oneDNN
+        if x.device.type != "cpu" or not x.requires_grad:  # oneDNN computes values alone faster
             return super().forward(x)
         return torch.ops.aten.thnn_conv2d(x, self.weight, self.kernel_size, self.bias, self.stride, self.padding)
 
 
 def faster_first_convolutions(network: nn.Module) -> nn.Module:
-    """Let convolutions of at most three channels run by a way that is faster on CPUs, in place; return the network.
+    """Let convolutions of at most three channels use a faster implementation, in place; return the network.
 
-    Values and gradients are those of PyTorch up to the order of sums. Where only the weights need a gradient, nothing
-    is won.
+    Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights alone are not faster.
     """
     for layer in network.modules():
         if type(layer) is not nn.Conv2d or layer.in_channels > 3 or layer.groups > 1 or isinstance(layer.padding, str):
             continue
         if layer.stride == layer.dilation == (1, 1) and layer.padding_mode == "zeros":
-            layer.__class__ = _FewChannelConv2d  # which keeps its parameters and hooks
+            layer.__class__ = _FewChannelConv2d  # parameters and hooks stay
     return network

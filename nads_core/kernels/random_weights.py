@@ -8,8 +8,7 @@ of four 32-bit words and a 64-bit key into four random words, so any number can 
 A word w gives a number of the open interval (-1, 1), u = (2 floor(w / 2^8) + 1 - 2^24) / 2^24, symmetric about 0; two
 words give two standard normal numbers (Box and Muller 1958). The parameter is shift + scale u, or shift + scale z.
 
-`draw_weights` is the face of both implementations: the one in Triton is in `random_weights_triton`, its twin in plain
-PyTorch is here.
+`draw_weights` calls the kernel in `random_weights_triton`, or the reference in plain PyTorch below.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-DISTRIBUTIONS = ("uniform", "normal")
 _WORD = 2**32 - 1
 _MULTIPLIERS, _INCREMENTS, _ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
-_WORDS_AT_ONCE = 2**21  # of the twin, which needs some hundred bytes for each
+_WORDS_AT_ONCE = 2**21  # each takes the reference some hundred bytes
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,12 @@ class RandomParameter:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.distribution not in DISTRIBUTIONS:
-            raise ValueError(f"unknown distribution {self.distribution!r}: choose from {DISTRIBUTIONS}")
         for name in ("shift", "scale"):
             object.__setattr__(self, name, float(np.float32(getattr(self, name))))
 
     @property
     def size(self) -> int:
-        """Elements in one network."""
+        """Number of elements in one network."""
         return math.prod(self.shape)
 
 
@@ -60,26 +56,26 @@ def draw_weights(
     count: int,
     stream: int = 0,
     device: torch.device | str = "cpu",
-    twin: bool = False,
+    backend: str = "triton",
 ) -> list[Tensor]:
     """Draw the parameters of networks ``first`` to ``first + count - 1``.
 
-    No number depends on ``first``, ``count``, the device or the other parameters, but normal numbers in their last
-    bits, by the device's logarithm and cosine.
+    No number depends on ``first``, ``count``, the device or the other parameters. The exception are the last bits of
+    normal numbers, by the device's logarithm and cosine.
 
     Args:
         parameters: parameters of one network, in an order that is part of each number's counter.
         seed: 0 <= seed < 2^64, the key.
-        first: number of the first network.
+        first: index of the first network.
         count: number of networks.
-        stream: numbers of different streams are independent.
+        stream: index of the random stream; different streams are independent.
         device: device of the result.
-        twin: whether to draw in plain PyTorch instead of Triton: slowly, on any device.
+        backend: "triton", or "reference" to draw in plain PyTorch, slowly, on any device.
 
     Returns:
         For each parameter a contiguous float32 tensor (count, *shape).
     """
-    if twin:
+    if backend == "reference":
         networks = torch.arange(first, first + count, device=device)
         return [_draw(parameter, number, networks, seed, stream) for number, parameter in enumerate(parameters)]
     from nads_core.kernels.random_weights_triton import launch
@@ -97,7 +93,8 @@ def _draw(parameter: RandomParameter, number: int, networks: Tensor, seed: int, 
         words = philox(counter, seed)  # four of (b, Q)
         numbers = torch.stack(uniform(words) if parameter.distribution == "uniform" else normal(words), dim=-1)
         numbers = numbers.flatten(1)[:, : parameter.size]  # (b, Q, 4) -> (b, size): the last quad may be cut
-        parts.append(shifted(numbers, parameter.shift, parameter.scale))
+        # One rounding to float32, as in a fused multiply-add.
+        parts.append((parameter.shift + parameter.scale * numbers.double()).float())
     drawn = torch.cat(parts) if parts else torch.empty(0, parameter.size, device=networks.device)
     return drawn.reshape(len(networks), *parameter.shape)
 
@@ -142,8 +139,3 @@ def normal(words: Sequence[Tensor]) -> list[Tensor]:
         radius = (-2 * share.double().log()).sqrt()
         numbers += [(radius * angle.cos()).float(), (radius * angle.sin()).float()]
     return numbers
-
-
-def shifted(numbers: Tensor, shift: float, scale: float) -> Tensor:
-    """Return shift + scale * numbers, rounded to float32 once: a fused multiply-add."""
-    return (shift + scale * numbers.double()).float()

@@ -5,15 +5,15 @@ For network i with contributions g_ij (j = 0..J-1) and their mean m_i, to be add
     seen  = sum_i m_i m_i^T                                           (D, D)
     noise = sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J (J - 1))      (D, D)
 
-The mean is known only after all contributions of a network. One pass does it all the same with d_j = g_j - g_0 and
+The mean is known only after all contributions of a network. One pass is enough with d_j = g_j - g_0 and
 s = sum_j d_j / J (the shifted sums of Chan, Golub and LeVeque, *Algorithms for computing the sample variance*, 1983):
 
     m = g_0 + s,   sum_j (g_j - m)(g_j - m)^T = sum_j d_j d_j^T - J s s^T
 
-and nothing large cancels, for what the contributions of a network share is no longer in d and s.
+and nothing large cancels, because d and s do not contain what the contributions of a network share.
 
-`add_second_moments` is the face of both implementations: the one in Triton is in `second_moments_triton`, its twin in
-plain PyTorch is here.
+The factors of each product are rounded to TF32, as tensor cores need them. `add_second_moments` calls the kernel in
+`second_moments_triton`, or the reference in plain PyTorch below.
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-# How the factors of each product are rounded; "tf32x3" keeps what TF32 cuts off and adds the products with it.
-PRECISIONS = ("float32", "tf32x3", "tf32")
 
-
-def add_second_moments(
-    seen: Tensor, noise: Tensor, contributions: Tensor, *, precision: str = "float32", twin: bool = False
-) -> None:
+def add_second_moments(seen: Tensor, noise: Tensor, contributions: Tensor, *, backend: str = "triton") -> None:
     """Add the contributions of B networks to both sums, in place.
 
     Args:
@@ -35,64 +30,47 @@ def add_second_moments(
         noise: (D, D) float64, symmetric.
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
-        precision: precision of the factors, one of `PRECISIONS`.
-        twin: sum in plain PyTorch instead of Triton, in float64, on any device.
+        backend: "triton", or "reference" to sum in plain PyTorch, in float64, on any device.
 
     Raises:
-        ValueError: for an unknown precision, or if shapes or types don't fit together.
+        ValueError: if shapes or types do not fit together.
     """
-    if precision not in PRECISIONS:
-        raise ValueError(f"unknown precision {precision!r}: choose from {PRECISIONS}")
-    _require_fitting(seen, noise, contributions)
-    if not contributions.numel():
-        return
-    if twin:
-        _add(seen, noise, contributions, precision)
-        return
-    from nads_core.kernels.second_moments_triton import launch
-
-    launch(seen, noise, contributions.contiguous(), precision)
-
-
-def _add(seen: Tensor, noise: Tensor, contributions: Tensor, precision: str) -> None:
-    """Add contributions (B, J, D) to both (D, D) sums by the formulas above."""
-    count = contributions.shape[1]
-    base = contributions[:, 0]  # g_0, (B, D)
-    shifted = contributions[:, 1:] - base[:, None]  # d_j, (B, J - 1, D)
-    mean_shift = shifted.sum(1) / count  # s, (B, D)
-    seen += _gram(base + mean_shift, precision)
-    if count > 1:
-        noise += (_gram(shifted.flatten(0, 1), precision) - count * _gram(mean_shift, precision)) / (
-            count * (count - 1)
-        )
-
-
-def _require_fitting(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
-    dimension = contributions.shape[-1]
+    size = contributions.shape[-1]
     if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
         raise ValueError(
             f"expected float32 contributions (B, J, D) with J > 0, got {contributions.dtype} "
             f"{tuple(contributions.shape)}"
         )
     for name, total in (("seen", seen), ("noise", noise)):
-        if total.shape != (dimension, dimension) or total.dtype != torch.float64 or not total.is_contiguous():
+        if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
             raise ValueError(
-                f"expected {name} to be a contiguous float64 ({dimension}, {dimension}), got {total.dtype} "
-                f"{tuple(total.shape)}"
+                f"expected {name} to be a contiguous float64 ({size}, {size}), got {total.dtype} {tuple(total.shape)}"
             )
+    if not contributions.numel():
+        return
+    if backend == "reference":
+        _add(seen, noise, contributions)
+    else:
+        from nads_core.kernels.second_moments_triton import launch
+
+        launch(seen, noise, contributions.contiguous())
 
 
-def _gram(rows: Tensor, precision: str) -> Tensor:
-    """Return rows^T rows in float64, of rows (R, D) rounded to a precision."""
-    if precision == "float32":
-        rows = rows.double()
-        return rows.T @ rows
-    high = rounded_to_tf32(rows)
-    product = high.double().T @ high.double()
-    if precision == "tf32x3":
-        cross = high.double().T @ rounded_to_tf32(rows - high).double()
-        product += cross + cross.T
-    return product
+def _add(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
+    """Add contributions (B, J, D) to both (D, D) sums by the formulas above."""
+    count = contributions.shape[1]
+    base = contributions[:, 0]  # g_0, (B, D)
+    shifted = contributions[:, 1:] - base[:, None]  # d_j, (B, J - 1, D)
+    mean_shift = shifted.sum(1) / count  # s, (B, D)
+    seen += _gram(base + mean_shift)
+    if count > 1:
+        noise += (_gram(shifted.flatten(0, 1)) - count * _gram(mean_shift)) / (count * (count - 1))
+
+
+def _gram(rows: Tensor) -> Tensor:
+    """Return rows^T rows in float64, of rows (R, D) rounded to TF32."""
+    rows = rounded_to_tf32(rows).double()
+    return rows.T @ rows
 
 
 def rounded_to_tf32(values: Tensor) -> Tensor:

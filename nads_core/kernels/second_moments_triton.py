@@ -1,9 +1,8 @@
 """`add_second_moments` in Triton: both sums in one launch, from one pass over the contributions.
 
-A program owns one tile of the two (D, D) sums, keeps its part in float32 registers and adds it to float64 memory
-once. Only tiles on and below the diagonal are computed; the mirror images of those below it are stored as well.
-Programs share nothing, so the sums do not depend on the order in which they run. Import this module only where it is
-used: it needs Triton.
+A program owns one tile of the two (D, D) sums, sums its part in float32 registers and adds it to float64 memory once.
+Only tiles on and below the diagonal are computed, and their mirror images are stored as well. Programs share nothing,
+so the sums do not depend on the order in which they run. Import this module only where it is used: it needs Triton.
 """
 
 from __future__ import annotations
@@ -17,34 +16,29 @@ TILE, NETWORKS, WARPS, STAGES = 64, 32, 8, 3
 
 
 @triton.jit
-def _add_product(total, left, right, PRECISION: tl.constexpr):
+def _add_product(total, left, right):
     """Add left^T right, (K, T) and (K, T), to total (T, T)."""
-    if PRECISION == "tf32":  # rounded here: the tensor cores would cut off the last bits
-        left = ((left.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-        right = ((right.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-        return tl.dot(tl.trans(left), right, total, input_precision="tf32")
-    if PRECISION == "tf32x3":
-        return tl.dot(tl.trans(left), right, total, input_precision="tf32x3")
-    return tl.dot(tl.trans(left), right, total, input_precision="ieee")
+    # Rounded here, because the tensor cores would cut off the last bits.
+    left = ((left.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    right = ((right.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return tl.dot(tl.trans(left), right, total, input_precision="tf32")
 
 
 @triton.jit
-def _add_tile(total, tile, rows, columns, size, MIRRORED: tl.constexpr):
-    """Add a float32 tile to the float64 (size, size) matrix at ``total``; MIRRORED stores its transpose as well."""
-    inside = (rows[:, None] < size) & (columns[None, :] < size)
+def _add_tile(total, tile, rows, columns, size):
+    """Add a float32 tile to the symmetric float64 (size, size) matrix at ``total``: its lower triangle, mirrored."""
+    lower = (rows[:, None] < size) & (columns[None, :] <= rows[:, None])
     place = total + rows[:, None].to(tl.int64) * size + columns[None, :]
-    value = tl.load(place, mask=inside, other=0.0) + tile.to(tl.float64)
-    tl.store(place, value, mask=inside)
-    if MIRRORED:
-        inside = (columns[:, None] < size) & (rows[None, :] < size)
-        place = total + columns[:, None].to(tl.int64) * size + rows[None, :]
-        tl.store(place, tl.trans(value), mask=inside)
+    value = tl.load(place, mask=lower, other=0.0) + tile.to(tl.float64)
+    tl.store(place, value, mask=lower)
+    upper = (rows[None, :] < size) & (columns[:, None] <= rows[None, :])
+    tl.store(total + columns[:, None].to(tl.int64) * size + rows[None, :], tl.trans(value), mask=upper)
 
 
 @triton.jit
 def _second_moments(
     seen, noise, contributions, networks, size,
-    J: tl.constexpr, PRECISION: tl.constexpr, TILE: tl.constexpr, NETWORKS: tl.constexpr,
+    J: tl.constexpr, TILE: tl.constexpr, NETWORKS: tl.constexpr,
 ):  # fmt: skip
     """Add (networks, J, size) contributions to one tile of ``seen`` and ``noise``, both (size, size)."""
     row_tile, column_tile = tl.program_id(0), tl.program_id(1)
@@ -74,28 +68,20 @@ def _second_moments(
                 right_rest = tl.load(right, mask=right_inside, other=0.0) - right_base
                 left_shift += left_rest
                 right_shift += right_rest
-                noise_tile = _add_product(noise_tile, left_rest, right_rest, PRECISION)
+                noise_tile = _add_product(noise_tile, left_rest, right_rest)
             left_shift, right_shift = left_shift / J, right_shift / J
             left_mean, right_mean = left_base + left_shift, right_base + right_shift
-            noise_tile -= J * _add_product(tl.zeros_like(noise_tile), left_shift, right_shift, PRECISION)
-        seen_tile = _add_product(seen_tile, left_mean, right_mean, PRECISION)
-    if row_tile == column_tile:
-        _add_tile(seen, seen_tile, rows, columns, size, MIRRORED=False)
-    else:
-        _add_tile(seen, seen_tile, rows, columns, size, MIRRORED=True)
+            noise_tile -= J * _add_product(tl.zeros_like(noise_tile), left_shift, right_shift)
+        seen_tile = _add_product(seen_tile, left_mean, right_mean)
+    _add_tile(seen, seen_tile, rows, columns, size)
     if J > 1:
-        noise_tile = noise_tile / (J * (J - 1))
-        if row_tile == column_tile:
-            _add_tile(noise, noise_tile, rows, columns, size, MIRRORED=False)
-        else:
-            _add_tile(noise, noise_tile, rows, columns, size, MIRRORED=True)
+        _add_tile(noise, noise_tile / (J * (J - 1)), rows, columns, size)
 
 
 def launch(
     seen: Tensor,
     noise: Tensor,
     contributions: Tensor,
-    precision: str,
     *,
     tile: int = TILE,
     networks: int = NETWORKS,
@@ -106,6 +92,6 @@ def launch(
     count, per_network, size = contributions.shape
     tiles = triton.cdiv(size, tile)
     _second_moments[(tiles, tiles)](
-        seen, noise, contributions, count, size, J=per_network, PRECISION=precision, TILE=tile, NETWORKS=networks,
-        num_warps=warps, num_stages=stages, enable_fp_fusion=True,
+        seen, noise, contributions, count, size, J=per_network, TILE=tile, NETWORKS=networks, num_warps=warps,
+        num_stages=stages, enable_fp_fusion=True,
     )  # fmt: skip

@@ -14,9 +14,8 @@ from nads_core.networks.architectures import (
     VGG11,
     Architecture,
 )
-from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Initialisation
-from nads_core.networks.threaded_ensemble import ThreadedEnsemble
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LABELS", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.layers import activation, convolution, downsample, halved, initialise, norm
 from nads_core.runtime.arguments import require_integers
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
@@ -81,6 +81,49 @@ class Architecture:
         return replace(self, name=label, options={**self.options, **options}, symmetries=symmetries)
 
 
+def _blurred_pooling() -> nn.Module:
+    """Return 2x2 average pooling of an image blurred by the filter (1, 3, 3, 1) / 8, which is three such averages.
+
+    Edge pixels are repeated, so that a flipped image is pooled to the flipped result.
+    """
+    return nn.Sequential(nn.ReplicationPad2d(1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2))
+
+
+# Ways to halve the resolution after a convolution. "strided" keeps every other row and column: the convolution and
+# this layer together are a convolution of stride 2.
+POOLINGS: dict[str, Callable[[], nn.Module]] = {
+    "max": partial(nn.MaxPool2d, 2), "average": partial(nn.AvgPool2d, 2), "blurred": _blurred_pooling,
+    "strided": partial(nn.AvgPool2d, 1, 2), "none": nn.Identity,
+}  # fmt: skip
+
+
+def downsample(pooling: str) -> nn.Module:
+    """Return a layer that halves the resolution, by one of `POOLINGS`."""
+    if pooling not in POOLINGS:
+        raise ValueError(f"unknown pooling {pooling!r}: choose from {tuple(POOLINGS)}")
+    return POOLINGS[pooling]()
+
+
+def halved(size: int, pooling: str) -> int:
+    """Return the side of an image after `downsample`."""
+    return size if pooling == "none" else -(-size // 2) if pooling == "strided" else size // 2
+
+
+def _require_size(size: int, image_size: int, network: str, pooling: str, least: int) -> None:
+    """Raise a ValueError if an image of ``image_size`` pixels has no side left after all poolings."""
+    if size < 1:
+        raise ValueError(
+            f"image_size {image_size} is too small for {network} with pooling {pooling!r}: use at least {least}"
+        )
+
+
+def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
+    """Return the layer from (N, channels, size, size) to rows of features, and their number."""
+    if flat:
+        return nn.Flatten(), channels * size**2
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()), channels
+
+
 class LogisticRegression(nn.Module):
     """One linear layer on the pixels."""
 
@@ -101,10 +144,7 @@ class LeNet(nn.Module):
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.pool = downsample(pooling)
         size = halved(halved(image_size - 4, pooling) - 4, pooling)
-        if size < 1:
-            raise ValueError(
-                f"image_size {image_size} is too small for LeNet with pooling {pooling!r}: use at least 16"
-            )
+        _require_size(size, image_size, "LeNet", pooling, least=16)
         self.fc1 = nn.Linear(16 * size**2, 120)
         self.fc2 = nn.Linear(120, 84)
         self.fc3 = nn.Linear(84, num_classes)
@@ -134,8 +174,7 @@ class VGG11Net(nn.Module):
             else:
                 layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
                 channels = width
-        if size < 1:
-            raise ValueError(f"image_size {image_size} is too small for VGG-11: use at least 32")
+        _require_size(size, image_size, "VGG-11", pooling, least=32)
         self.features = nn.Sequential(*layers)
         self.classifier = nn.Sequential(
             nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
@@ -143,39 +182,27 @@ class VGG11Net(nn.Module):
             nn.Linear(512, num_classes),
         )  # fmt: skip
         for module in self.modules():
-            if isinstance(module, nn.Conv2d) and module.bias is not None:
+            if isinstance(module, nn.Conv2d):
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
-                nn.init.zeros_(module.bias)
+                nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # all of them have a bias
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x).flatten(1))
 
 
 class _ResidualBlock(nn.Module):
-    def __init__(
-        self,
-        channels: int,
-        width: int,
-        stride: int,
-        pooling: str,
-        padding: str = "zeros",
-        norms: str = "batch",
-        activations: str = "relu",
-        skip: bool = True,
-    ):
+    def __init__(self, channels: int, width: int, stride: int, pooling: str, skip: bool):
         super().__init__()
         conv_stride = stride if pooling == "strided" else 1
-        self.pool = downsample(pooling) if stride > 1 and pooling not in ("strided", "none") else nn.Identity()
-        self.conv1 = convolution(channels, width, 3, padding, stride=conv_stride, bias=False)
-        self.bn1 = norm(norms, width)
-        self.conv2 = convolution(width, width, 3, padding, bias=False)
-        self.bn2 = norm(norms, width)
-        self.activation = activation(activations)
+        self.pool = downsample(pooling) if conv_stride < stride else nn.Identity()
+        self.conv1 = nn.Conv2d(channels, width, 3, conv_stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.activation = nn.ReLU()
         self.shortcut: nn.Module | None = nn.Identity() if skip else None
         if skip and (stride > 1 or channels != width):
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(channels, width, 1, stride=conv_stride, bias=False), norm(norms, width)
-            )
+            self.shortcut = nn.Sequential(nn.Conv2d(channels, width, 1, conv_stride, bias=False), nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.pool(x)
@@ -186,9 +213,8 @@ class _ResidualBlock(nn.Module):
 class ResNet18Net(nn.Module):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
-    ``pooling="none"`` also drops the global average, so that the last layer sees every pixel of every channel; so does
-    ``head="flat"``. By default PyTorch draws the weights, and branches are quieter than their shortcuts; with
-    ``initialisation="he"`` they are about as loud.
+    ``pooling="none"`` also drops the global average, so that the last layer reads every pixel of every channel; so does
+    ``head="flat"``.
     """
 
     def __init__(
@@ -199,40 +225,33 @@ class ResNet18Net(nn.Module):
         pooling: str = "strided",
         width: int = 64,
         head: str = "global",
-        initialisation: str = "default",
-        **options: Any,
+        skip: bool = True,
     ):
         super().__init__()
-        downsample(pooling)
-        if pooling not in ("strided", "none") and image_size < 8:
-            raise ValueError(
-                f"image_size {image_size} is too small for ResNet-18 with pooling {pooling!r}: use at least 8"
-            )
-        self.conv1 = convolution(in_channels, width, 3, options.get("padding", "zeros"), bias=False)
-        self.bn1 = norm(options.get("norms", "batch"), width)
-        self.activation = activation(options.get("activations", "relu"))
+        self.conv1 = nn.Conv2d(in_channels, width, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.activation = nn.ReLU()
         blocks, channels, size = [], width, image_size
         for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
-            blocks.append(_ResidualBlock(channels, times * width, stride, pooling, **options))
+            blocks.append(_ResidualBlock(channels, times * width, stride, pooling, skip))
             channels = times * width
             size = halved(size, pooling) if stride > 1 else size
+        _require_size(size, image_size, "ResNet-18", pooling, least=8)
         self.blocks = nn.Sequential(*blocks)
-        flat = head == "flat" or pooling == "none"
-        self.head = nn.Flatten() if flat else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.linear = nn.Linear(channels * (size**2 if flat else 1), num_classes)
-        initialise(self, initialisation)
+        self.head, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
+        self.linear = nn.Linear(num_features, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))
 
 
 class _DenseLayer(nn.Module):
-    def __init__(self, channels: int, growth: int, padding: str):
+    def __init__(self, channels: int, growth: int):
         super().__init__()
         self.bn1 = nn.BatchNorm2d(channels)
         self.conv1 = nn.Conv2d(channels, 4 * growth, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(4 * growth)
-        self.conv2 = convolution(4 * growth, growth, 3, padding, bias=False)
+        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.conv1(F.relu(self.bn1(x)))
@@ -253,25 +272,23 @@ class DenseNet121Net(nn.Module):
         pooling: str = "average",
         growth: int = 32,
         depths: tuple[int, ...] = (6, 12, 24, 16),
-        padding: str = "zeros",
     ):
         super().__init__()
         channels, size = 2 * growth, image_size
-        layers: list[nn.Module] = [convolution(in_channels, channels, 3, padding, bias=False)]
+        layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
         for index, depth in enumerate(depths):
             if index > 0:  # a transition
                 layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels // 2, 1, bias=False)]
                 layers.append(downsample(pooling))
                 channels, size = channels // 2, halved(size, pooling)
             for _ in range(depth):
-                layers.append(_DenseLayer(channels, growth, padding))
+                layers.append(_DenseLayer(channels, growth))
                 channels += growth
         layers += [nn.BatchNorm2d(channels), nn.ReLU()]
-        if size < 1:
-            raise ValueError(f"image_size {image_size} is too small for DenseNet-121: use at least 8")
+        _require_size(size, image_size, "DenseNet-121", pooling, least=8)
         self.features = nn.Sequential(*layers)
-        self.head = nn.Flatten() if pooling == "none" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        self.linear = nn.Linear(channels * (size**2 if pooling == "none" else 1), num_classes)
+        self.head, num_features = _features(channels, size, flat=pooling == "none")
+        self.linear = nn.Linear(num_features, num_classes)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(self.head(self.features(x)))

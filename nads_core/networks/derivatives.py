@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -19,10 +17,10 @@ _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output
 class ScalarFunction:
     """One output of a network, as a function of weights and images.
 
-    Evaluating it writes to its module: threads need a `duplicate` each.
+    Evaluating it writes to its module, so that each thread needs one of its own.
 
     Args:
-        module: the network, in eval mode, without gradients of its weights.
+        module: network in eval mode, without gradients of its weights.
         varying: names of the weights that callers pass; all others keep their values in ``module``.
         output: index of the output that is the scalar f(x).
     """
@@ -37,14 +35,14 @@ class ScalarFunction:
         return outputs if outputs.dim() == 1 else outputs[:, self.output]
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
-        """Return all that the network returns, (K,) or (K, outputs), with the given weights of one network."""
+        """Return all outputs, (K,) or (K, outputs), with the given weights of one network."""
         return functional_call(self.module, self.fixed | weights, (images,))
 
     def require_outputs(self, weights: State, images: Tensor) -> list[str]:
         """Raise a ValueError unless f is a function of weights and images (K, C, H, W).
 
         Returns:
-            Names of the linear layers whose result is the network's.
+            Names of the linear layers whose result is the network's output.
         """
         before = generator_state(images.device)
         with linear_results(self.module) as results:
@@ -72,7 +70,7 @@ class ScalarFunction:
         """Raise a ValueError unless another network's weights, loaded into this module, give that network's outputs.
 
         Args:
-            network: another one of the same factory, prepared as this module was.
+            network: another network of the same factory, prepared as this module was.
             weights: varying parameters and buffers of the network.
             images: (K, C, H, W).
         """
@@ -80,19 +78,13 @@ class ScalarFunction:
             expected, outputs = network(images.clone()), self.outputs(weights, images.clone())
         if isinstance(expected, Tensor) and expected.shape == outputs.shape:
             limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
-            # NaN is reported elsewhere
+            # NaN is accepted here, because it is reported elsewhere.
             if torch.equal(expected, outputs) or not (outputs - expected).abs().max() > limit:
                 return
         state = state_of(network)
         fixed = {name: "a buffer or parameter that two networks had in common" for name, tensor in self.fixed.items()
                  if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
         raise not_reproduced(fixed | differing(self.module, network))
-
-    def duplicate(self) -> ScalarFunction:
-        """Return the same function on a module of its own."""
-        other = copy.copy(self)
-        other.module = copy.deepcopy(self.module)
-        return other
 
     def input_gradients(self, weights: State, images: Tensor, of_all_outputs: bool = False) -> Tensor:
         """Return the gradient of f, or of each of R outputs: (K, C, H, W) -> (1 or R, K, C, H, W)."""

@@ -1,13 +1,15 @@
-"""Many networks of one architecture: their weights drawn together, and one forward and backward through them all."""
+"""Ensembles of networks of one architecture: weights are drawn for many at once, and many are evaluated at once."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from queue import SimpleQueue
+from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
@@ -19,10 +21,12 @@ from nads_core.networks.readouts import Readout
 from nads_core.runtime.arguments import is_integer, require_integers, usable_device
 from nads_core.runtime.seeds import seed_sequence
 
-_BLOCK_NUMBERS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
-_KEYED_BLOCK_NUMBERS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
+_BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
+_KEYED_BLOCK_WEIGHTS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
-_NUMBER = "number of the network"  # the only entry of a state where networks are rebuilt
+_INDEX = "index of the network"  # the only entry of a state where networks are rebuilt
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def require_image_shape(image_shape: tuple[int, ...]) -> None:
@@ -37,12 +41,12 @@ def require_image_shape(image_shape: tuple[int, ...]) -> None:
 class Ensemble:
     """The networks that a factory returns, drawn and evaluated many at a time, in eval mode.
 
-    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: blocks of ``block_size`` networks are
-    each drawn from a generator of their own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
+    On one kind of device network ``i`` is a function of ``seed`` and ``i`` alone: each block of ``block_size`` networks
+    has a generator of its own. A GPU's generators give other numbers than a CPU's, unless `keyed`.
 
     Args:
         factory: function that returns a network with freshly drawn weights at each call.
-        image_shape: (C, H, W) of one input; or (C, L), or (F,). Where shapes below say C, H, W, these stand instead.
+        image_shape: shape of one input, (C, H, W), (C, L) or (F,). It replaces C, H, W in all shapes below.
         seed: seed of all weights and inputs.
         device: device of the networks.
         dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
@@ -95,15 +99,13 @@ class Ensemble:
         self._initialisation = replace(initialisation, second=None)
         self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
-        self.num_parameters = sum(shape.numel() for shape in initialisation.shapes.values())
-        numbers = _KEYED_BLOCK_NUMBERS if self.keyed else _BLOCK_NUMBERS
-        self.block_size = int(
-            min(_MAX_BLOCK, max(1, 2 ** int(np.log2(max(1, numbers // max(1, self.num_parameters))))))
-        )
-        network = self._prepared(initialisation.network)
-        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.shapes), output)
+        self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
+        weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
+        self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
+        network = self._prepared(initialisation.network)  # the template
+        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
-        # Any weights would do to see what the network returns.
+        # Any weights show what the network returns.
         weights = {} if rebuild else _network(self._converted(initialisation.draw(1, seed_sequence(seed, 0, 0))), 0)
         images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
         layers = self._function.require_outputs(weights, images)
@@ -112,26 +114,26 @@ class Ensemble:
             self._require_reproduced(initialisation.second)
 
     def _prepared(self, network: nn.Module) -> nn.Module:
-        """Return a network of the factory's in eval mode, on the device and in the type of the ensemble."""
+        """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         network._apply(partial(_as_precise, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
         return network if self.evaluation == "vmap" else faster_first_convolutions(network)
 
     def _require_reproduced(self, network: nn.Module) -> None:
-        """Raise a ValueError unless the template, with the weights of a newly built network, does what that does."""
+        """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
         state = state_of(self._prepared(network))
-        weights = {name: state[name].detach() for name in self._initialisation.shapes if name in state}
+        weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
         generator = torch.Generator().manual_seed(0)
         images = torch.randn(2, *self.image_shape, generator=generator).to(self.device, self.dtype)
         self._function.require_reproduces(network, weights, images)
 
     def _networks(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
-        """Yield f of each network of a state, with the weights to give it."""
+        """Yield f of each network of a state, with its weights."""
         if self.evaluation != "rebuild":
             yield from ((self._function, _network(state, b)) for b in range(len(next(iter(state.values())))))
             return
-        for number in state[_NUMBER].tolist():
-            block, row = divmod(number, self.block_size)
+        for index in state[_INDEX].tolist():
+            block, row = divmod(index, self.block_size)
             if block not in self._rebuilt:
                 built = self._initialisation.build(self.block_size, seed_sequence(self.seed, block, 0))
                 self._rebuilt = {block: list(map(self._prepared, built))}
@@ -139,12 +141,12 @@ class Ensemble:
 
     @property
     def template(self) -> nn.Module:
-        """A network of the ensemble's type, on its device: evaluating others puts their weights in place of its own."""
+        """The network that evaluates all others, with their weights in place of its own."""
         return self._function.module
 
     @property
     def num_features(self) -> int | None:
-        """What the last linear layer reads; None where the network does not end in one with fresh, centred weights."""
+        """Inputs of the last linear layer; None if the network does not end in one with fresh, centred weights."""
         return None if self._readout is None else self._readout.num_features
 
     @property
@@ -158,9 +160,10 @@ class Ensemble:
         return self._keyed_parameters is not None
 
     def duplicate(self) -> Ensemble:
-        """Return the same networks for another thread: evaluating them writes to a module, of which it has its own."""
+        """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function = self._function.duplicate()
+        other._function = copy.copy(self._function)
+        other._function.module = copy.deepcopy(self.template)
         return other
 
     def blocks(self, num_networks: int, first: int = 0) -> Iterator[tuple[int, int]]:
@@ -177,25 +180,32 @@ class Ensemble:
 
         Returns:
             name -> ``(block_size, *shape)``, for every parameter and buffer that varies between networks. Where
-            networks are rebuilt, nothing but their numbers.
+            networks are rebuilt, only their indices.
 
         Raises:
-            ValueError: if a factory that looks at random numbers built a network that its weights do not reproduce.
+            ValueError: if a factory that reads random numbers built a network that its weights do not reproduce.
         """
         if self.evaluation == "rebuild":
-            return {_NUMBER: torch.arange(self.block_size) + block * self.block_size}
+            return {_INDEX: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
             tensors = self._draw_keyed(self._keyed_parameters, block, 0)
-            return dict(zip(self._initialisation.shapes, tensors, strict=True))
+            return dict(zip(self._initialisation.varying, tensors, strict=True))
         seed = seed_sequence(self.seed, block, 0)
         return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced))
 
-    def _draw_keyed(self, parameters: list[RandomParameter], block: int, stream: int) -> list[Tensor]:
+    def _draw_keyed(self, parameters: Sequence[RandomParameter], block: int, stream: int) -> list[Tensor]:
         drawn = draw_weights(
             parameters, seed=seed_sequence(self.seed), first=block * self.block_size, count=self.block_size,
             stream=stream, device=self.device,
         )  # fmt: skip
         return [tensor.to(self.dtype) for tensor in drawn]
+
+    def _normal(self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype) -> list[Tensor]:
+        """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
+        if self.keyed:
+            return self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
+        draw = partial(torch.randn, generator=self.generator(block, stream), device=self.device, dtype=dtype)
+        return [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
@@ -205,40 +215,30 @@ class Ensemble:
         """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
 
         Args:
-            block: number of the block of networks.
-            stream: number of the random stream; independent quantities have different streams. Stream 0 draws the
+            block: index of the block of networks.
+            stream: index of the random stream; independent quantities have different streams. Stream 0 draws the
                 weights. The library's estimators draw inputs from 1, probes from 2 and readouts from 3, so streams from
                 4 are free.
             shape: shape of the numbers of one network.
         """
-        if self.keyed:
-            return self._draw_keyed([RandomParameter(shape, "normal")], block, stream)[0]
-        generator, drawn = self.generator(block, stream), torch.promote_types(self.dtype, torch.float32)
-        numbers = torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=drawn)
-        return numbers.to(self.dtype)
+        return self._normal(block, stream, [shape], torch.promote_types(self.dtype, torch.float32))[0]
 
     def probes(self, block: int, stream: int) -> State:
         """Draw one standard normal direction in weight space for each network of a block; streams as in `randn`."""
-        if self.keyed:
-            parameters = [RandomParameter(shape, "normal") for shape in self._probe_shapes.values()]
-            return dict(zip(self._probe_shapes, self._draw_keyed(parameters, block, stream), strict=True))
-        generator = self.generator(block, stream)
-        return {
-            name: torch.randn((self.block_size, *shape), generator=generator, device=self.device, dtype=self.dtype)
-            for name, shape in self._probe_shapes.items()
-        }
+        shapes = self._probe_shapes
+        return dict(zip(shapes, self._normal(block, stream, shapes.values(), self.dtype), strict=True))
 
     def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
-        """Draw ``count`` last linear layers for each network of one block, at right angles to each other.
+        """Draw ``count`` orthogonal last linear layers for each network of one block.
 
-        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own initialisation: as f is
+        Each alone is uniform on a sphere, with the second moment E[w w^T] of the layer's own initialisation. As f is
         linear in them, they give the same second moment of gradients.
 
         Returns:
             (block_size, count, F), F the number of features.
 
         Raises:
-            ValueError: if the network does not end in a linear layer with fresh, centred weights, or it has less than
+            ValueError: if the network does not end in a linear layer with fresh, centred weights, or it has fewer than
                 ``count`` features.
         """
         readout = self._require_readout()
@@ -246,7 +246,8 @@ class Ensemble:
             raise ValueError(f"{count} readouts asked for, but the last layer reads {readout.num_features} features")
         normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
         precise = normal.to(torch.promote_types(self.dtype, torch.float32))  # there is no QR in bfloat16
-        return readout.orthogonal(precise).to(self.dtype)
+        orthonormal = torch.linalg.qr(precise).Q.mT  # (B, count, F)
+        return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
     def _require_readout(self) -> Readout:
         if self._readout is None:
@@ -257,13 +258,11 @@ class Ensemble:
         return self._readout
 
     def stack(self, count: int) -> State:
-        """Return the first ``count`` networks whole: every parameter and buffer, name -> (count, *shape)."""
+        """Return all parameters and buffers of the first ``count`` networks, name -> (count, *shape)."""
         if self.evaluation == "rebuild":
             raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
-        parts = [
-            {name: tensor[:used] for name, tensor in self.draw(block).items()} for block, used in self.blocks(count)
-        ]
-        drawn = {name: torch.cat([part[name] for part in parts]) for name in self._initialisation.shapes}
+        parts = [self.draw(block) for block, _ in self.blocks(count)]
+        drawn = {name: torch.cat([part[name] for part in parts])[:count] for name in parts[0]}
         fixed = {name: tensor.expand(count, *tensor.shape).clone() for name, tensor in self._function.fixed.items()}
         return {name: (drawn | fixed)[name] for name in state_of(self.template)}
 
@@ -271,9 +270,8 @@ class Ensemble:
         """Evaluate B networks on K inputs each: (B, K, C, H, W) -> (B, K)."""
         with torch.no_grad():
             if self.evaluation != "vmap":
-                return torch.stack(
-                    [f(weights, x) for (f, weights), x in zip(self._networks(state), images, strict=True)]
-                )
+                networks = zip(self._networks(state), images, strict=True)
+                return torch.stack([f(weights, x) for (f, weights), x in networks])
             return vmap(self._function)(state, images)
 
     def input_gradients(self, state: State, images: Tensor, readouts: Tensor | None = None) -> Tensor:
@@ -282,8 +280,8 @@ class Ensemble:
         Args:
             state: weights of B networks, as `draw` returns them.
             images: (B, K, C, H, W).
-            readouts: (B, R, F), other last layers for each network, as `draw_readouts` returns them. They share the
-                forward pass, and most of what it costs to draw a network.
+            readouts: other last layers for each network, (B, R, F), as `draw_readouts` returns them. They share the
+                forward pass, and most of the cost of drawing a network.
 
         Returns:
             (B, K, C, H, W), or (B * R, K, C, H, W) with readouts.
@@ -296,7 +294,7 @@ class Ensemble:
             state = self._require_readout().replaced(state, readouts)
         if self.evaluation != "vmap":
             networks = zip(self._networks(state), images, strict=True)
-            return torch.cat([own.input_gradients(weights, x, many_outputs) for (own, weights), x in networks])
+            return torch.cat([g.input_gradients(weights, x, many_outputs) for (g, weights), x in networks])
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
         if many_outputs:
             jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
@@ -304,12 +302,12 @@ class Ensemble:
         return vmap(grad(lambda x, weights: f(weights, x).sum()))(images, state)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
-        """Return r^T d/dtheta (df/dx): how the input gradient moves when the weights move along the probe r.
+        """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in weight space.
 
         Args:
             state: weights of B networks.
             images: (B, K, C, H, W).
-            probes: one direction in weight space a network, name -> ``(B, *shape)``, for every parameter.
+            probes: one direction in weight space per network, name -> ``(B, *shape)``, for every parameter.
 
         Returns:
             (B, K, C, H, W).
@@ -326,5 +324,44 @@ def _as_precise(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _network(state: State, index: int) -> State:
-    """Return what ``state`` holds of one network: name -> (*shape)."""
+    """Return the state of one network: name -> (*shape)."""
     return {name: tensor[index] for name, tensor in state.items()}
+
+
+class ThreadedEnsemble:
+    """Threads that work on different networks at once, each with a duplicate of one ensemble.
+
+    There are as many as torch has threads, each with a single thread of torch: small operations gain nothing from a
+    second one. Results do not depend on the number of threads. There is a single worker on a GPU, and where the factory
+    has to be called for every network, which draws from torch's one global generator.
+
+    Args:
+        ensemble: ensemble that the threads draw from and evaluate.
+    """
+
+    def __init__(self, ensemble: Ensemble):
+        alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
+        self.size = 1 if alone else torch.get_num_threads()
+        self.device = ensemble.device
+        self._pool = ThreadPoolExecutor(self.size)
+        self._duplicates: SimpleQueue[Ensemble] = SimpleQueue()
+        for _ in range(self.size):
+            self._duplicates.put(ensemble if self.size == 1 else ensemble.duplicate())
+
+    def map(self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+        """Return ``function(ensemble, item)`` for each item, in order; the first error is raised."""
+        if self.size == 1:
+            return [self._work(function, item) for item in items]
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return list(self._pool.map(partial(self._work, function), items))
+        finally:
+            torch.set_num_threads(threads)
+
+    def _work(self, function: Callable[[Ensemble, _Item], _Result], item: _Item) -> _Result:
+        duplicate = self._duplicates.get()
+        try:
+            return function(duplicate, item)
+        finally:
+            self._duplicates.put(duplicate)

@@ -1,8 +1,8 @@
 """How a factory initialises its networks: recorded once, and replayed for many of them at a time.
 
 The record is the in-place operations that the factory applies to its parameters; they are replayed on tensors with one
-more leading dimension. The replay is used only when, from the same seed, it repeats the factory's own network bit for
-bit; otherwise the factory is called once a network.
+more leading dimension. The replay is used only if, from the same seed, it repeats the factory's own network bit for
+bit; otherwise the factory is called once per network.
 """
 
 from __future__ import annotations
@@ -54,15 +54,17 @@ class Step:
         if self.operation not in _ARGUMENTS:
             return None
         names = _ARGUMENTS[self.operation]
-        given = dict(zip(names, self.args, strict=False)) | dict(self.kwargs)
-        first, second = (float(given.get(name, default)) for name, default in zip(names, (0.0, 1.0), strict=True))
+        values = (
+            dict(zip(names, (0.0, 1.0), strict=True)) | dict(zip(names, self.args, strict=False)) | dict(self.kwargs)
+        )
+        first, second = (float(values[name]) for name in names)
         if self.operation is _NORMAL:
             return "normal", first, second
         return "uniform", (first + second) / 2, (second - first) / 2
 
 
 class _Recorder(TorchDispatchMode):
-    """Notes every operation that writes to a tensor, and which tensors are made from random numbers.
+    """Record every operation that writes to a tensor, and the tensors that are made from random numbers.
 
     Args:
         seed: seed of the global generator. Numbers from a generator that the factory creates or seeds itself are
@@ -74,7 +76,7 @@ class _Recorder(TorchDispatchMode):
         self.writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
         self.decides = False  # whether a random number became one of Python's, which can decide about anything
         self._seed = seed
-        self._random: dict[int, Tensor] = {}  # by address; kept, so that no other tensor gets it
+        self._random: dict[int, Tensor] = {}  # by address, which no other tensor gets as long as these live
 
     def is_random(self, tensor: Tensor) -> bool:
         """Whether a tensor, or one that shares its memory, was made from random numbers."""
@@ -91,18 +93,19 @@ class _Recorder(TorchDispatchMode):
         return out
 
     def _trace(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
-        """Note whether what an operation wrote or returned is random."""
+        """Record whether the tensors that an operation wrote or returned are random."""
         name, mutable = func._schema.name, func._schema.is_mutable
         random = any(isinstance(leaf, Tensor) and self.is_random(leaf) for leaf in tree_leaves((args, kwargs)))
         if name == "aten::_local_scalar_dense":  # item(), or the condition of an if
             self.decides |= random
         whole = mutable and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
         if torch.Tag.nondeterministic_seeded in func.tags:
-            own = kwargs.get("generator") in (None, torch.default_generator)
             distribution = Step("", func, args[1:], tuple(kwargs.items())).distribution()
-            random = own and torch.default_generator.initial_seed() == self._seed
-            if distribution and distribution[2] == 0:  # normal_(std=0)
-                random = False
+            random = (
+                kwargs.get("generator") in (None, torch.default_generator)
+                and torch.default_generator.initial_seed() == self._seed
+                and not (distribution and distribution[2] == 0)  # normal_(std=0)
+            )
             random |= mutable and not whole and self.is_random(args[0])
         elif name in _OF_SHAPE:
             random = False
@@ -114,51 +117,67 @@ class _Recorder(TorchDispatchMode):
             elif mutable:
                 self._random.pop(_address(tensor), None)
 
+    def steps(self, state: State) -> list[Step] | None:
+        """Return the operations on parameters and buffers; None if they are not all elementwise."""
+        owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
+        steps = []
+        for func, target, args, kwargs in self.writes:
+            name = owners.get(target.untyped_storage().data_ptr())
+            if name is None:
+                continue
+            whole = target.shape == state[name].shape and target.is_contiguous() and state[name].is_contiguous()
+            scalars = not any(isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values()))
+            if func not in _ELEMENTWISE or not whole or not scalars:
+                return None
+            options = tuple((key, value) for key, value in kwargs.items() if key != "generator")
+            steps.append(Step(name, func, tuple(args), options))
+        return steps
+
 
 def _address(tensor: Tensor) -> int:
-    """Return where a tensor's memory begins; for an empty one, or one without memory, a number of its own."""
+    """Return the address of a tensor's memory; a unique number for tensors that are empty or have none."""
     try:
         return tensor.untyped_storage().data_ptr() or -id(tensor)
-    except (RuntimeError, NotImplementedError):  # sparse ones have no storage
+    except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
         return -id(tensor)
 
 
 def require_module(network: object) -> nn.Module:
-    """Return what a factory returned; raise a TypeError unless it is a network."""
+    """Return the result of a factory; raise a TypeError unless it is a network."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     return network
 
 
-def record(
-    factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
-) -> tuple[nn.Module, list[Step] | None]:
-    """Call the factory from ``seed``; return its network and the steps that drew it, None if they can't be replayed."""
-    network, recorder = _recorded(factory, seed, device)
-    return network, _steps(network, recorder)
+@dataclass(frozen=True)
+class Recording:
+    """One network of a factory, and how its weights were drawn.
+
+    Attributes:
+        network: network as the factory returned it.
+        steps: operations that drew its weights; None if they cannot be replayed.
+        random: names of the parameters and buffers that were made from random numbers.
+        hidden: names of the plain attributes that were made from random numbers.
+        decides: whether a random number became one of Python's.
+    """
+
+    network: nn.Module
+    steps: list[Step] | None
+    random: set[str]
+    hidden: set[str]
+    decides: bool
 
 
-def _recorded(factory: Callable[[], nn.Module], seed: int, device: torch.device | str) -> tuple[nn.Module, _Recorder]:
+def record(factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> Recording:
+    """Call the factory from ``seed``, and record how it draws weights."""
     with seeded(seed, device), _Recorder(seed) as recorder:
-        return require_module(factory()), recorder
-
-
-def _steps(network: nn.Module, recorder: _Recorder) -> list[Step] | None:
-    """Return the recorded operations on parameters and buffers; None if they are no elementwise ones."""
-    state = state_of(network)
-    owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
-    steps = []
-    for func, target, args, kwargs in recorder.writes:
-        name = owners.get(target.untyped_storage().data_ptr())
-        if name is None:
-            continue
-        whole = target.shape == state[name].shape and target.is_contiguous() and state[name].is_contiguous()
-        scalars = not any(isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values()))
-        if func not in _ELEMENTWISE or not whole or not scalars:
-            return None
-        kwargs = tuple((key, value) for key, value in kwargs.items() if key != "generator")
-        steps.append(Step(name, func, tuple(args), kwargs))
-    return steps
+        network = require_module(factory())
+    state, attributes = state_of(network), plain_attributes(network)
+    random, hidden = (
+        {name for name, value in values.items() if isinstance(value, Tensor) and recorder.is_random(value)}
+        for values in (state, attributes)
+    )
+    return Recording(network, recorder.steps(state), random, hidden, recorder.decides)
 
 
 def without_overwritten(steps: Sequence[Step]) -> list[Step]:
@@ -174,27 +193,25 @@ def state_of(network: nn.Module) -> State:
 
 @dataclass(frozen=True)
 class Initialisation:
-    """What a factory draws anew for every network, and how to draw it for many networks at a time.
+    """The weights that a factory draws for every network, and how to draw them for many networks at a time.
 
     Attributes:
         factory: function that returns a new network at each call.
         device: device on which networks are drawn.
         network: one of them, as the factory returned it.
         second: another one, until it has been compared with the first.
-        shapes: of each parameter and buffer that varies between networks: whose values differ between two networks, or
-            were drawn from torch's generator.
-        dtypes: of the same, as the factory draws them.
-        steps: draw the same, in this order; None if the factory has to be called for every network.
-        unsure: whether the factory looked at random numbers, so that networks can differ in what two of them do not
-            show. Each has to be compared with the first then.
+        varying: parameters and buffers that vary between networks, as meta tensors of the factory's own types. Their
+            values differ between two networks, or they were drawn from torch's generator.
+        steps: operations that draw them, in order; None if the factory has to be called for every network.
+        unsure: whether the factory read random numbers, so that networks can differ in more than two of them show.
+            Each network has to be compared with the first then.
     """
 
     factory: Callable[[], nn.Module]
     device: torch.device | str
     network: nn.Module
     second: nn.Module | None
-    shapes: dict[str, torch.Size]
-    dtypes: dict[str, torch.dtype]
+    varying: State
     steps: list[Step] | None
     unsure: bool
 
@@ -214,29 +231,19 @@ class Initialisation:
             ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
                 from outside torch's random generator.
         """
-        network, recorder = _recorded(factory, 1, device)
-        first = state_of(network)
-        steps, random = _steps(network, recorder), [name for name in first if recorder.is_random(first[name])]
-        decides, hidden = recorder.decides, _hidden(network, recorder)
-        del recorder  # which holds every tensor that was written
-        other, other_recorder = _recorded(factory, 2, device)
-        other_steps = _steps(other, other_recorder)
-        decides |= other_recorder.decides
-        del other_recorder
+        one, other = record(factory, 1, device), record(factory, 2, device)
         foreign = foreign_generators()
         with seeded(1, device):
             again = require_module(factory())
-        different = differing(network, other)
-        names = _varying(first, state_of(other), state_of(again), random, rebuild, different)
-        unsure = decides or foreign != foreign_generators() or not hidden <= different.keys()
-        if unsure:
-            steps = None
-        if steps is not None and steps == other_steps and _repeats(steps, first, names):
-            steps = [step for step in without_overwritten(steps) if step.name in names]
-        else:
-            steps = None
-        shapes, dtypes = {name: first[name].shape for name in names}, {name: first[name].dtype for name in names}
-        return cls(factory, device, network, other, shapes, dtypes, steps, unsure)
+        first, differences = state_of(one.network), differing(one.network, other.network)
+        names = _varying(first, state_of(other.network), state_of(again), one.random, rebuild, differences)
+        moved = foreign != foreign_generators()
+        unsure = one.decides or other.decides or moved or not one.hidden <= differences.keys()
+        steps = None
+        if one.steps is not None and not unsure and one.steps == other.steps and _repeats(one.steps, first, names):
+            steps = [step for step in without_overwritten(one.steps) if step.name in names]
+        varying = {name: torch.empty(first[name].shape, dtype=first[name].dtype, device="meta") for name in names}
+        return cls(factory, device, one.network, other.network, varying, steps, unsure)
 
     def build(self, count: int, seed: int) -> list[nn.Module]:
         """Call the factory ``count`` times."""
@@ -244,23 +251,24 @@ class Initialisation:
             return [require_module(self.factory()) for _ in range(count)]
 
     def draw(self, count: int, seed: int, check: Callable[[nn.Module], None] | None = None) -> State:
-        """Draw ``count`` networks together: name -> (count, *shape) of what varies, in the factory's own types.
+        """Draw the varying weights of ``count`` networks together, name -> (count, *shape), in the factory's own types.
 
         Args:
-            count: B.
+            count: number of networks.
             seed: seed of all networks.
-            check: function of every network that the factory builds, where `unsure`; it may change them.
+            check: function that is called with every network that the factory builds if `unsure`; it may change them.
         """
         if self.steps is None:
-            built = self.build(count, seed)
-            networks = [{name: tensor.detach() for name, tensor in state_of(network).items()} for network in built]
+            networks = self.build(count, seed)
+            states = [state_of(network) for network in networks]
+            drawn = {name: torch.stack([state[name].detach() for state in states]) for name in self.varying}
             if self.unsure and check:
-                for network in built:
+                for network in networks:
                     check(network)
-            return {name: torch.stack([network[name] for network in networks]) for name in self.shapes}
+            return drawn
         state = {
-            name: torch.empty((count, *shape), dtype=self.dtypes[name], device=self.device)
-            for name, shape in self.shapes.items()
+            name: torch.empty((count, *tensor.shape), dtype=tensor.dtype, device=self.device)
+            for name, tensor in self.varying.items()
         }
         generator = torch.Generator(self.device).manual_seed(seed)
         for step in self.steps:
@@ -268,25 +276,19 @@ class Initialisation:
         return state
 
     def random_parameters(self) -> list[RandomParameter] | None:
-        """Return how each varying parameter is drawn; None unless one uniform_ or normal_ draws it, in float32."""
+        """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in float32 draws each."""
         steps = self.steps or []
         drawn = {step.name: distribution for step in steps if (distribution := step.distribution())}
-        once = len(drawn) == len(steps) == len(self.shapes)
-        if not once or set(self.dtypes.values()) != {torch.float32}:
+        once = len(drawn) == len(steps) == len(self.varying)
+        if not once or {tensor.dtype for tensor in self.varying.values()} != {torch.float32}:
             return None
-        return [RandomParameter(tuple(shape), *drawn[name]) for name, shape in self.shapes.items()]
-
-
-def _hidden(network: nn.Module, recorder: _Recorder) -> set[str]:
-    """Name the random tensors that a network keeps as plain attributes."""
-    attributes = plain_attributes(network).items()
-    return {name for name, value in attributes if isinstance(value, Tensor) and recorder.is_random(value)}
+        return [RandomParameter(tuple(tensor.shape), *drawn[name]) for name, tensor in self.varying.items()]
 
 
 def _varying(
-    first: State, second: State, repeated: State, random: Sequence[str], rebuild: bool, different: dict[str, str]
+    first: State, second: State, repeated: State, random: set[str], rebuild: bool, differences: dict[str, str]
 ) -> list[str]:
-    """Name what varies between networks: what differs between those of two seeds, or was drawn.
+    """Return the names of weights that vary: they differ between networks of two seeds, or were drawn.
 
     Args:
         first: parameters and buffers from one seed.
@@ -294,21 +296,19 @@ def _varying(
         repeated: the same from the seed of ``first``.
         random: names of those that were drawn.
         rebuild: whether networks may differ in more than these.
-        different: names of other differences.
+        differences: other differences, by name.
     """
     missing = [name for name, tensor in first.items() if tensor.isnan().any()]
     if missing:
         raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
-    if first.keys() != second.keys() or any(first[name].shape != second[name].shape for name in first):
-        if not rebuild:
-            raise ValueError(
-                "the factory returned networks of two different structures: it must return one architecture, or use "
-                "evaluation='rebuild', which builds every network by the factory and is slower"
-            )
-        names = list(first)
-    else:
-        names = [name for name in first if name in random or not torch.equal(first[name], second[name])]
-    if not names and not different:
+    same = first.keys() == second.keys() and all(first[name].shape == second[name].shape for name in first)
+    if not same and not rebuild:
+        raise ValueError(
+            "the factory returned networks of two different structures: it must return one architecture, or use "
+            "evaluation='rebuild', which builds every network by the factory and is slower"
+        )
+    names = [name for name in first if not same or name in random or not torch.equal(first[name], second[name])]
+    if not names and not differences:
         raise ValueError(
             "the factory returned the same weights twice: it must draw new ones at every call "
             "(does it return one network again, load a checkpoint, or set a seed?)"
@@ -318,7 +318,7 @@ def _varying(
             "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
         )
     if not names and not rebuild:
-        raise not_reproduced(different)
+        raise not_reproduced(differences)
     return names
 
 

@@ -1,4 +1,4 @@
-"""What a factory draws for each network, beyond the weights that an ensemble replaces, and whether that matters.
+"""Differences between networks of one factory beyond the weights and buffers that an ensemble replaces.
 
 An ensemble evaluates one network, the template, with the weights and buffers of the others. That is right only where
 nothing else differs between them: no tensor kept as a plain attribute, no choice of an activation, a permutation or a
@@ -15,22 +15,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-REMEDY = (
-    "Register what is drawn as a buffer (self.register_buffer), or use evaluation='rebuild', which builds every "
-    "network by the factory and is slower"
-)
-_OWN = set(vars(nn.Module())) - {"training"}  # of any module: parameters, buffers, children and hooks
+_OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 
 def plain_attributes(network: nn.Module) -> dict[str, Any]:
-    """Return what a network holds outside its parameters and buffers: names -> values, and the class of each module."""
-    found: dict[str, Any] = {}
+    """Return the class and the attributes of each module, other than parameters and buffers: name -> value."""
+    attributes: dict[str, Any] = {}
     for path, module in network.named_modules():
-        found[f"{path} (class)".strip()] = type(module).__name__
+        attributes[f"{path} (class)".strip()] = type(module).__name__
         for name, value in vars(module).items():
-            if name not in _OWN:
-                found |= dict(_leaves(f"{path}.{name}".removeprefix("."), value))
-    return found
+            if name not in _OF_ANY_MODULE:
+                attributes |= dict(_leaves(f"{path}.{name}".removeprefix("."), value))
+    return attributes
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -46,30 +42,32 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
-    """Return what two networks hold differently outside their parameters and buffers: name -> what it is."""
+    """Return differences of two networks other than in parameters and buffers: name -> description."""
     one, other = plain_attributes(first), plain_attributes(second)
-    found = {}
+    differences = {}
     for name in {**one, **other}:
         a, b = one.get(name), other.get(name)
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             if a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
-                found[name] = "a tensor as a plain attribute"
+                differences[name] = "a tensor as a plain attribute"
         elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b:
-            found[name] = f"{a} or {b}" if name in one and name in other else "which not every network has"
-    return found
+            differences[name] = f"{a} or {b}" if name in one and name in other else "which not every network has"
+    return differences
 
 
 def not_reproduced(differences: Mapping[str, str]) -> ValueError:
     """Return the error for networks that differ in more than an ensemble replaces."""
-    told = "; ".join(f"{name} ({what})" for name, what in [*differences.items()][:4])
+    listing = "; ".join(f"{name} ({description})" for name, description in [*differences.items()][:4])
     more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     return ValueError(
         "the factory's networks differ in more than the weights and buffers that vary: those of one, loaded into "
-        f"another, do not give its output. What differs: {told or 'nothing that is an attribute'}{more}. {REMEDY}"
+        f"another, do not give its output. Differences: {listing or 'none that is an attribute'}{more}. Register what "
+        "is drawn as a buffer (self.register_buffer), or use evaluation='rebuild', which builds every network by the "
+        "factory and is slower"
     )
 
 
 def foreign_generators() -> tuple[object, bytes]:
-    """Return the states of Python's and numpy's random generators, which no seed of torch's fixes."""
+    """Return the states of Python's and numpy's random generators, which torch.manual_seed does not fix."""
     state: Any = np.random.get_state(legacy=False)
     return random.getstate(), state["state"]["key"].tobytes() + str(state["state"]["pos"]).encode()

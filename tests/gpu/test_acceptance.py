@@ -68,7 +68,10 @@ def triton_weights(device):
         parameters = Initialisation.of(partial(architecture.build, 1, 32, 1), device).random_parameters()
         if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
             continue
-        drawn = (draw_weights(parameters, seed=3, first=5, count=2, device=device, twin=twin) for twin in (False, True))
+        drawn = (
+            draw_weights(parameters, seed=3, first=5, count=2, device=device, backend=backend)
+            for backend in ("triton", "reference")
+        )
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
     return worst
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nads_book.atlas.small_networks import MLP, ConvNeXt, SmallCNN, Tokens
-from nads_core.networks.architectures import Architecture, DenseNet121Net, ResNet18Net
+from nads_book.atlas.small_networks import MLP, ConvNeXt, SmallCNN, Tokens, densenet, resnet
+from nads_core.networks.architectures import Architecture
 
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 _NO_FLIPS = ("transpose", "channels")
@@ -62,14 +62,14 @@ def _cnn(name: str, factor: str, change: str, base: str = "cnn", *, flips: bool 
 def _resnet(name: str, factor: str, change: str, base: str = "resnet", **options: object) -> Entry:
     pooled = options.get("pooling", "strided") != "strided"  # strides sample rows 0, 2, 4, ...: no flips
     architecture = Architecture(
-        name, ResNet18Net, {"width": 16} | options, _SQUARE if pooled else _NO_FLIPS, 8 if pooled else 1
+        name, resnet, {"width": 16} | options, _SQUARE if pooled else _NO_FLIPS, 8 if pooled else 1
     )
     return Entry(architecture, factor, base, change)
 
 
 def _dense(name: str, factor: str, change: str, base: str = "densenet", **options: object) -> Entry:
     small = {"growth": 8, "depths": (3, 3, 3, 3)}
-    return Entry(Architecture(name, DenseNet121Net, small | options, _SQUARE, 8), factor, base, change)
+    return Entry(Architecture(name, densenet, small | options, _SQUARE, 8), factor, base, change)
 
 
 def _tokens(name: str, factor: str, change: str, base: str = "vit", patch: int = 4, **options: object) -> Entry:

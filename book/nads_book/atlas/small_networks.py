@@ -1,28 +1,107 @@
-"""Small networks that the atlas varies one thing of: a CNN of three stages, and networks on patches."""
+"""Small networks of the atlas, each option of which changes one factor."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.networks.layers import (
-    Beside,
-    Residual,
-    activation,
-    convolution,
-    downsample,
-    halved,
-    initialise,
-    norm,
-    require_option,
-)
+from nads_book.experiments.estimator_definitions import Concatenated
+from nads_core.networks.architectures import DenseNet121Net, ResNet18Net, downsample, halved
 
 STAGES = 3
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
-SKIPS = ("none", "residual", "dense")
+
+
+class Sine(nn.Module):
+    """The sine of every number."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sin()
+
+
+class Residual(nn.Sequential):
+    """Layers whose output is added to their input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + super().forward(x)  # type: ignore[no-untyped-call]  # torch's has no annotations
+
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh, "sine": Sine, "linear": nn.Identity,
+}  # fmt: skip
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "none": nn.Identity, "batch": nn.BatchNorm2d, "layer": partial(nn.GroupNorm, 1), "group": partial(nn.GroupNorm, 4),
+}  # fmt: skip
+SKIPS: dict[str, type[nn.Sequential]] = {"none": nn.Sequential, "residual": Residual, "dense": Concatenated}
+PADDINGS = ("zeros", "circular", "none")
+_LAYER_OPTIONS = ("norms", "activations", "padding", "initialisation")
+INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
+
+
+def _require_options(**options: tuple[str, Collection[str]]) -> None:
+    """Raise a ValueError unless each value is among those that its option has."""
+    for name, (value, allowed) in options.items():
+        if value not in allowed:
+            raise ValueError(f"unknown {name} {value!r}: choose from {tuple(allowed)}")
+
+
+def exchange_layers(
+    network: nn.Module,
+    *,
+    norms: str = "batch",
+    activations: str = "relu",
+    padding: str = "zeros",
+    initialisation: str = "default",
+) -> None:
+    """Change the layers of a network with batch norms and ReLUs, in place.
+
+    Args:
+        network: network to change.
+        norms: norm in place of batch norm, one of `NORMS`.
+        activations: activation in place of ReLU, one of `ACTIVATIONS`.
+        padding: "circular" to continue images periodically.
+        initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0; "orthogonal", with
+            gain sqrt(2), biases 0; "times 4": the default's weights and biases, four times as large.
+
+    Raises:
+        ValueError: for an unknown option.
+    """
+    _require_options(
+        norms=(norms, NORMS), activations=(activations, ACTIVATIONS), padding=(padding, PADDINGS),
+        initialisation=(initialisation, INITIALISATIONS),
+    )  # fmt: skip
+    for parent in [*network.modules()]:
+        for name, layer in [*parent.named_children()]:
+            if isinstance(layer, nn.BatchNorm2d):
+                setattr(parent, name, NORMS[norms](layer.num_features))
+            elif isinstance(layer, nn.ReLU):
+                setattr(parent, name, ACTIVATIONS[activations]())
+            elif isinstance(layer, nn.Conv2d) and layer.kernel_size != (1, 1) and padding == "circular":
+                layer.padding_mode = "circular"
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            _initialise(layer, initialisation)
+
+
+def _initialise(layer: nn.Conv2d | nn.Linear, initialisation: str) -> None:
+    """Draw the weights of a layer again, or scale them."""
+    with torch.no_grad():
+        if initialisation == "times 4":
+            for parameter in layer.parameters():
+                parameter.mul_(4)
+        elif initialisation != "default":
+            if initialisation == "he":
+                nn.init.kaiming_normal_(layer.weight)
+            else:
+                nn.init.orthogonal_(layer.weight, math.sqrt(2))
+            if layer.bias is not None:
+                layer.bias.zero_()
 
 
 class SmallCNN(nn.Module):
@@ -30,16 +109,16 @@ class SmallCNN(nn.Module):
 
     Args:
         in_channels, image_size, num_classes: see `Architecture.build`.
-        pooling: of `layers.POOLINGS`.
-        place: whether the three poolings stand one after "each" stage, or all after the "first" or the "last".
+        pooling: one of `POOLINGS` of `nads_core.networks.architectures`.
+        place: position of the three poolings: one after "each" stage, or all after the "first" or the "last".
         head: "flat", or "global" for the mean over all places of each channel.
         kernel: side of the filters.
-        depth: convolutions a stage.
-        width: channels.
-        padding, norms, activations: of `layers`.
-        skip: "residual" adds the input of a convolution to its output, "dense" puts it beside.
-        initialisation: PyTorch's "default"; "he": normal weights of variance 2 / fan-in, biases 0; "orthogonal", with
-            gain sqrt(2), biases 0; "times 4": the default's weights and biases, four times as large.
+        depth: number of convolutions per stage.
+        width: number of channels.
+        padding: "zeros", "circular" or "none".
+        skip: "residual" adds the input of a convolution to its output, "dense" concatenates them.
+        norms: one of `NORMS`.
+        **layers: activations and initialisation, see `exchange_layers`.
     """
 
     def __init__(
@@ -55,39 +134,55 @@ class SmallCNN(nn.Module):
         depth: int = 1,
         width: int = 16,
         padding: str = "zeros",
-        norms: str = "none",
-        activations: str = "relu",
         skip: str = "none",
-        initialisation: str = "default",
+        norms: str = "none",
+        **layers: str,
     ):
         super().__init__()
-        require_option("place", place, tuple(PLACES))
-        require_option("head", head, ("flat", "global"))
-        require_option("skip", skip, SKIPS)
-        layers: list[nn.Module] = []
-        channels, size = in_channels, image_size
+        _require_options(place=(place, PLACES), head=(head, ("flat", "global")), skip=(skip, SKIPS))
+        features: list[nn.Module] = []
+        channels, size, border = in_channels, image_size, 0 if padding == "none" else kernel // 2
         for poolings in PLACES[place]:
             for _ in range(depth):
-                layer: nn.Module = nn.Sequential(
-                    convolution(channels, width, kernel, padding), norm(norms, width), activation(activations)
-                )
-                if skip == "residual" and channels == width:
-                    layer = Residual(layer)
+                block = nn.Sequential if skip == "residual" and channels != width else SKIPS[skip]
+                convolution = nn.Conv2d(channels, width, kernel, padding=border)
+                features.append(block(convolution, nn.BatchNorm2d(width), nn.ReLU()))
                 channels = channels + width if skip == "dense" else width
-                layers.append(Beside(layer) if skip == "dense" else layer)
-                size = size - kernel + 1 if padding == "none" else size
+                size += 2 * border - kernel + 1
             for _ in range(poolings):
-                layers.append(downsample(pooling))
+                features.append(downsample(pooling))
                 size = halved(size, pooling)
         if size < 1:
             raise ValueError(f"image_size {image_size} is too small for this network: nothing is left after pooling")
-        self.features = nn.Sequential(*layers)
+        self.features = nn.Sequential(*features)
         self.head = nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.linear = nn.Linear(channels * (size**2 if head == "flat" else 1), num_classes)
-        initialise(self, initialisation)
+        exchange_layers(self, norms=norms, padding=padding, **layers)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(self.head(self.features(x)))
+
+
+def resnet(*sizes: int, **options: Any) -> nn.Module:
+    """Return a ResNet-18, with options of `ResNet18Net` and of `exchange_layers`.
+
+    By default its branches are quieter than their shortcuts; with ``initialisation="he"`` they are about as loud.
+    """
+    return _exchanged(ResNet18Net, sizes, options)
+
+
+def densenet(*sizes: int, **options: Any) -> nn.Module:
+    """Return a DenseNet-121, with options of `DenseNet121Net` and of `exchange_layers`."""
+    return _exchanged(DenseNet121Net, sizes, options)
+
+
+def _exchanged(module: Callable[..., nn.Module], sizes: tuple[int, ...], options: dict[str, Any]) -> nn.Module:
+    layers = {
+        name: options.pop(name) for name in ("norms", "activations", "padding", "initialisation") if name in options
+    }
+    network = module(*sizes, **options)
+    exchange_layers(network, **layers)
+    return network
 
 
 class MLP(nn.Module):
@@ -157,8 +252,7 @@ class Tokens(nn.Module):
         position: str = "learned",
     ):
         super().__init__()
-        require_option("mixing", mixing, ("attention", "tokens"))
-        require_option("position", position, ("learned", "sine", "none"))
+        _require_options(mixing=(mixing, ("attention", "tokens")), position=(position, ("learned", "sine", "none")))
         if image_size % patch:
             raise ValueError(f"image_size {image_size} must be a multiple of the patches' side {patch}")
         side = image_size // patch
@@ -170,7 +264,7 @@ class Tokens(nn.Module):
         for _ in range(4):
             mixer = _Attention(self.width) if mixing == "attention" else _OverTokens(side**2)
             for layer in (mixer, _hidden(self.width)):
-                blocks.append(Residual(nn.Sequential(nn.LayerNorm(self.width), layer)))
+                blocks.append(Residual(nn.LayerNorm(self.width), layer))
         self.blocks = nn.Sequential(*blocks)
         self.norm = nn.LayerNorm(self.width)
         self.linear = nn.Linear(self.width, num_classes)
@@ -218,7 +312,7 @@ class ConvNeXt(nn.Module):
             for _ in range(3):
                 filters = nn.Conv2d(width, width, 7, padding=3, groups=width)
                 hidden = [nn.Conv2d(width, 4 * width, 1), nn.GELU(), nn.Conv2d(4 * width, width, 1)]
-                layers.append(Residual(nn.Sequential(filters, _ChannelNorm(width), *hidden)))
+                layers.append(Residual(filters, _ChannelNorm(width), *hidden))
             channels = width
         self.features = nn.Sequential(*layers)
         self.linear = nn.Linear(channels, num_classes)

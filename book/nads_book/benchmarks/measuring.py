@@ -21,8 +21,7 @@ from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eig
 from nads_core.directions.estimators import with_defaults
 from nads_core.directions.evaluation import fitting_batch, require_gradients
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.threaded_ensemble import ThreadedEnsemble
+from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.runtime.memory import peak_memory
 from nads_core.runtime.provenance import environment
 

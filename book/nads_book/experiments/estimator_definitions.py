@@ -10,12 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from nads_book.experiments.stored import load_study
-from nads_core.networks.layers import Beside
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
+
+
+class Concatenated(nn.Sequential):
+    """Layers whose output is appended to their input, channel by channel, as in the dense blocks of DenseNet-121."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (N, C + C', H, W)."""
+        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class SmallNetwork:
     Args:
         depth: convolutions, each of them followed by a pooling that halves the image.
         pooling: "max", "average" or "none".
-        dense: whether a convolution's input stays beside its output, as in the dense blocks of DenseNet-121.
+        dense: whether convolutions are `Concatenated`.
     """
 
     depth: int
@@ -37,8 +45,8 @@ class SmallNetwork:
         layers: list[nn.Module] = []
         channels, size = 1, SIZE
         for _ in range(self.depth):
-            convolution = nn.Sequential(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
-            layers.append(Beside(convolution) if self.dense else convolution)
+            block = Concatenated if self.dense else nn.Sequential
+            layers.append(block(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()))
             channels = channels + 16 if self.dense else 16
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
