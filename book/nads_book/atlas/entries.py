@@ -23,11 +23,11 @@ class Entry:
     """One architecture of the atlas.
 
     Args:
-        architecture: how its networks are drawn.
-        factor: what it changes, such as "pooling"; "" of those from which others differ.
+        architecture: architecture that draws the networks.
+        factor: changed property, such as "pooling"; "" for entries from which others differ.
         base: name of the entry from which it differs in this alone; "" where there is none.
-        change: in words, for a label: "average pooling".
-        stride: how many pixels one step at the end of the network is, the product of its strides.
+        change: label of the change, such as "average pooling".
+        stride: number of pixels per step at the end of the network, the product of its strides.
     """
 
     architecture: Architecture

@@ -26,7 +26,7 @@ class Statement:
     """One statement of the paper, in one reading.
 
     Args:
-        title: its number in the paper, and the reading.
+        title: number in the paper, and the reading.
         check: function that checks the statement.
         example: the smallest counter-example to the printed form, in words, up to its two numbers; None where there is
             no counter-example.

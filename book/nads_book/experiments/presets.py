@@ -45,7 +45,7 @@ class Size:
         seeds: seeds with each of which all units are trained.
         injection: size of a training on photos with injected shortcuts; None for ``photos``.
         injection_indices: NADs along which shortcuts are injected.
-        mixture_indices: those of them at which a Gaussian mixture replaces the photos too.
+        mixture_indices: NADs among these at which a Gaussian mixture replaces the photos too.
         injection_conditions: positions of the conditions in their list; None for all.
         num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
         paired_seeds: ``seeds`` of the experiments on injection and on transforms.
@@ -149,7 +149,7 @@ def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
 
     Args:
         preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
-        gpu: what "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
+        gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
 
     Returns:
         "smoke", "demo" or "paper".

@@ -36,9 +36,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
 
     Args:
-        nads: of square single-channel images (n, 1, H, H).
-        label: shown to the reader.
-        name: of an architecture with results files; None for NADs of your own.
+        nads: NADs of square single-channel images (n, 1, H, H).
+        label: label that the reader sees.
+        name: name of an architecture with results files; None for NADs of your own.
 
     Returns:
         A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n, H, H).

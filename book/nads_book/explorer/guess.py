@@ -22,7 +22,7 @@ def guess_data(name: str) -> dict[str, Any]:
     """Return what a guess is about: energies before training, accuracies after it.
 
     Args:
-        name: of an architecture of the paper.
+        name: name of an architecture of the paper.
 
     Returns:
         Its label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k being one.
@@ -40,8 +40,8 @@ class Guess:
     """The guess as HTML, for a page of the book or the output of a notebook.
 
     Args:
-        names: of architectures; the first is asked about first.
-        asked: how many waves the reader chooses.
+        names: names of architectures; the first is asked about first.
+        asked: number of waves that the reader chooses.
         book: whether a page of the book has it, which loads the program from a file that its pages share.
     """
 

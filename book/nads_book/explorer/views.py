@@ -32,16 +32,16 @@ class View:
     """What an explorer shows at first; the reader moves all of it but the parts.
 
     Args:
-        parts: of `PARTS`, in their order on the page.
-        architecture: its name, such as "lenet".
-        second: another one to compare with, or "".
-        index: of a NAD, and of the poison's carrier.
+        parts: members of `PARTS`, in their order on the page.
+        architecture: name of the architecture, such as "lenet".
+        second: name of another one to compare with, or "".
+        index: index of a NAD, and of the poison's carrier.
         frequency: (ky, kx), cycles per image, vertical first.
         mix: weights of the first NADs in the mixer.
-        photo: which of the images.
-        kept: how many NADs rebuild the photo.
+        photo: number of the image.
+        kept: number of NADs that rebuild the photo.
         strength: epsilon of the poison.
-        poisoned: show the poisoned version rather than the clean one.
+        poisoned: whether to show the poisoned version rather than the clean one.
     """
 
     parts: tuple[str, ...] = PARTS
@@ -108,10 +108,10 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     """Return one value of a view, with the types of JSON, if these NADs and images have it.
 
     Args:
-        key: a field of `View`.
-        value: wanted for it.
-        view: says which architectures are shown; a mixture keeps its number of weights.
-        source: of the arrays.
+        key: field of `View`.
+        value: value of the field.
+        view: view with the architectures that are shown, and the number of weights of a mixture.
+        source: source of the arrays.
 
     Raises:
         ValueError: for a value that could not be drawn.
@@ -174,7 +174,7 @@ def show(
         nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
             architectures that ship with the package.
         images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
-        view: what to show at first: ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
+        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
             ``kept``, ``strength``, ``poisoned``.
 
     Raises:
