@@ -52,6 +52,8 @@ MODULES = {
     "nads_core.figures.classes": f"{_BOOK}.figures.bases",
     "nads_core.figures.scale": f"{_BOOK}.figures.bases",
     "nads_core.figures": f"{_BOOK}.figures",
+    "nads_core.explorer.guess": f"{_BOOK}.explorer.gallery",
+    "nads_core.explorer.pictures": f"{_BOOK}.explorer.data",
     "nads_core.explorer": f"{_BOOK}.explorer",
     "nads_core.evidence.atlas": f"{_BOOK}.atlas",
     "nads_core.evidence.experiments": f"{_BOOK}.experiments.jobs",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import operator
 import zlib
 from dataclasses import dataclass, field
@@ -12,9 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nads_book.explorer import gallery
-from nads_book.explorer.bundle import FILE, link, packed_script, script
-from nads_book.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
-from nads_book.explorer.pictures import load_pictures
+from nads_book.explorer.bundle import FILE, element, script
+from nads_book.explorer.data import (
+    LABELS,
+    Packet,
+    as_script,
+    load_pictures,
+    pack_nads,
+    pack_photos,
+    require_photos,
+    require_square,
+)  # fmt: skip
 from nads_book.publishing import publishing
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
@@ -137,12 +143,8 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     if key == "strength":
         return round(_require_within(key, float(value), *STRENGTHS), 2)
     count = source.count(view.architecture, view.second)
-    last = {
-        "index": lambda: count - 1,
-        "kept": lambda: count,
-        "photo": lambda: source.num_photos - 1,
-    }
-    return _require_within(key, _require_whole(key, value), 0, last[key]())
+    last = source.num_photos - 1 if key == "photo" else count if key == "kept" else count - 1
+    return _require_within(key, _require_whole(key, value), 0, last)
 
 
 def _require_whole(key: str, value: Any) -> int:
@@ -159,10 +161,7 @@ def _require_within(key: str, value: float, low: float, high: float) -> float:
 
 
 def show(
-    *parts: str,
-    nads: NADs | dict[str, NADs] | None = None,
-    images: ImageSet | None = None,
-    **view: Any,
+    *parts: str, nads: NADs | dict[str, NADs] | None = None, images: ImageSet | None = None, **view: Any
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
 
@@ -226,12 +225,7 @@ class Page:
         keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
         config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
         scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
-        program = link() if self.book else packed_script()
-        return (
-            f'<nad-explorer view="{html.escape(json.dumps(config))}">This figure is interactive. It needs JavaScript'
-            f"{', and the files of this book beside the page' if self.book else ' and a browser of 2023 or later'}."
-            f"</nad-explorer>\n{''.join(f'<script>{script}</script>' for script in (*scripts, program))}"
-        )
+        return element("nad-explorer", config, "This figure is interactive.", self.book, scripts, "view")
 
     def _names(self) -> list[str]:
         """What is sent along: your own NADs, or of ours only the ones in view."""
