@@ -4,16 +4,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book import figures
 from nads_book.checks import Check
 from nads_book.experiments.injection_statistics import Response
-from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants
 
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty
 
-matplotlib = pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")  # the figures import it
 matplotlib.use("Agg")
+
+from nads_book import figures  # noqa: E402
+from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
 
 
 def nads(size: int = 8) -> nc.NADs:

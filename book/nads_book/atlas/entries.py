@@ -1,11 +1,14 @@
 """The atlas: small architectures that differ from another one in a single thing, as named values.
 
-Definitions are stable: what ships under a name was computed from what stands here.
+``entries.toml`` lists them. A function for each family of networks adds what follows from their options.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from nads_book.atlas.small_networks import MLP, ConvNeXt, SmallCNN, Tokens, densenet, resnet
 from nads_core.networks.architectures import Architecture
@@ -23,11 +26,11 @@ class Entry:
     """One architecture of the atlas.
 
     Args:
-        architecture: how its networks are drawn.
-        factor: what it changes, such as "pooling"; "" of those from which others differ.
+        architecture: architecture that draws the networks.
+        factor: changed property, such as "pooling"; "" for entries from which others differ.
         base: name of the entry from which it differs in this alone; "" where there is none.
-        change: in words, for a label: "average pooling".
-        stride: how many pixels one step at the end of the network is, the product of its strides.
+        change: label of the change, such as "average pooling".
+        stride: number of pixels per step at the end of the network, the product of its strides.
     """
 
     architecture: Architecture
@@ -80,61 +83,10 @@ def _tokens(name: str, factor: str, change: str, base: str = "vit", patch: int =
     return Entry(architecture, factor, base, change, patch)
 
 
+_BUILDERS: dict[str, Callable[..., Entry]] = {"cnn": _cnn, "resnet": _resnet, "densenet": _dense, "vit": _tokens}
+_ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
 _ENTRIES = (
-    _cnn("cnn", "", "the small CNN", ""),
-    _cnn("cnn-average", "pooling", "average pooling", pooling="average"),
-    _cnn("cnn-blurred", "pooling", "blurred pooling", pooling="blurred"),
-    _cnn("cnn-strided", "pooling", "strided convolutions", flips=False, pooling="strided"),
-    _cnn("cnn-nopool", "pooling", "no pooling", pooling="none"),
-    _cnn("cnn-global", "head", "global average", head="global"),
-    _cnn("cnn-poolfirst", "place", "all pooling first", place="first"),
-    _cnn("cnn-poollast", "place", "all pooling last", place="last"),
-    _cnn("cnn-kernel1", "kernel", "1x1 filters", kernel=1),
-    _cnn("cnn-kernel5", "kernel", "5x5 filters", kernel=5),
-    _cnn("cnn-kernel7", "kernel", "7x7 filters", kernel=7),
-    _cnn("cnn-depth6", "depth", "6 convolutions", depth=2),
-    _cnn("cnn-depth12", "depth", "12 convolutions", depth=4),
-    _cnn("cnn-width4", "width", "4 channels", width=4),
-    _cnn("cnn-width64", "width", "64 channels", width=64),
-    _cnn("cnn-circular", "padding", "circular padding", padding="circular"),
-    _cnn("cnn-valid", "padding", "no padding", flips=False, padding="none"),
-    _cnn("cnn-residual", "skip", "residual", skip="residual"),
-    _cnn("cnn-dense", "skip", "dense", skip="dense"),
-    _cnn("cnn-batchnorm", "norm", "batch norm", norms="batch"),
-    _cnn("cnn-layernorm", "norm", "layer norm", norms="layer"),
-    _cnn("cnn-groupnorm", "norm", "group norm", norms="group"),
-    _cnn("cnn-gelu", "activation", "GELU", activations="gelu"),
-    _cnn("cnn-tanh", "activation", "tanh", activations="tanh"),
-    _cnn("cnn-sine", "activation", "sine", activations="sine"),
-    _cnn("cnn-linear", "activation", "no activation", activations="linear"),
-    _cnn("cnn-he", "initialisation", "He initialisation", initialisation="he"),
-    _cnn("cnn-orthogonal", "initialisation", "orthogonal weights", initialisation="orthogonal"),
-    _cnn("cnn-times4", "initialisation", "weights times 4", initialisation="times 4"),
-    _resnet("resnet", "", "ResNet-18 of a quarter of the width", ""),
-    _resnet("resnet-average", "pooling", "average pooling", pooling="average"),
-    _resnet("resnet-max", "pooling", "max pooling", pooling="max"),
-    _resnet("resnet-blurred", "pooling", "blurred pooling", pooling="blurred"),
-    _resnet("resnet-flat", "head", "no global average", head="flat"),
-    _resnet("resnet-width32", "width", "half of the width", width=32),
-    _resnet("resnet-circular", "padding", "circular padding", padding="circular"),
-    _resnet("resnet-noskip", "skip", "no skip connections", skip=False),
-    _resnet("resnet-nonorm", "norm", "no norm", norms="none"),
-    _resnet("resnet-groupnorm", "norm", "group norm", norms="group"),
-    _resnet("resnet-tanh", "activation", "tanh", activations="tanh"),
-    _resnet("resnet-he", "initialisation", "He initialisation", initialisation="he"),
-    _resnet(
-        "resnet-he-average", "pooling", "average pooling (He)", "resnet-he", initialisation="he", pooling="average"
-    ),
-    _resnet("resnet-he-noskip", "skip", "no skip connections (He)", "resnet-he", initialisation="he", skip=False),
-    _dense("densenet", "", "a small DenseNet", ""),
-    _dense("densenet-circular", "padding", "circular padding", padding="circular"),
-    _dense("densenet-max", "pooling", "max pooling", pooling="max"),
-    _tokens("vit", "", "a vision transformer, patches of 4", ""),
-    _tokens("vit-patch2", "patch", "patches of 2", patch=2),
-    _tokens("vit-patch8", "patch", "patches of 8", patch=8),
-    _tokens("vit-noposition", "position", "no position", position="none"),
-    _tokens("vit-sine", "position", "sines for position", position="sine"),
-    _tokens("mixer", "mixing", "MLP-Mixer", "vit-noposition", mixing="tokens", position="none"),
+    *(_BUILDERS[family](*labels, **options) for family, rows in _ROWS.items() for *labels, options in rows),
     Entry(Architecture("convnext", ConvNeXt, {}, _SQUARE, 4), "", "", "a small ConvNeXt", 4),
     Entry(Architecture("mlp", MLP), "", "", "an MLP", 1),
 )

@@ -43,8 +43,8 @@ class Measured:
 
     Args:
         value: the estimate.
-        error: its standard error, from leaving out parts.
-        num_parts: that were left out one by one.
+        error: standard error of the estimate, from leaving out parts.
+        num_parts: number of parts that were left out one by one.
     """
 
     value: float
@@ -72,8 +72,8 @@ def jackknife(estimate: Callable[[np.ndarray], float], num_parts: int) -> Measur
     """Estimate a number from parts 0, 1, ..., and its standard error from leaving out each.
 
     Args:
-        estimate: from the numbers of parts, (m,), to the number.
-        num_parts: three at least.
+        estimate: function of the indices of parts, (m,), that returns the number.
+        num_parts: number of parts, three at least.
     """
     everything = np.arange(num_parts)
     left_out = np.array([estimate(np.delete(everything, part)) for part in everything])
@@ -101,7 +101,7 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
 
     Args:
         parts: estimates of C from independent networks, (m, D, D), D = H * H.
-        stride: of `Entry.stride`; measures about it are left out where it is 1.
+        stride: `Entry.stride`; measures about it are left out where it is 1.
     """
     count, dimension = parts.shape[:2]
     size = round(dimension**0.5)
@@ -174,7 +174,7 @@ def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measur
 
     Args:
         own: products of the parts of one, (m, m).
-        other: of the other, (m', m').
+        other: products of the parts of the other, (m', m').
         between: products of the parts of both, (m, m').
     """
 

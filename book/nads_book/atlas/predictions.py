@@ -18,12 +18,12 @@ class Prediction:
     """One sentence of the committed file.
 
     Args:
-        entry: name of what it is about.
-        measure: of `MEASURES`; None where theory says nothing.
-        because: why.
+        entry: name of the entry that is predicted.
+        measure: key of `MEASURES`; None where theory predicts nothing.
+        because: reason for the prediction.
         relation: "less", "greater" or "about".
         than: another entry, or a number.
-        chapter: that the reason is from; "symmetry" if from none.
+        chapter: source of the reason; "symmetry" if it is in no chapter.
     """
 
     entry: str

@@ -40,10 +40,10 @@ class Computed:
     """An entry of the atlas, computed.
 
     Args:
-        nads: its first directions.
+        nads: first directions of the entry.
         eigenvalues: all of them, (D,).
-        parts: of C, symmetrised, from independent networks, (8, D, D) float32.
-        measures: see `describe`.
+        parts: estimates of C, symmetrised, from independent networks, (8, D, D) float32.
+        measures: measures of `describe`.
     """
 
     nads: NADs
@@ -58,11 +58,11 @@ def compute_entry(
     """Compute an entry, or go on with it, or read it if it is done.
 
     Args:
-        entry: of `ATLAS`.
-        folder: for what is computed: ``NAME.pt`` when it is done, checkpoints of its parts before.
-        num_networks: in all parts together; `Entry.num_networks` by default.
-        seed: of the networks; those that ship have 0.
-        progress: show a bar for each part.
+        entry: value of `ATLAS`.
+        folder: folder of the results: ``NAME.pt`` when it is done, checkpoints of its parts before.
+        num_networks: number of networks in all parts together; `Entry.num_networks` by default.
+        seed: seed of the networks; those that ship have 0.
+        progress: whether to show a bar for each part.
 
     Raises:
         ValueError: if the file there has another number of networks or seed, or too few are asked for.

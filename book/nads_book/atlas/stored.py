@@ -18,12 +18,12 @@ class Atlas:
     """What was measured of all entries.
 
     Args:
-        entries: by name, in the order of the arrays.
-        measures: of each, see `MEASURES`.
+        entries: entries by name, in the order of the arrays.
+        measures: measures of each, see `MEASURES`.
         eigenvalues: (n, 1024) float32, descending.
         waves: (n, 32, 32) float32, energies of waves relative to their mean, frequencies as numpy orders them.
         alignments: (n, n) float32, cosines of the second moments.
-        facts: of each, how it was computed.
+        facts: provenance of each.
     """
 
     entries: dict[str, Entry]

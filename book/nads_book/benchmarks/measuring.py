@@ -44,9 +44,9 @@ def measure_network(
 
     Args:
         ensemble: the networks; on a GPU as many are evaluated together as `compute_nads` would.
-        estimator: what is computed of each.
-        limits: of the device, None where they aren't known.
-        seconds: to measure for; at least three repeats, or one where that takes long.
+        estimator: estimator that is applied to each.
+        limits: limits of the device, None where they are unknown.
+        seconds: duration of the measurement; at least three repeats, or one where that takes long.
 
     Returns:
         Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
@@ -117,10 +117,10 @@ def measure_eigenvectors(
     """Time what follows the networks: the eigenvectors of their moments, of random numbers here.
 
     Args:
-        dimension: D.
-        num_vectors: networks, times readouts.
-        count: eigenvectors asked for.
-        device: where.
+        dimension: number of pixels, D.
+        num_vectors: number of networks, times readouts.
+        count: number of eigenvectors.
+        device: device of the computation.
 
     Returns:
         The ``kind`` of moments, "dense" or "gram", that `compute_nads` takes; seconds, and the bytes that the moments
@@ -164,16 +164,16 @@ def first_directions(
     """Compute the first NADs for large inputs by the Gram side, and tell how well they are known.
 
     Args:
-        factory: returns a new network.
+        factory: function that returns a new network.
         image_shape: (C, H, W).
-        estimator: what each network contributes.
-        num_networks: how many.
-        count: of NADs.
-        compared: numbers of leading directions whose error is told.
-        seed: fixes all networks.
-        device: by default a GPU if there is one.
-        dtype: of the networks.
-        progress: show a progress bar.
+        estimator: estimator of the gradients.
+        num_networks: number of networks.
+        count: number of NADs.
+        compared: numbers of leading directions whose error is estimated.
+        seed: seed of all networks.
+        device: device of the computation; by default a GPU if there is one.
+        dtype: number type of the networks.
+        progress: whether to show a progress bar.
 
     Returns:
         The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the

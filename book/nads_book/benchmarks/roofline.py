@@ -34,10 +34,10 @@ class Limits:
     """What a device can do at most.
 
     Args:
-        device: its name.
+        device: name of the device.
         bandwidth: bytes/s of its memory.
         rates: flop/s of dense matrix products, by the precision of their factors.
-        cores: of a CPU, that these are for.
+        cores: number of cores of a CPU; None for a GPU.
     """
 
     device: str
@@ -68,8 +68,8 @@ def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
     """Measure the peak of this machine's CPU, on the threads that torch uses: square matrix products, and a copy.
 
     Args:
-        size: of the matrices.
-        megabytes: to copy, more than its caches hold.
+        size: number of rows of the matrices.
+        megabytes: size of the copy, more than the caches hold.
     """
     rates = {}
     for precision in ("float32", "bfloat16", "float64"):
@@ -107,9 +107,9 @@ class Work:
         backward: flop of the passes to the inputs; with `MixedDerivative` of those to the weights and back, too.
         moments: flop of the outer products, one triangle of each; 0 on the Gram side.
         weight_bytes: weights written once, and read once a pass.
-        activation_bytes: what the layers with weights return, written once and read once a pass.
+        activation_bytes: outputs of the layers with weights, written once and read once per pass.
         moment_bytes: the network's vectors, written and read.
-        precision: of the networks; moments are summed in float64.
+        precision: number type of the networks; moments are summed in float64.
     """
 
     weights: int
@@ -140,7 +140,7 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
 
     Args:
         ensemble: the networks.
-        estimator: what is computed of each.
+        estimator: estimator that is applied to each.
         dense: whether D x D moments are summed, or vectors kept.
     """
     dimension, item = math.prod(ensemble.image_shape), ensemble.dtype.itemsize
@@ -169,8 +169,8 @@ class _OnePass:
 
     Args:
         forward: one evaluation.
-        backward: from the output to the input.
-        mixed: from the output to the weights and on to the input.
+        backward: derivative from the output to the input.
+        mixed: derivative from the output to the weights and on to the input.
         activations: numbers, not flop, that the layers with weights return.
     """
 

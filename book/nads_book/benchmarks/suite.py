@@ -86,14 +86,14 @@ def run_suite(
     """Measure all cases; yield each file that was written, with what it holds.
 
     Args:
-        folder: for the files; `results_folder` by default.
-        architectures: names of ours.
+        folder: folder of the files; `results_folder` by default.
+        architectures: names of architectures.
         cases: keys of `CASES`: an estimator and the type of the networks' numbers.
-        scale: measure torchvision's ResNet-18 at growing inputs too.
-        large: compute its first 100 NADs at 3 x 224 x 224 instead of all the rest: minutes.
-        device: by default a GPU if there is one.
-        kernels: as in `compute_nads`.
-        quick: toy sizes, to see that everything runs; the deep networks of the paper are left out.
+        scale: whether to measure torchvision's ResNet-18 at growing inputs too.
+        large: whether to compute its first 100 NADs at 3 x 224 x 224 instead of all the rest, which takes minutes.
+        device: device of the measurements; by default a GPU if there is one.
+        kernels: backend, as in `compute_nads`.
+        quick: whether to use toy sizes, to see that everything runs; the deep networks of the paper are left out.
     """
     folder = folder or results_folder()
     device = usable_device(device)

@@ -6,7 +6,7 @@ returns at least 20 settings of one statement, each with the formula as printed 
 `deep_linear` and `lemma2`.
 """
 
-from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, worst
+from nads_book.checks.check import LIMIT, Check, mean_and_error, passed, readable_z, table, worst
 from nads_book.checks.deep_linear import (
     check_eq4,
     check_eq5,
@@ -33,7 +33,6 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
     simulate_bayes_accuracy,
 )
-from nads_book.checks.rendering import readable_z, table
 
 __all__ = [
     "LIMIT", "Check", "passed", "worst", "table", "readable_z", "mean_and_error",

@@ -1,4 +1,4 @@
-"""A simulated number with the formulas for it, and checks that a seed determines."""
+"""A simulated number with the formulas for it, checks that a seed determines, and their table."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from nads_book.report import fixed, markdown_table, readable
 
 LIMIT = 4.0  # standard errors
 
@@ -91,3 +93,25 @@ def check_function(settings: Callable[[int, torch.Generator, float], Iterator[Ch
 
     check.__name__, check.__doc__, check.__module__ = settings.__name__, settings.__doc__, settings.__module__
     return check
+
+
+def table(checks: Iterable[Check]) -> str:
+    """Return a Markdown table, one row per check."""
+    rows = []
+    for c in checks:
+        decimals = 1 - math.floor(math.log10(c.standard_error)) if c.standard_error > 0 else 16  # that the error leaves
+        simulated, error = readable(round(c.simulated, decimals), 4), readable(c.standard_error, 2)
+        ours, printed = readable(c.formula, 4), readable(c.printed, 4)
+        rows.append((c.setting, simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed)))
+    return markdown_table(rows, ("setting", "simulated", "standard error", "ours", "z", "printed", "z"))
+
+
+def readable_z(z: float) -> str:
+    """Return a number of standard errors as text, without digits beyond 1,000.
+
+    >>> [readable_z(z) for z in (-2.345, -0.01, 7.1e11)]
+    ['−2.3', '0.0', 'above 1,000']
+    """
+    if abs(z) >= 999.95:
+        return "above 1,000" if z > 0 else "below −1,000"
+    return fixed(z)

@@ -49,12 +49,6 @@ class Model:
         """A frequency that pooling does not distinguish from the signal's."""
         return (self.frequency + self.outputs) % self.size
 
-    def weights(self, num_samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw theta (N, M) and phi (N, D)."""
-        options: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
-        theta = self.theta_std * torch.randn(num_samples, self.outputs, **options)
-        return theta, self.phi_std * torch.randn(num_samples, self.size, **options)
-
     def checks(
         self, statement: str, samples: Tensor, ours: Tensor, printed: Tensor, entries: dict[str, tuple[int, int]]
     ) -> Iterator[Check]:
@@ -168,8 +162,9 @@ def check_eq4(num_samples: int, generator: torch.Generator, factor: float) -> It
     """Eq. (4): the covariance of input gradients, by automatic differentiation."""
     for m in MODELS:
         response = m.task[1]
-        theta, phi = m.weights(num_samples, generator)
-        x = torch.randn(num_samples, m.size, generator=generator, dtype=torch.float64).requires_grad_()
+        theta, phi, x = (torch.randn(num_samples, n, generator=generator, dtype=torch.float64)
+                         for n in (m.outputs, m.size, m.size))  # fmt: skip
+        theta, phi, x = m.theta_std * theta, m.phi_std * phi, x.requires_grad_()
         output = deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
         (gradients,) = torch.autograd.grad(output.sum(), x)  # (N, D)
         samples = gradients[:, :, None] * gradients[:, None, :]  # (N, D, D)

@@ -6,6 +6,7 @@ verdicts cannot differ from those of the chapters.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,7 @@ from torch import Tensor
 from nads_book.checks import deep_linear as hessians
 from nads_book.checks import lemma2 as bounds
 from nads_book.checks import pooling as spectra
-from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, worst
-from nads_book.checks.rendering import readable_z, store
+from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
 from nads_book.report import readable
 from nads_core.theory import deep_linear, lemma2, pooling
 
@@ -26,7 +26,7 @@ class Statement:
     """One statement of the paper, in one reading.
 
     Args:
-        title: its number in the paper, and the reading.
+        title: number in the paper, and the reading.
         check: function that checks the statement.
         example: the smallest counter-example to the printed form, in words, up to its two numbers; None where there is
             no counter-example.
@@ -81,14 +81,14 @@ def publish(key: str, results: Sequence[Check]) -> None:
         results: results of its check.
     """
     statement = STATEMENTS[key]
-    store(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
+    _store(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
 
 
 def publish_claim(key: str, verdict: str, evidence: str) -> None:
     """Store a measurement about a sentence of the paper, as `publish` does for a statement; nothing is shown.
 
     Args:
-        key: key of `CLAIMS`.
+        key: member of `CLAIMS`.
         verdict: outcome in a few words.
         evidence: the numbers, computed.
 
@@ -96,8 +96,24 @@ def publish_claim(key: str, verdict: str, evidence: str) -> None:
         ValueError: unknown key.
     """
     if key not in CLAIMS:
-        raise ValueError(f"unknown claim {key!r}: choose from {sorted(CLAIMS)}")
-    store(key, verdict, evidence)
+        raise ValueError(f"unknown claim {key!r}: choose from {CLAIMS}")
+    _store(key, verdict, evidence)
+
+
+def _store(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:
+    """Store texts in the notebook, under the names that `book/errata.md` pastes; nothing is shown.
+
+    The outputs carry the metadata of `myst_nb.glue`, which therefore need not be installed where a chapter runs.
+    """
+    from IPython.display import publish_display_data
+
+    parts = {"verdict": f"<strong>{html.escape(verdict)}</strong>", "evidence": html.escape(evidence)}
+    if counterexample is not None:
+        parts["counterexample"] = html.escape(counterexample)
+    prefix = "application/papermill.record/"
+    for part, text in parts.items():
+        metadata = {"scrapbook": {"name": f"{key}-{part}", "mime_prefix": prefix}}
+        publish_display_data({f"{prefix}text/html": f"<span>{text}</span>"}, metadata)
 
 
 def _indivisible() -> tuple[float, float]:
@@ -110,6 +126,10 @@ def _indivisible() -> tuple[float, float]:
 def _pooled(frequency: int, size: int, stride: int, accuracy: Callable[..., Tensor]) -> tuple[float, float]:
     arguments = (frequency, pooling.prefilter("identity", size, stride), stride, 1.0, 1.0)
     return float(accuracy(*arguments)), float(pooling.bayes_accuracy_printed(*arguments))
+
+
+def _corners(ours: Tensor, printed: Tensor) -> tuple[float, float]:
+    return float(ours[0, 0]), float(printed[0, 0])
 
 
 def _slope_bound() -> tuple[float, float]:
@@ -131,6 +151,7 @@ def _dipole_tail() -> tuple[float, float]:
 
 
 _ONES = torch.ones(2)
+_HESSIANS = deep_linear.expected_hessian, deep_linear.expected_hessian_printed
 STATEMENTS = {
     "eq1": Statement("Eq. (1), S divides D", spectra.check_eq1),
     "eq1-indivisible": Statement(
@@ -154,26 +175,19 @@ STATEMENTS = {
     "lemma1": Statement(
         "Lemma 1", hessians.check_lemma1,
         "D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1: entry [0, 0] is",
-        lambda: (
-            float(deep_linear.expected_hessian(0, _ONES, 2, 1.0, 1.0)[0, 0]),
-            float(deep_linear.expected_hessian_printed(0, _ONES, 2, 1.0, 1.0)[0, 0]),
-        ),
+        lambda: _corners(*(f(0, _ONES, 2, 1.0, 1.0) for f in _HESSIANS)),
     ),
     "lemma1-theta": Statement("Lemma 1 for θ, and the mixed block", hessians.check_lemma1_theta, is_printed=False),
     "zeta": Statement("ζ(ℓ), below Lemma 1", hessians.check_zeta),
     "eq4": Statement(
         "Eq. (4)", hessians.check_eq4,
         "D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2, entry [0, 0] is",
-        lambda: (
-            float(deep_linear.gradient_covariance(_ONES, 2)[0, 0]),
-            float(deep_linear.gradient_covariance_printed(_ONES)[0, 0]),
-        ),
+        lambda: _corners(deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)),
     ),
     "eq5": Statement(
         "Eq. (5)", hessians.check_eq5, "D = S = 2, m = (1, 1), standard deviations 1: entry [0, 0] is",
-        lambda: (
-            float(deep_linear.mixed_second_moment(_ONES, 2)[0, 0]),
-            float(deep_linear.mixed_second_moment_printed(_ONES, 2)[0, 0]),
+        lambda: _corners(
+            deep_linear.mixed_second_moment(_ONES, 2), deep_linear.mixed_second_moment_printed(_ONES, 2)
         ),
     ),
     "lemma2": Statement(
@@ -191,19 +205,5 @@ STATEMENTS = {
     ),
 }  # fmt: skip
 
-CLAIMS = {  # sentences of the paper about its experiments, which no simulation settles; chapters say what they measured
-    "similar": "the bases derived from [the mixed derivative and the gradient] are surprisingly very similar for most "
-    "networks (section 3)",
-    "stable": "the approximation of NADs through the eigendecomposition of the gradient covariance is numerically more "
-    "stable (section 3)",
-    "monotone": "the performance of these architectures monotonically decreases for higher NADs (section 4.1)",
-    "decay": "for the networks with [...] a faster decay on its eigenvalues, the drop in accuracy happens at earlier "
-    "indices (section 4.1)",
-    "poison-separable": "this small modification [...] renders the training set linearly separable using only the "
-    "poisonous features (section 4.2)",
-    "poison-order": "NADs define the order of selection of different discriminative features (section 4.2, Fig. 7)",
-    "poison-ignores": "A possible explanation [...] the network can only identify those generalizing features spanned "
-    "by the NADs before the carrier, and ignores all those after it (section 4.2)",
-    "flip": "misaligning the inductive bias of these architectures with the datasets makes them prone to overfit "
-    "(section 4.2, Fig. 8)",
-}
+# Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
+CLAIMS = ("similar", "stable", "monotone", "decay", "poison-separable", "poison-order", "poison-ignores", "flip")

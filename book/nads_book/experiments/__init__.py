@@ -15,18 +15,6 @@ from nads_book.experiments.runner import run_experiment
 from nads_book.experiments.waves import grid_frequencies
 
 __all__ = [
-    "Experiment",
-    "Results",
-    "choose_preset",
-    "experiment",
-    "frequency_maps",
-    "grid_frequencies",
-    "load_results",
-    "merge_results",
-    "queue",
-    "prediction",
-    "published",
-    "results_path",
-    "run_experiment",
-    "waves",
-]
+    "Experiment", "Results", "choose_preset", "experiment", "frequency_maps", "grid_frequencies", "load_results",
+    "merge_results", "queue", "prediction", "published", "results_path", "run_experiment", "waves",
+]  # fmt: skip

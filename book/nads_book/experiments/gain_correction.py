@@ -56,7 +56,7 @@ class GainCorrection:
         Args:
             ratios: z of the first-step law, (m,).
             gains: gains of `filter_gain`, (m,); all 1 for a law without them.
-            accuracies: measured accuracies, (m,) in [0, 1].
+            accuracies: accuracies after training, (m,) in [0, 1].
 
         Raises:
             ValueError: if fewer than three accuracies are informative.

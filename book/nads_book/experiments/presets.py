@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -45,7 +48,7 @@ class Size:
         seeds: seeds with each of which all units are trained.
         injection: size of a training on photos with injected shortcuts; None for ``photos``.
         injection_indices: NADs along which shortcuts are injected.
-        mixture_indices: those of them at which a Gaussian mixture replaces the photos too.
+        mixture_indices: NADs among these at which a Gaussian mixture replaces the photos too.
         injection_conditions: positions of the conditions in their list; None for all.
         num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
         paired_seeds: ``seeds`` of the experiments on injection and on transforms.
@@ -81,67 +84,24 @@ class Size:
         return architecture.variant(name=name, symmetries=architecture.symmetries, **self.thinned[name])
 
 
-_LAPTOP = TrainingSize(
-    # A fifth of the paper's passes over images is enough where steps are smaller and more.
-    10_000, 4_000, replace(SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2),
-    stop_perfect=True, paired_test=True,
-)  # fmt: skip
+_RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection": CIFAR10_RECIPE}
 
-SIZES = {  # of the jobs that run for long, which chapters only show
-    "smoke": Size(
-        separable=TrainingSize(1_000, 1_000, replace(SEPARABLE_RECIPE, epochs=4)),
-        photos=TrainingSize(500, 200, replace(CIFAR10_RECIPE, epochs=2)),
-        num_directions=6,
-        poison_indices=(0, 1000),
-        num_waves=6,
-        num_transforms=6,
-        mixture_indices=(1000,),
-    ),
-    "demo": Size(
-        separable=TrainingSize(4_000, 4_000, replace(SEPARABLE_RECIPE, epochs=10), stop_perfect=True),
-        photos=TrainingSize(5_000, 2_000, replace(CIFAR10_RECIPE, epochs=10)),
-        num_directions=9,
-        poison_indices=(0, 10, 30, 1000),
-        num_waves=12,
-        injection_conditions=tuple(range(9)),
-        num_transforms=12,
-        injection=TrainingSize(2_000, 1_000, replace(CIFAR10_RECIPE, epochs=6)),
-    ),
-    "laptop": Size(
-        separable=_LAPTOP,
-        photos=TrainingSize(10_000, 10_000, replace(CIFAR10_RECIPE, epochs=10)),
-        num_directions=18,  # of which 16 differ
-        poison_indices=(0, 10, 30, 100, 300, 1000),
-        stratified=True,
-        injection_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
-        mixture_indices=(0, 60, 1000),
-        paired_seeds=(3, 4, 5),
-        seeds=(3,),  # none of paper's, so that the two can be compared, nor that of the trials that chose this size
-    ),
-    "narrow": Size(  # the deepest networks at a quarter of their width, where they are minutes a network
-        separable=_LAPTOP,
-        photos=TrainingSize(5_000, 5_000, replace(CIFAR10_RECIPE, epochs=10)),
-        num_directions=16,
-        poison_indices=(0, 300, 1000),
-        injection_indices=(0, 300, 1000),
-        injection_conditions=(1, 2, 6, 9, 11),
-        paired_seeds=(3, 4, 5),
-        num_transforms=16,  # one of every kind
-        stratified=True,
-        seeds=(3,),
-        thinned={"resnet18": {"width": 16}, "densenet121": {"growth": 8}},
-    ),
-    "paper": Size(
-        separable=TrainingSize(10_000, 10_000, SEPARABLE_RECIPE),
-        photos=TrainingSize(50_000, 10_000, CIFAR10_RECIPE),
-        num_directions=64,
-        poison_indices=(0, 5, 10, 20, 30, 50, 75, 100, 200, 300, 400, 600, 800, 1000),
-        seeds=(0, 1),
-        injection_indices=(0, 1, 3, 10, 20, 30, 60, 100, 200, 300, 600, 1000),
-        mixture_indices=(0, 60, 1000),
-        paired_seeds=(0, 1, 2),
-    ),
-}  # fmt: skip
+
+def _training(kind: str, values: dict[str, Any]) -> TrainingSize:
+    """Return the size of a training: the recipe of its kind, with the values that a preset changes."""
+    return TrainingSize(**(values | {"recipe": replace(_RECIPES[kind], **values.get("recipe", {}))}))
+
+
+def _size(values: dict[str, Any]) -> Size:
+    """Return the size that a table of ``presets.toml`` describes."""
+    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return Size(**(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values}))
+
+
+# Sizes of the jobs that run for long, which chapters only show.
+SIZES = {
+    name: _size(values) for name, values in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
+}
 
 
 def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
@@ -149,7 +109,7 @@ def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
 
     Args:
         preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
-        gpu: what "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
+        gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
 
     Returns:
         "smoke", "demo" or "paper".

@@ -169,7 +169,7 @@ def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVaria
     A kind that was trained three times can have, by chance, hardly any deviation; all kinds together cannot.
 
     Args:
-        groups: measured values of each kind.
+        groups: values of each kind.
     """
     kinds = [np.asarray(values, dtype=float) for values in groups]
     degrees = sum(len(values) - 1 for values in kinds)

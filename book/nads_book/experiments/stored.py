@@ -26,7 +26,7 @@ def load_study(name: str) -> Any:
     """Return the content of a study's results file.
 
     Args:
-        name: of the file, such as ``law.json``.
+        name: name of the file, such as ``law.json``.
 
     Raises:
         FileNotFoundError: if the checkout has no such file.

@@ -5,9 +5,8 @@ that it draws, packed for a browser, the pictures that it offers, and `show`. It
 `figures`.
 """
 
-from nads_book.explorer.gallery import AtlasGallery, pack_atlas
-from nads_book.explorer.guess import NETWORKS, Guess, guess_data
-from nads_book.explorer.pictures import load_pictures
+from nads_book.explorer.data import load_pictures
+from nads_book.explorer.gallery import NETWORKS, AtlasGallery, Guess, guess_data, pack_atlas
 from nads_book.explorer.views import PARTS, Page, Source, View, show, write_pages_data
 
 Wall = AtlasGallery  # its name up to version 0.2

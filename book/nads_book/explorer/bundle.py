@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import zlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +64,25 @@ def link() -> str:
     address = f"${{document.documentElement.dataset.content_root ?? ''}}{FILE}?v={zlib.crc32(script().encode()):08x}"
     run = f'document.head.appendChild(Object.assign(document.createElement("script"), {{ src: `{address}` }}))'
     return f"globalThis.nadExplorerProgram ??= {run};\n"
+
+
+def element(
+    tag: str, config: object, sentence: str, book: bool, scripts: Iterable[str] = (), name: str = "config"
+) -> str:
+    """Return an interactive figure as HTML, with all that it needs.
+
+    Args:
+        tag: tag of the figure's element, which the program defines.
+        config: content of the element's attribute, which becomes JSON.
+        sentence: first sentence of what readers see where JavaScript is off.
+        book: whether the program is in a file of the book rather than in the output.
+        scripts: scripts with the figure's data.
+        name: name of the attribute.
+    """
+    needs = ", and the files of this book beside the page" if book else " and a browser of 2023 or later"
+    everything = "".join(f"<script>{text}</script>" for text in (*scripts, link() if book else packed_script()))
+    attribute = html.escape(json.dumps(config))
+    return f'<{tag} {name}="{attribute}">{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'
 
 
 def _packed(text: str) -> str:

@@ -1,11 +1,15 @@
-"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each architecture."""
+"""What the explorer draws, packed for a browser: a JSON header and one array of bytes for each architecture.
+
+Its pictures are eight drawings that ship with the package, and a photograph that ships with matplotlib.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import zlib
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,19 +18,24 @@ from nads_book.experiments import published
 from nads_book.experiments.frequency_maps import of_tasks
 from nads_book.experiments.prediction import Family
 from nads_book.experiments.results import Results, load_results
-from nads_book.explorer.pictures import load_pictures
 from nads_core.data.fourier import fourier_direction
-from nads_core.data.images import ImageSet
+from nads_core.data.images import ImageSet, load_images
 from nads_core.directions import NADs
 from nads_core.directions.certificates import CERTAIN
 from nads_core.networks import architectures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
 LABELS = {name: architectures.LABELS[name] for name in SHIPPED}
 LEVELS = 127  # of int8, on either side of zero
 _PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
+DRAWINGS = Path(__file__).parent / "drawings"
+NAMES = ("sunset", "house", "sailing boat", "tree", "cat", "balloon", "mountain", "fish")
+FACE = (103, 10, 423, 330)  # left, top, right, bottom in the photograph
 Packet = tuple[dict[str, Any], bytes]
 
 
@@ -36,9 +45,9 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
 
     Args:
-        nads: of square single-channel images (n, 1, H, H).
-        label: shown to the reader.
-        name: of an architecture with results files; None for NADs of your own.
+        nads: NADs of square single-channel images (n, 1, H, H).
+        label: label that the reader sees.
+        name: name of an architecture with results files; None for NADs of your own.
 
     Returns:
         A header for JSON, and bytes: float32 scales (n,), float32 eigenvalues (n,), int8 pixels (n, H, H).
@@ -101,6 +110,35 @@ def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
     names = [photos.class_names[label] for label in photos.labels.tolist()]
     header = {"own": own, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
     return header, (photos.images * 255).round().byte().numpy().tobytes()
+
+
+def load_pictures(size: int = 32) -> ImageSet:
+    """Load small pictures that people recognise, each a class of its own; generated images where Pillow is missing.
+
+    The last one is a photograph of Grace Hopper (US Navy, public domain), where matplotlib has it.
+
+    Args:
+        size: height and width of the images, which are (N, 3, size, size).
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        return load_images("generated", train=False, num_images=10, size=size)
+    pictures = {name: Image.open(DRAWINGS / f"{name.replace(' ', '_')}.png") for name in NAMES} | _photograph()
+    small = [np.asarray(image.resize((size, size), Image.Resampling.LANCZOS)) for image in pictures.values()]
+    images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
+    return ImageSet(images.contiguous(), torch.arange(len(images)), tuple(pictures), "drawings and a photograph")
+
+
+def _photograph() -> dict[str, Image]:
+    try:
+        from matplotlib.cbook import get_sample_data
+        from PIL import Image
+
+        with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as photo:
+            return {"Grace Hopper": photo.convert("RGB").crop(FACE)}
+    except (ImportError, OSError):  # matplotlib is missing, or packaged without its samples
+        return {}
 
 
 def require_photos(photos: ImageSet, size: int) -> None:

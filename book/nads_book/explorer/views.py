@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import operator
 import zlib
 from dataclasses import dataclass, field
@@ -12,9 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nads_book.explorer import gallery
-from nads_book.explorer.bundle import FILE, link, packed_script, script
-from nads_book.explorer.data import LABELS, Packet, as_script, pack_nads, pack_photos, require_photos, require_square
-from nads_book.explorer.pictures import load_pictures
+from nads_book.explorer.bundle import FILE, element, script
+from nads_book.explorer.data import (
+    LABELS,
+    Packet,
+    as_script,
+    load_pictures,
+    pack_nads,
+    pack_photos,
+    require_photos,
+    require_square,
+)  # fmt: skip
 from nads_book.publishing import publishing
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs, load_nads
@@ -32,16 +38,16 @@ class View:
     """What an explorer shows at first; the reader moves all of it but the parts.
 
     Args:
-        parts: of `PARTS`, in their order on the page.
-        architecture: its name, such as "lenet".
-        second: another one to compare with, or "".
-        index: of a NAD, and of the poison's carrier.
+        parts: members of `PARTS`, in their order on the page.
+        architecture: name of the architecture, such as "lenet".
+        second: name of another one to compare with, or "".
+        index: index of a NAD, and of the poison's carrier.
         frequency: (ky, kx), cycles per image, vertical first.
         mix: weights of the first NADs in the mixer.
-        photo: which of the images.
-        kept: how many NADs rebuild the photo.
+        photo: number of the image.
+        kept: number of NADs that rebuild the photo.
         strength: epsilon of the poison.
-        poisoned: show the poisoned version rather than the clean one.
+        poisoned: whether to show the poisoned version rather than the clean one.
     """
 
     parts: tuple[str, ...] = PARTS
@@ -108,10 +114,10 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     """Return one value of a view, with the types of JSON, if these NADs and images have it.
 
     Args:
-        key: a field of `View`.
-        value: wanted for it.
-        view: says which architectures are shown; a mixture keeps its number of weights.
-        source: of the arrays.
+        key: field of `View`.
+        value: value of the field.
+        view: view with the architectures that are shown, and the number of weights of a mixture.
+        source: source of the arrays.
 
     Raises:
         ValueError: for a value that could not be drawn.
@@ -137,12 +143,8 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     if key == "strength":
         return round(_require_within(key, float(value), *STRENGTHS), 2)
     count = source.count(view.architecture, view.second)
-    last = {
-        "index": lambda: count - 1,
-        "kept": lambda: count,
-        "photo": lambda: source.num_photos - 1,
-    }
-    return _require_within(key, _require_whole(key, value), 0, last[key]())
+    last = source.num_photos - 1 if key == "photo" else count if key == "kept" else count - 1
+    return _require_within(key, _require_whole(key, value), 0, last)
 
 
 def _require_whole(key: str, value: Any) -> int:
@@ -159,10 +161,7 @@ def _require_within(key: str, value: float, low: float, high: float) -> float:
 
 
 def show(
-    *parts: str,
-    nads: NADs | dict[str, NADs] | None = None,
-    images: ImageSet | None = None,
-    **view: Any,
+    *parts: str, nads: NADs | dict[str, NADs] | None = None, images: ImageSet | None = None, **view: Any
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
 
@@ -174,7 +173,7 @@ def show(
         nads: NADs of your own, or several as label -> NADs, of square single-channel images; by default the five
             architectures that ship with the package.
         images: labelled images (N, 3, H, W) for "photo" and "poison"; by default those of `load_pictures`.
-        view: what to show at first: ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
+        view: initial values of ``architecture``, ``second``, ``index``, ``frequency``, ``mix``, ``photo``,
             ``kept``, ``strength``, ``poisoned``.
 
     Raises:
@@ -226,12 +225,7 @@ class Page:
         keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
         config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
         scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
-        program = link() if self.book else packed_script()
-        return (
-            f'<nad-explorer view="{html.escape(json.dumps(config))}">This figure is interactive. It needs JavaScript'
-            f"{', and the files of this book beside the page' if self.book else ' and a browser of 2023 or later'}."
-            f"</nad-explorer>\n{''.join(f'<script>{script}</script>' for script in (*scripts, program))}"
-        )
+        return element("nad-explorer", config, "This figure is interactive.", self.book, scripts, "view")
 
     def _names(self) -> list[str]:
         """What is sent along: your own NADs, or of ours only the ones in view."""

@@ -6,6 +6,8 @@ The explorer's interactive pictures are in `explorer`.
 
 from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learnt
 from nads_book.figures.bases import (
+    plot_class_differences,
+    plot_colour_directions,
     plot_definitions,
     plot_dipoles,
     plot_directions,
@@ -15,10 +17,9 @@ from nads_book.figures.bases import (
     plot_maps,
     plot_overlaps,
     plot_reliability,
+    plot_scaling,
     plot_shrinking,
 )
-from nads_book.figures.bounds import plot_bounds, plot_tails
-from nads_book.figures.classes import plot_class_differences
 from nads_book.figures.generalization import (
     plot_accuracy_by_nad,
     plot_collapse,
@@ -45,9 +46,9 @@ from nads_book.figures.poison import (
     plot_use,
     plot_versions,
 )
-from nads_book.figures.scale import plot_colour_directions, plot_scaling
 from nads_book.figures.theory import (
     plot_aliasing,
+    plot_bounds,
     plot_checks,
     plot_convergence,
     plot_curves,
@@ -57,6 +58,7 @@ from nads_book.figures.theory import (
     plot_learning_curves,
     plot_matrices,
     plot_saddle,
+    plot_tails,
     plot_two_classes,
 )
 

@@ -1,18 +1,15 @@
-"""Figures of the atlas: what changes move, what was foretold, and which architectures are alike."""
+"""Figures of the atlas: the effects of changes, what was predicted, and which architectures are similar."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, subplots
 from nads_book.figures.variants import styled
 from nads_core.directions import NADs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _EVEN = 0.5  # decades: a map with less has one colour
 
@@ -24,12 +21,12 @@ def plot_effects(
     """Draw numbers with their 95 % intervals as dots on lines, in groups.
 
     Args:
-        effects: group -> what was changed -> the number, and the ends of its interval.
-        label: of the axis.
-        scale: of the axis, "linear" or "log".
+        effects: group -> change -> the number, and the ends of its interval.
+        label: label of the axis.
+        scale: scale of the axis, "linear" or "log".
     """
     count = sum(map(len, effects.values())) + 0.6 * len(effects)
-    figure, ((axis,),) = subplots(height=0.7 + 0.17 * count)
+    figure, ((axis,),) = subplots(height=0.7 + 0.17 * count, grid="x")
     place, places, names = 0.0, [], []
     for number, (group, members) in enumerate(effects.items()):
         colour = COLOURS[number % 6]
@@ -42,19 +39,18 @@ def plot_effects(
         place += 0.6
     axis.set_yticks(places, names)
     axis.set(ylim=(place - 0.3, -0.7), xlabel=label, ylabel="what is changed", xscale=scale)
-    axis.grid(axis="x", alpha=0.3)
     return figure
 
 
 @styled
 def plot_alignments(matrix: np.ndarray, names: Sequence[str]) -> Figure:
-    """Draw how alike the second moments of all pairs are, as a matrix.
+    """Draw how similar the second moments of all pairs are, as a matrix.
 
     Args:
         matrix: cosines, (n, n).
-        names: of the rows and columns.
+        names: names of the rows and columns.
     """
-    figure, ((axis,),) = subplots(height=7.4)
+    figure, ((axis,),) = subplots(height=7.4, grid=None)
     picture = axis.imshow(matrix, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
     axis.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
     axis.set_yticks(range(len(names)), names, fontsize=6)
@@ -69,7 +65,7 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
     Args:
         bases: label -> NADs of single-channel images.
         waves: label -> energies (H, W) relative to their mean, frequencies as numpy orders them.
-        count: of NADs.
+        count: number of NADs.
     """
     figure, axes = subplots(len(bases), count + 1, 0.3 + 1.25 * len(bases))
     for column in range(count):
@@ -93,12 +89,12 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
 def plot_learnt(
     groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, curve: tuple[np.ndarray, np.ndarray]
 ) -> Figure:
-    """Draw accuracies after training against what random weights say, all architectures in one panel.
+    """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
 
     Args:
-        groups: architecture -> what is said of each wave, and accuracies in [0, 1].
-        label: of what is said.
-        curve: what one line for all architectures says, two arrays (m,).
+        groups: architecture -> prediction for each wave, and accuracies in [0, 1].
+        label: label of the prediction.
+        curve: one line for all architectures, two arrays (m,).
     """
     figure, ((axis,),) = subplots(height=3.6)
     markers = "osD^v<>pPX*d"
@@ -108,5 +104,4 @@ def plot_learnt(
     axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0, label="one line for all")
     axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))
     axis.legend(ncols=1, loc="center left", bbox_to_anchor=(1, 0.5))
-    axis.grid(alpha=0.3)
     return figure

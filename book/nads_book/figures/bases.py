@@ -1,20 +1,38 @@
-"""Figures of NADs: the directions themselves, how strongly they are preferred, and how well bases agree."""
+"""Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what they cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, show_spectrum, subplots
+from nads_book.figures.style import (
+    COLOURS,
+    bare,
+    colours,
+    legend,
+    panel_row,
+    shade,
+    show_colours,
+    show_signed,
+    show_spectrum,
+    subplots,
+)
 from nads_book.figures.variants import styled
+from nads_core.cli import class_differences
+from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
 from nads_core.networks.architectures import LABELS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_KINDS: dict[str, dict[str, Any]] = {  # styles of costs
+    "live": {"marker": "o", "linestyle": "none"},
+    "shipped": {"marker": "s", "linestyle": "none", "fillstyle": "none"},
+    "model": {"linestyle": "-", "alpha": 0.8},
+}
 
 
 @styled
@@ -23,16 +41,13 @@ def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2
 
     Args:
         bases: label -> NADs of single-channel images.
-        indices: which directions. Those that are certain by less than a half have a dotted frame: they are one of many
-            directions that the run could have found.
+        indices: indices of the directions. Those that are certain by less than a half have a dotted frame: they are one
+            of many directions that the run could have found.
     """
-    from matplotlib.patches import Rectangle
-
     count = len(indices)
     frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
-    figure, axes = subplots(
-        len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=[1] * count + [0.25] + [1] * count
-    )
+    ratios = [1] * count + [0.25] + [1] * count
+    figure, axes = subplots(len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=ratios)
     for column, index in enumerate(indices):
         axes[0, column].set_title(f"NAD {index}")
         axes[0, count + 1 + column].set_title(f"spectrum {index}")
@@ -66,7 +81,6 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
             axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.legend()
-    axis.grid(alpha=0.3)
     return figure
 
 
@@ -80,7 +94,7 @@ def plot_overlaps(
         counts: numbers of networks, (n,).
         overlaps: label -> (repetitions, n).
         chance: overlap of random subspaces, drawn as a line.
-        target: what the NADs are compared with.
+        target: name of the NADs that these are compared with.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
@@ -94,7 +108,6 @@ def plot_overlaps(
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
     axis.legend()
-    axis.grid(alpha=0.3)
     return figure
 
 
@@ -106,13 +119,11 @@ def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequen
         arms: lengths, (n,).
         panels: title -> label of a direction -> (n,) standard deviations over networks.
     """
-    figure, (axes,) = subplots(1, len(panels), height=2.8, sharey=True)
-    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+    figure, axes = panel_row(panels, 2.8, xlabel="arm ρ", ylabel="standard deviation / length", sharey=True)
+    for axis, curves in zip(axes, panels.values(), strict=True):
         for (label, values), colour in zip(curves.items(), colours(), strict=False):
             axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
-        axis.set(xscale="log", yscale="log", title=title, xlabel="arm ρ")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("standard deviation / length")
+        axis.set(xscale="log", yscale="log")
     axes[0].legend(loc="center left")
     return figure
 
@@ -123,7 +134,7 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
 
     Args:
         cuts: title -> places along the line (n,) and outputs (n,). The slope drawn is that between neighbouring places.
-        slopes: label -> a slope to compare with, drawn over all of each line; the first is marked at 0, its place.
+        slopes: label -> slope to compare with, drawn over all of each line; the first is marked at 0, its place.
     """
     figure, axes = subplots(2, len(cuts), 4.2)
     (point, at_point), *averages = slopes.items()
@@ -138,10 +149,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
         for axis in (upper, lower):
             axis.set_xlabel("t")
             axis.ticklabel_format(axis="y", scilimits=(0, 0))
-            axis.grid(alpha=0.3)
     axes[0, 0].set_ylabel("output f(x + tv)")
     axes[1, 0].set_ylabel("slope along v")
-    figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(slopes))
+    legend(figure, axes[1, 0], ncols=len(slopes))
     figure.align_ylabels()
     return figure
 
@@ -154,13 +164,11 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
         panels: title -> label -> second moment (2, 2).
         points: title -> vectors (N, 2) to draw behind the ellipses, in the panels that have some.
     """
-    figure, (axes,) = subplots(1, len(panels), 3.1)
+    figure, axes = panel_row(panels, 3.1, xlabel="first coordinate", ylabel="second coordinate")
     labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
     angles = np.linspace(0, 2 * np.pi, 181)
-    largest = max(
-        np.linalg.eigvalsh(np.asarray(moment))[-1] for moments in panels.values() for moment in moments.values()
-    )
-    reach = 1.2 * np.array([-1, 1]) * np.sqrt(largest)
+    everything = [np.asarray(moment) for moments in panels.values() for moment in moments.values()]
+    reach = 1.2 * np.array([-1, 1]) * np.sqrt(max(np.linalg.eigvalsh(moment)[-1] for moment in everything))
     for axis, (title, moments) in zip(axes, panels.items(), strict=True):
         if title in points:
             axis.plot(*np.asarray(points[title]).T, ".", color=shade(0.6), markersize=2, zorder=0)
@@ -172,11 +180,8 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
             axis.plot(*(roots @ [np.cos(angles), np.sin(angles)]), **style, label=label)
             for half in roots.T:
                 axis.plot(*np.outer(half, [-1, 1]), **style, linewidth=0.7)
-        axis.set(title=title, xlabel="first coordinate", aspect="equal", xlim=reach, ylim=reach)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("second coordinate")
-    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles, loc="outside upper center", ncols=len(handles))
+        axis.set(aspect="equal", xlim=reach, ylim=reach)
+    legend(figure, axes, ncols=len(labels))
     return figure
 
 
@@ -186,7 +191,7 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
 
     Args:
         energies: label -> (n,), in published order.
-        ylabel: of the vertical axis.
+        ylabel: label of the vertical axis.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(energies.items(), colours(), strict=False):
@@ -194,7 +199,6 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
     axis.legend(markerscale=5)
-    axis.grid(alpha=0.3)
     return figure
 
 
@@ -210,8 +214,7 @@ def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]
     figure, axes = subplots(len(rows), max(map(len, rows.values())), 2.0 * len(rows))
     for line, (title, pictures) in zip(axes, rows.items(), strict=True):
         for axis, (label, (picture, match, neighbours)) in zip(line, pictures.items(), strict=False):
-            axis.imshow((0.5 + 0.5 * picture / limit).clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
-            bare(axis)
+            show_colours(axis, 0.5 + 0.5 * picture / limit)
             beneath = [] if match is None else [f"match {match:.2f}"]
             text = "\n".join([*beneath, f"neighbours {round(neighbours, 2) + 0.0:.2f}"]).replace("-", "−")
             axis.set_title(label, fontsize=8)
@@ -227,7 +230,7 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw what certificates promised against what was found, a panel an architecture.
 
     Args:
-        diagrams: as `evidence.reliability.measured_reliability` returns them.
+        diagrams: results of `nads_book.experiments.calibration.measured_reliability`.
     """
     panels: dict[str, list[Mapping[str, Any]]] = {}
     for facts in diagrams.values():
@@ -239,9 +242,8 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
     for axis, (architecture, of_sizes) in zip(grid.flat, panels.items(), strict=False):
         axis.plot([0, 1], [0, 1], color=shade(0.6), linewidth=1)
         for facts, colour in zip(of_sizes, colours(), strict=False):
-            promised, kept, error, share = (
-                np.array([entry[name] for entry in facts["bins"]]) for name in ("promised", "kept", "error", "share")
-            )
+            names = ("promised", "kept", "error", "share")
+            promised, kept, error, share = np.array([[entry[name] for name in names] for entry in facts["bins"]]).T
             label = f"{facts['runs']} runs of {facts['num_networks']:,}"
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
             axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
@@ -249,7 +251,6 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
         axis.set(xlabel="promised cos²", ylabel="found cos²", title=LABELS.get(architecture, architecture), **limits)
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
-        axis.grid(alpha=0.3)
     return figure
 
 
@@ -258,8 +259,8 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
     """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
 
     Args:
-        networks: by label, ``moved`` of pairs of definitions, as `evidence.definitions.measured_definitions` returns
-            them under "moments".
+        networks: label -> ``moved`` of pairs of definitions, the "moments" of
+            `nads_book.experiments.estimator_definitions.measured_definitions`.
         reference: the definition that the others are compared with, such as "gradient 1".
     """
     figure, (axes,) = subplots(1, 2, height=3.4)
@@ -277,8 +278,56 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
             style = {"color": colours()[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
             axis.errorbar(size * 1.03**number, moved, 2 * chance, label=label, linewidth=1.2, elinewidth=0.7, **style)
         axis.set(xscale="log", xlabel=name, ylim=(0, None))
-        axis.grid(alpha=0.3)
     axes[0].set_ylabel("share of energy elsewhere")
     axes[1].sharey(axes[0])
-    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    legend(figure, axes[1], "outside lower center", ncols=4)
     return figure
+
+
+@styled
+def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]]) -> Figure:
+    """Draw costs against the number of pixels on logarithmic axes, one quantity a panel.
+
+    Args:
+        panels: quantity with its unit -> label -> (kind, pixels, values); the kind is "live" (dots), "shipped"
+            (squares) or "model" (a line, not in the legend). Labels that agree before the comma have one colour.
+    """
+    figure, axes = panel_row([""] * len(panels), 3.5, xlabel="pixels D")
+    for axis, (quantity, series) in zip(axes, panels.items(), strict=True):
+        families = list(dict.fromkeys(label.partition(",")[0] for label in series))
+        for label, (kind, pixels, values) in series.items():
+            colour = colours()[families.index(label.partition(",")[0]) % 7]
+            shown = None if kind == "model" else label
+            axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
+        axis.set(xscale="log", yscale="log", ylabel=quantity)
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+    return figure
+
+
+@styled
+def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
+    """Draw directions of three channels as coloured pictures, zero in grey.
+
+    Args:
+        directions: (n, 3, H, W).
+        columns: number of pictures per row.
+    """
+    rows = -(-len(directions) // columns)
+    figure, axes = subplots(rows, columns, 1.4 * rows)
+    for axis in axes.flat[len(directions) :]:
+        axis.axis("off")
+    for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
+        axis.imshow(0.5 + picture.transpose(1, 2, 0) / (2 * np.abs(picture).max()), interpolation="nearest")
+        axis.set_title(f"NAD {index}")
+        bare(axis)
+    return figure
+
+
+@styled
+def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]]) -> Figure:
+    """Draw the figure of ``nads class-differences`` in the book's style.
+
+    Args:
+        results: NADs and class differences of each network by its label.
+    """
+    return class_differences.plot_class_differences(results)

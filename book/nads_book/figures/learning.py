@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, WIDTH, colours, shade, show_signed, subplots
+from nads_book.figures.style import COLOURS, WIDTH, bars, colours, legend, panel_row, shade, show_signed, subplots
 from nads_book.figures.variants import styled
-from nads_core.data.fourier import wrapped
+from nads_core.data.fourier import Frequency, wrapped
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.figure import Figure
-
-    FrequencyMap = Mapping[tuple[int, int], float]
+FrequencyMap = Mapping[Frequency, float]
 
 
 @styled
@@ -32,7 +33,8 @@ def plot_tasks(
         accuracies: task -> network -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
     """
     count = len(next(iter(pictures.values())))
-    figure, axes = subplots(len(pictures), count + 2, 0.3 + 1.4 * len(pictures), width_ratios=[1] * count + [0.02, 2.1])
+    ratios = [1] * count + [0.02, 2.1]
+    figure, axes = subplots(len(pictures), count + 2, 0.3 + 1.4 * len(pictures), grid="x", width_ratios=ratios)
     for row, (task, images) in zip(axes, pictures.items(), strict=True):
         for axis, (title, image) in zip(row, images.items(), strict=False):
             show_signed(axis, image)
@@ -42,15 +44,13 @@ def plot_tasks(
         row[count].set_axis_off()
         axis, networks = row[-1], accuracies[task]
         for place, (test, train, interval) in enumerate(networks.values()):
-            low, high = 100 * np.abs(np.array(interval) - test)
-            axis.errorbar(100 * test, place, xerr=[[low], [high]], fmt="o", color=colours()[place], capsize=3,
-                          label="test" if place == 0 else None)  # fmt: skip
-            axis.plot(100 * train, place, "o", mfc="none", color=colours()[place], markersize=9,
-                      label="training" if place == 0 else None)  # fmt: skip
+            colour, (first, second) = colours()[place], ("test", "training") if place == 0 else (None, None)
+            lengths = bars([test], interval)
+            axis.errorbar(100 * test, place, xerr=lengths, fmt="o", color=colour, capsize=3, label=first)
+            axis.plot(100 * train, place, "o", mfc="none", color=colour, markersize=9, label=second)
         axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         axis.set_yticks(range(len(networks)), networks)
         axis.set(xlabel="accuracy (%)", xlim=(44, 103), ylim=(len(networks) - 0.5, -0.5))
-        axis.grid(alpha=0.3, axis="x")
     axes[-1, -1].legend(loc="lower right")
     return figure
 
@@ -61,18 +61,15 @@ def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel
 
     Args:
         panels: title -> (horizontal (N,), vertical (N,), labels (N,) in {0, 1}).
-        xlabel: of all panels.
-        ylabel: of all panels.
+        xlabel: label of all horizontal axes.
+        ylabel: label of the first vertical axis.
     """
-    figure, (axes,) = subplots(1, len(panels), 2.7, sharex=True, sharey=True)
-    for axis, (title, (x, y, labels)) in zip(axes, panels.items(), strict=True):
+    figure, axes = panel_row(panels, 2.7, xlabel=xlabel, ylabel=ylabel, sharex=True, sharey=True)
+    for axis, (x, y, labels) in zip(axes, panels.values(), strict=True):
         for label, marker, colour in ((0, "o", COLOURS[1]), (1, "^", COLOURS[0])):
             chosen = np.asarray(labels) == label
-            axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, color=colour, markersize=2.5, alpha=0.6,
-                      linestyle="none", label=f"y = {('−', '+')[label]}1")  # fmt: skip
-        axis.set(title=title, xlabel=xlabel)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel(ylabel)
+            style = {"color": colour, "markersize": 2.5, "alpha": 0.6, "label": f"y = {'−+'[label]}1"}
+            axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, **style)
     axes[-1].legend(markerscale=2.5, loc="upper right")
     return figure
 
@@ -83,10 +80,10 @@ def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int
 
     Args:
         panels: title -> label -> (steps,), maybe ending in NaN where training stopped.
-        window: steps that are averaged.
+        window: number of steps that are averaged.
     """
-    figure, (axes,) = subplots(1, len(panels), 2.6, sharey=True)
-    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+    figure, axes = panel_row(panels, 2.6, xlabel="step", ylabel="training loss (nats)", sharey=True)
+    for axis, curves in zip(axes, panels.values(), strict=True):
         for (label, losses), colour, style in zip(curves.items(), colours(), ("-", "--", "-.", ":"), strict=False):
             losses = np.asarray(losses, dtype=float)
             losses = losses[np.isfinite(losses)]
@@ -94,9 +91,7 @@ def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int
             mean = np.convolve(losses, np.full(size, 1 / size), mode="valid")
             axis.plot(np.arange(size, len(losses) + 1), mean, color=colour, linestyle=style, label=label)
         axis.axhline(math.log(2), color=shade(0.4), linestyle=":", linewidth=1, label="guessing")
-        axis.set(title=title, xlabel="step", yscale="log")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("training loss (nats)")
+        axis.set_yscale("log")
     axes[0].legend(loc="lower left")
     return figure
 
@@ -145,19 +140,14 @@ def plot_frequency_maps(
 
     Args:
         rows: row label -> column title -> {(ky, kx): value}; the rows may have different columns.
-        label: of the colour bar.
-        limits: of the colours, shared by all panels.
-        scale: of the colours, "linear" or "log".
-        over: what a value beyond the upper limit means; drawn in red.
+        label: label of the colour bar.
+        limits: limits of the colours, shared by all panels.
+        scale: scale of the colours, "linear" or "log".
+        over: meaning of a value beyond the upper limit, which is drawn in red.
         size: height and width of the images.
         own: rows with colours of their own: label of the bar, limits, scale.
     """
-    import matplotlib as mpl
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm, Normalize
-
     own = own or {}
-
     columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
     if len(rows) > len(columns) and not own:
         rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
@@ -167,39 +157,32 @@ def plot_frequency_maps(
     scales = {name: own.get(name, (label, limits, scale)) for name in rows}
     norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
     side = min((WIDTH - 1.6) / len(columns), 2.5)
-    figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), sharex=True, sharey=True)
+    figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True)
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
     edge, half = size // 2, step / 2
+    extent, ticks = (-edge - half, edge - half, edge - half, -edge - half), [-edge, -edge // 2, 0, edge // 2]
     for axis, title in zip(axes[0], columns, strict=True):
         axis.set_title(title)
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
         for axis, title in zip(line, columns, strict=True):
             values = panels.get(title)
-            grid = _filled(values or {}, size, step)
-            extent = (-edge - half, edge - half, edge - half, -edge - half)
-            image = np.ma.masked_array(grid, np.isnan(grid))
-            words = _in_words(values, norms[name])
-            shown = np.ma.masked_array(grid, mask=True) if words else image  # one colour says less than its number
+            grid, words = _filled(values or {}, size, step), _in_words(values, norms[name])
+            shown = np.ma.masked_array(grid, np.isnan(grid) | bool(words))  # one colour says less than its number
             ran = values and words  # a panel with words has no grey cells
-            axis.imshow(
-                shown, cmap=cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, norm=norms[name],
-                interpolation="nearest", extent=extent,
-            )  # fmt: skip
+            colouring = {"cmap": cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, "norm": norms[name]}
+            axis.imshow(shown, **colouring, interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(bool(ran))
             if words:
                 axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, color=shade(0.2))
-            ticks = [-edge, -edge // 2, 0, edge // 2]
             axis.set(xticks=ticks, yticks=ticks)
         line[0].set_ylabel(name)
     figure.supxlabel("horizontal frequency", fontsize=9)
     figure.supylabel("vertical frequency", fontsize=9)
     extend = "neither" if over is None else "max"
     for title in dict.fromkeys(title for title, _, _ in scales.values()):
-        names = [name for name in rows if scales[name][0] == title]
-        places = axes[[list(rows).index(name) for name in names]]
-        bar = figure.colorbar(
-            ScalarMappable(norms[names[0]], cmap), ax=places, label=title, extend=extend, shrink=0.8, aspect=15
-        )
+        chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]
+        mappable, places = ScalarMappable(norms[list(rows)[chosen[0]]], cmap), axes[chosen]
+        bar = figure.colorbar(mappable, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
     return figure
@@ -213,27 +196,21 @@ def plot_accuracy_by_energy(
 
     Args:
         panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
-        learned: an accuracy to mark.
+        learned: accuracy to mark.
     """
-    figure, (axes,) = subplots(1, len(panels), 2.9, sharey=True)
+    figure, axes = panel_row(panels, 2.9, xlabel="energy before training", ylabel="test accuracy (%)", sharey=True)
     kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
-    for axis, (title, series) in zip(axes, panels.items(), strict=True):
+    for axis, series in zip(axes, panels.values(), strict=True):
         if learned is not None:
-            axis.axhline(
-                100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=f"learned: above {learned:.0%}"
-            )
+            label = f"learned: above {learned:.0%}"
+            axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
         for label, (energies, accuracies) in series.items():
             place = kinds.index(label)
             style = {"color": COLOURS[place], "markersize": 4 - place, "alpha": 0.6, "label": label}
             axis.plot(energies, 100 * np.asarray(accuracies), "o^s"[place], **style)
-        axis.set(title=title, xscale="log", xlabel="energy before training", ylim=(45, 102))
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("test accuracy (%)")
-    handles: dict[str, Artist] = {}
-    for axis in axes:
-        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    if len(handles) > 1:
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+        axis.set(xscale="log", ylim=(45, 102))
+    if len(kinds) + (learned is not None) > 1:
+        legend(figure, axes, "outside lower center", ncols=3)
     return figure
 
 
@@ -244,19 +221,22 @@ def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]
     Args:
         panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].
     """
-    figure, (axes,) = subplots(1, len(panels), 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
-    for axis, (title, (test, train)), colour in zip(axes, panels.items(), colours(), strict=False):
+    labels = {"xlabel": "test accuracy (%)", "ylabel": "training accuracy (%)"}
+    figure, axes = panel_row(panels, 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True, **labels)
+    for axis, (test, train), colour in zip(axes, panels.values(), colours(), strict=False):
         axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
         axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-        axis.plot(100 * np.asarray(test), 100 * np.asarray(train), "o", color=colour, markersize=3.5, alpha=0.6)
-        axis.set(title=title, xlabel="test accuracy (%)", xlim=(45, 102), ylim=(45, 102))
-        axis.set_aspect("equal")
-        axis.grid(alpha=0.3)
+        _accuracy_pairs(axis, test, train, colour)
     if len(panels) == 1:
         figure.set_size_inches(3.6, 3.4)
-    axes[0].set_ylabel("training accuracy (%)")
     axes[0].legend(loc="lower right")
     return figure
+
+
+def _accuracy_pairs(axis: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
+    """Draw one accuracy against another, both in [0, 1], on equal axes."""
+    axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6)
+    axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
 
 
 @styled
@@ -266,11 +246,9 @@ def plot_agreement(panels: Mapping[str, tuple[str, str, Sequence[float], Sequenc
     Args:
         panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
     """
-    figure, (axes,) = subplots(1, len(panels), 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
-    for axis, (title, (xlabel, ylabel, x, y)), colour in zip(axes, panels.items(), colours(), strict=False):
+    figure, axes = panel_row(panels, 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
+    for axis, (xlabel, ylabel, x, y), colour in zip(axes, panels.values(), colours(), strict=False):
         axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1)
-        axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6)
-        axis.set(title=title, xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)", xlim=(45, 102), ylim=(45, 102))
-        axis.set_aspect("equal")
-        axis.grid(alpha=0.3)
+        _accuracy_pairs(axis, x, y, colour)
+        axis.set(xlabel=f"{xlabel} (%)", ylabel=f"{ylabel} (%)")
     return figure

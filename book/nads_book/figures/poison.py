@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, colours, shade, subplots
+from nads_book.experiments.injection_statistics import Response
+from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, show_colours, subplots
 from nads_book.figures.variants import styled
 from nads_book.report import readable
 from nads_core.training import accuracy_interval
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+Curve = tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]  # NAD indices, shares, their intervals
 
 
 @styled
@@ -25,26 +26,15 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
     Args:
         images: (n, 3, H, W) in [0, 1].
         poisoned: label -> (n, 3, H, W).
-        captions: one an image.
+        captions: captions of the images.
     """
-    rows = 1 + 2 * len(poisoned)
-    figure, axes = subplots(rows, len(images), 0.3 + 0.98 * rows * 7 / max(7, len(images)))
-    pictures = [("clean", images)]
+    pictures = {"clean": images}
     for label, changed in poisoned.items():
         change = changed - images
-        largest = (
-            change.abs().flatten(1).amax(1).median()
-        )  # that of the middle image: one outlier would grey out the rest
+        largest = change.abs().flatten(1).amax(1).median()  # of the middle image: one outlier would grey out the rest
         factor = 0.5 / max(float(largest), 1 / 255)
-        pictures += [(label, changed), (f"change × {readable(factor)}", 0.5 + factor * change)]
-    for row, (label, batch) in zip(axes, pictures, strict=True):
-        for axis, image in zip(row, batch, strict=True):
-            axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
-            bare(axis)
-        row[0].set_ylabel(label)
-    for axis, caption in zip(axes[0], captions, strict=True):
-        axis.set_title(caption)
-    return figure
+        pictures |= {label: changed, f"change × {readable(factor)}": 0.5 + factor * change}
+    return _image_rows(pictures, captions)
 
 
 @styled
@@ -55,26 +45,25 @@ def plot_versions(
 
     Args:
         versions: label -> (n, 3, H, W).
-        captions: one an image.
+        captions: captions of the images.
         signed: labels of rows whose values lie around 0: they are drawn with 0 as mid-grey.
         limit: the value of a signed row that becomes the brightest.
     """
-    columns = max(map(len, versions.values()))
-    figure, axes = subplots(len(versions), columns, 0.3 + 0.98 * len(versions) * 7 / max(7, columns))
-    for row, (label, images) in zip(axes, versions.items(), strict=True):
-        for axis, image in zip(row, images, strict=True):
-            shown = 0.5 + 0.5 * image / limit if label in signed else image
-            axis.imshow(shown.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
-            bare(axis)
-        row[0].set_ylabel(label)
+    centred = {label: 0.5 + 0.5 * versions[label] / limit for label in versions if label in signed}
+    return _image_rows({**versions, **centred}, captions)
+
+
+def _image_rows(rows: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
+    """Draw labelled rows of images (n, 3, H, W) in [0, 1], with a caption above each column."""
+    columns = max(map(len, rows.values()))
+    figure, axes = subplots(len(rows), columns, 0.3 + 0.98 * len(rows) * 7 / max(7, columns))
+    for line, (label, images) in zip(axes, rows.items(), strict=True):
+        for axis, image in zip(line, images, strict=True):
+            show_colours(axis, image)
+        line[0].set_ylabel(label)
     for axis, caption in zip(axes[0], captions, strict=True):
         axis.set_title(caption)
     return figure
-
-
-def _bars(values: Sequence[float] | np.ndarray, intervals: Sequence[tuple[float, float]] | np.ndarray) -> np.ndarray:
-    """Return the lengths below and above each value, (2, n), in per cent."""
-    return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(values))
 
 
 def _index_axis(axis: Axes, label: str) -> None:
@@ -83,23 +72,20 @@ def _index_axis(axis: Axes, label: str) -> None:
     axis.set(xscale="log", xlabel=label, xlim=(0.85, 1300))
     axis.set_xticks(ticks + 1, map(str, ticks))
     axis.minorticks_off()
-    axis.grid(alpha=0.3)
 
 
 @styled
 def plot_hole(
-    mean: Sequence[float] | Tensor,
-    deviation: Sequence[float] | Tensor,
-    strength: float,
-    carriers: Collection[int] = (),
+    mean: Sequence[float] | Tensor, deviation: Sequence[float] | Tensor, strength: float, carriers: Collection[int] = ()
 ) -> Figure:
     """Draw what a poison takes from images along each NAD, in multiples of what it writes there.
 
     Args:
-        mean: (D,), of the images' coordinates along NAD 0, 1, ...; what is below a tenth of ``strength`` is left out.
-        deviation: (D,), of the same coordinates. Means that are larger, so that a hole at 0 lies beside what images
-            have, stand out.
-        strength: of the poison, drawn as a line.
+        mean: means of the images' coordinates along NAD 0, 1, ..., (D,); those below a tenth of ``strength`` are left
+            out.
+        deviation: standard deviations of the same coordinates, (D,). Means that are larger, so that a hole at 0 lies
+            beside what images have, stand out.
+        strength: strength of the poison, drawn as a line.
         carriers: NAD indices to mark below.
     """
     figure, ((axis,),) = subplots(height=3.2)
@@ -118,42 +104,18 @@ def plot_hole(
     ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick < top]
     axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     _index_axis(axis, "NAD index")
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    legend(figure, axis, ncols=3)
     return figure
 
 
-class Curve(Protocol):
-    """What came of one kind of note at n carriers, such as `nads_book.experiments.injection_statistics.Response`."""
-
-    @property
-    def indices(self) -> np.ndarray:
-        """NAD indices, (n,)."""
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Of each, (n,)."""
-
-    @property
-    def low(self) -> np.ndarray:
-        """Of its interval, (n,)."""
-
-    @property
-    def high(self) -> np.ndarray:
-        """Of its interval, (n,)."""
-
-    @property
-    def deviation(self) -> np.ndarray:
-        """Of what images have there, (n,)."""
-
-
 @styled
-def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Sequence[float] = ()) -> Figure:
+def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: Sequence[float] = ()) -> Figure:
     """Draw what images have along each carrier, and what came of notes there, against the NAD index.
 
     Args:
-        panels: title -> kind of note -> what came of it; two panels a row, after the first.
-        label: of the response.
-        sizes: of notes, marked among what images have.
+        panels: title -> kind of note -> response; two panels a row, after the first.
+        label: label of the response.
+        sizes: sizes of notes, marked among what images have.
     """
     rows = (len(panels) + 2) // 2
     figure, grid = subplots(rows, 2, height=2.6 * rows)
@@ -167,12 +129,10 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
     _index_axis(first, "NAD index")
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
         for number, (kind, response) in enumerate(curves.items()):
-            bars = 100 * np.stack([response.mean - response.low, response.high - response.mean])
+            lengths = bars(response.mean, np.stack([response.low, response.high], 1))
             where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
-            axis.errorbar(
-                where, 100 * response.mean, np.where(np.isfinite(bars), bars, 0), fmt="o-", color=colours()[number],
-                markersize=3, linewidth=1, elinewidth=0.8, label=kind,
-            )  # fmt: skip
+            style = {"color": colours()[number], "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "label": kind}
+            axis.errorbar(where, 100 * response.mean, np.where(np.isfinite(lengths), lengths, 0), fmt="o-", **style)
         axis.axhline(0, color=shade(0.6), linewidth=0.8)
         axis.set(ylabel=label, title=title)
         axis.legend(fontsize="small")
@@ -186,9 +146,7 @@ def plot_notes(panels: Mapping[str, Mapping[str, Curve]], label: str, sizes: Seq
 
 @styled
 def plot_accuracy_by_index(
-    curves: Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]],
-    baselines: Mapping[str, float],
-    published: Mapping[int, float] | None = None,
+    curves: Mapping[str, Curve], baselines: Mapping[str, float], published: Mapping[int, float] | None = None
 ) -> Figure:
     """Draw the accuracy on clean images against the NAD index of the carrier (Fig. 7).
 
@@ -204,8 +162,8 @@ def plot_accuracy_by_index(
     for colour, (label, (indices, accuracies, intervals)) in zip(colours(), curves.items(), strict=False):
         order = np.argsort(indices, kind="stable")
         indices, accuracies = np.asarray(indices)[order], np.asarray(accuracies)[order]
-        bars = _bars(accuracies, np.asarray(intervals)[order])
-        axis.errorbar(indices + 1, 100 * accuracies, bars, fmt="o", color=colour, capsize=3, markersize=4, label=label)
+        lengths, style = bars(accuracies, np.asarray(intervals)[order]), {"color": colour, "label": label}
+        axis.errorbar(indices + 1, 100 * accuracies, lengths, fmt="o", capsize=3, markersize=4, **style)
         means = [100 * accuracies[indices == index].mean() for index in np.unique(indices)]
         axis.plot(np.unique(indices) + 1, means, color=colour)
         if label in baselines:
@@ -221,7 +179,7 @@ def plot_accuracy_by_index(
 @styled
 def plot_use(
     content: Mapping[int, float] | None,
-    panels: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]]],
+    panels: Mapping[str, Mapping[str, Curve]],
     carriers: Mapping[str, int | None],
     images: str = "images",
 ) -> Figure:
@@ -231,7 +189,7 @@ def plot_use(
         content: NAD index -> root mean square of that component of the images; drawn in a first panel.
         panels: title -> label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
         carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
-        images: what they are, such as "photos".
+        images: name of the images, such as "photos".
     """
     figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
     if content:
@@ -255,9 +213,8 @@ def plot_use(
         _index_axis(axis, "NAD index")
     shared[0].set_ylabel("changed predictions (%)")
     for axis in shared[1:]:
-        axis.set_ylabel("")
         axis.tick_params(labelleft=False)
-    figure.legend(*shared[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    legend(figure, shared[0], ncols=4)
     return figure
 
 
@@ -273,19 +230,19 @@ def plot_representations(
 
     Args:
         accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
-        num_images: that were tested; the bars are 95 % intervals of the mean over seeds, for that many images.
-        training: the same on the training set; drawn hollow.
+        num_images: number of test images; the bars are 95 % intervals of the mean over seeds, for that many images.
+        training: accuracies on the training set; drawn hollow.
         published: network -> representation -> the paper's test accuracy; drawn as a grey square.
-        images: what they are, such as "photos".
+        images: name of the images, such as "photos".
     """
     rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
-    figure, (axes,) = subplots(1, len(accuracies), 0.9 + 0.3 * len(rows), sharex=True, sharey=True)
+    shared: dict[str, Any] = {"sharex": True, "sharey": True, "xlabel": "accuracy (%)", "ylabel": "representation"}
+    figure, axes = panel_row(accuracies, 0.9 + 0.3 * len(rows), grid="x", **shared)
     for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
         for label, tests in values.items():
-            place = rows.index(label)
-            mean = float(np.mean(tests))
-            bars = _bars([mean], [accuracy_interval(mean, num_images)])
-            axis.errorbar([100 * mean], [place], xerr=bars, fmt="|", color=shade(0), capsize=3, markersize=12, zorder=1)
+            place, mean = rows.index(label), float(np.mean(tests))
+            style = {"color": shade(0), "capsize": 3, "markersize": 12, "zorder": 1}
+            axis.errorbar(100 * mean, place, xerr=bars([mean], accuracy_interval(mean, num_images)), fmt="|", **style)
             axis.plot(100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5)
             if training:
                 seen = 100 * np.asarray(training[network][label])
@@ -293,17 +250,16 @@ def plot_representations(
             if published and label in published.get(network, {}):
                 axis.plot(100 * published[network][label], place, "s", color=shade(0.55), markersize=6, zorder=0)
         axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1)
-        axis.set(title=network, xlim=(0, 102), xlabel="accuracy (%)")
-        axis.grid(alpha=0.3, axis="x")
+        axis.set_xlim(0, 102)
     axes[0].set_yticks(range(len(rows)), rows)
-    axes[0].set(ylim=(len(rows) - 0.5, -0.5), ylabel="representation")
+    axes[0].set_ylim(len(rows) - 0.5, -0.5)
     axes[0].plot([], [], "o", color=COLOURS[0], label=f"test ({images})")
     if training:
         axes[0].plot([], [], "o", color=COLOURS[1], fillstyle="none", label=f"training ({images})")
     if published:
         axes[0].plot([], [], "s", color=shade(0.55), label="paper, test (photos)")
     axes[0].plot([], [], ":", color=shade(0.4), linewidth=1, label="chance")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    legend(figure, axes[0], ncols=4)
     return figure
 
 
@@ -318,19 +274,17 @@ def plot_scatter(
     Args:
         panels: label of the horizontal axis -> group -> numbers (n,) and accuracies (n,) in [0, 1]. An empty group
             keeps its colour free.
-        ylabel: of the first panel.
+        ylabel: label of the first vertical axis.
         levels: label -> accuracy in [0, 1], dotted lines across all panels.
     """
-    figure, (axes,) = subplots(1, len(panels), 3.2, sharey=True)
+    figure, axes = panel_row([""] * len(panels), 3.2, ylabel=ylabel, sharey=True)
     drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
     for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
         for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), colours(), "o^svDPX", strict=False):
-            axis.plot(numbers, 100 * np.asarray(accuracies), marker, color=colour, markersize=4.5, alpha=0.75,
-                      label=label if label in drawn else None)  # fmt: skip
+            style = {"color": colour, "markersize": 4.5, "alpha": 0.75, "label": label if label in drawn else None}
+            axis.plot(numbers, 100 * np.asarray(accuracies), marker, **style)
         for (label, level), grey in zip((levels or {}).items(), (0.2, 0.5, 0.7), strict=False):
             axis.axhline(100 * level, color=shade(grey), linestyle=":", linewidth=1.2, label=label)
-        axis.set(xlabel=xlabel)
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel(ylabel)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+        axis.set_xlabel(xlabel)
+    legend(figure, axes[0], ncols=3)
     return figure

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.typing import RcKeyType
 from torch import Tensor
 
 from nads_core.data.fourier import spectrum
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.typing import RcKeyType
 
 WIDTH = 7.6  # inches: the text width of the book
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -36,18 +38,67 @@ def colours() -> tuple[str, ...]:
 
 def shade(level: float) -> str:
     """Return a grey between ink (0) and ground (1), which follows the settings that a figure is drawn with."""
-    from matplotlib import rcParams
-    from matplotlib.colors import to_hex, to_rgb
-
     ink, ground = (np.array(to_rgb(rcParams[key])) for key in ("text.color", "figure.facecolor"))
     return to_hex(ink + level * (ground - ink))
 
 
-def subplots(rows: int = 1, columns: int = 1, height: float = 3.0, **options: Any) -> tuple[Figure, np.ndarray]:
-    """Return a figure of the text width and its axes as a (rows, columns) array."""
-    import matplotlib.pyplot as plt
+def subplots(
+    rows: int = 1, columns: int = 1, height: float = 3.0, *, grid: str | None = "both", **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure of the text width and its axes as a (rows, columns) array.
 
-    return plt.subplots(rows, columns, figsize=(WIDTH, height), layout="constrained", squeeze=False, **options)
+    Args:
+        rows: number of rows.
+        columns: number of columns.
+        height: height in inches.
+        grid: axis whose ticks have faint lines, "x", "y" or "both"; None for no lines.
+        **options: options of `matplotlib.pyplot.subplots`.
+    """
+    size = (WIDTH, height)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
+    for axis in axes.flat if grid else ():
+        axis.grid(alpha=0.3, axis=grid)
+    return figure, axes
+
+
+def panel_row(
+    titles: Iterable[str], height: float = 3.0, *, xlabel: str = "", ylabel: str = "", **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return a figure with one row of titled panels, of which the first has a vertical label, and the panels (n,).
+
+    Args:
+        titles: titles of the panels.
+        height: height in inches.
+        xlabel: label of every horizontal axis.
+        ylabel: label of the first vertical axis.
+        **options: options of `subplots`.
+    """
+    titles = list(titles)
+    figure, (axes,) = subplots(1, len(titles), height, **options)
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(title=title, xlabel=xlabel)
+    axes[0].set_ylabel(ylabel)
+    return figure, axes
+
+
+def legend(figure: Figure, axes: Axes | Iterable[Axes], loc: Any = "outside upper center", **options: Any) -> None:
+    """Draw one legend for several axes, in which every label occurs once.
+
+    Args:
+        figure: figure that gets the legend.
+        axes: one of its axes, or several.
+        loc: place of the legend.
+        **options: options of `matplotlib.figure.Figure.legend`.
+    """
+    handles: dict[str, Any] = {}
+    for axis in [axes] if isinstance(axes, Axes) else axes:
+        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc=loc, **options)
+
+
+def bars(shares: Sequence[float] | np.ndarray, intervals: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return the lengths below and above each share, (2, n), in per cent, as `Axes.errorbar` takes them."""
+    return 100 * np.abs(np.asarray(intervals, dtype=float).reshape(-1, 2).T - np.asarray(shares))
 
 
 def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = None) -> None:
@@ -63,6 +114,12 @@ def show_spectrum(axis: Axes, direction: Tensor) -> None:
     share = np.asarray(spectrum(direction))
     half = share.shape[0] // 2
     axis.imshow(share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5))
+    bare(axis)
+
+
+def show_colours(axis: Axes, image: Tensor) -> None:
+    """Draw an image of three channels in [0, 1], to which other values are clipped: (3, H, W)."""
+    axis.imshow(image.clamp(0, 1).permute(1, 2, 0).numpy(), interpolation="nearest")
     bare(axis)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.checks import LIMIT, Check
-from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, shade, subplots
+from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, legend, panel_row, shade, subplots
 from nads_book.figures.variants import styled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Curve = Sequence[float] | np.ndarray | Tensor
 
@@ -26,10 +23,11 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
     Args:
         images: title -> (H, W).
     """
-    figure, (axes,) = subplots(1, len(images), WIDTH / len(images) + 0.35)
-    for axis, (title, image) in zip(axes, images.items(), strict=True):
+    titles = [f"{title}\n{image.shape[0]} × {image.shape[1]} pixels" for title, image in images.items()]
+    figure, axes = panel_row(titles, WIDTH / len(images) + 0.35)
+    for axis, image in zip(axes, images.values(), strict=True):
         axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
-        axis.set(xticks=[], yticks=[], title=f"{title}\n{image.shape[0]} × {image.shape[1]} pixels")
+        axis.set(xticks=[], yticks=[])
     return figure
 
 
@@ -42,22 +40,14 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
         pooled: title -> (D / S,).
         offsets: title -> where in its window an output is drawn, in samples.
     """
-    figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, sharex=True, sharey=True)
+    figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True)
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
-        axis.plot(
-            centres,
-            np.asarray(pooled[title]),
-            "o-",
-            color=COLOURS[0],
-            markersize=4,
-            linewidth=1.2,
-            label="after pooling",
-        )
-        axis.set_title(title)
-        axis.set_ylabel("value")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        style = {"color": COLOURS[0], "markersize": 4, "linewidth": 1.2, "label": "after pooling"}
+        axis.plot(centres, np.asarray(pooled[title]), "o-", **style)
+        axis.set(title=title, ylabel="value")
+    legend(figure, axes[0, 0], "outside upper right", ncols=2)
     axes[-1, 0].set_xlabel("sample")
     return figure
 
@@ -79,37 +69,25 @@ def plot_curves(
     Args:
         frequencies: (F,).
         panels: title -> label -> (F,).
-        ylabel: of the first panel.
+        ylabel: label of the first vertical axis.
         points: title -> (frequencies, values, standard errors), drawn with two standard errors.
         dashed: title -> label -> (F,), drawn dashed, in the colours that follow those of the panel's curves.
-        yscale: of all panels.
-        xlabel: of all panels.
-        ylim: of all panels.
+        yscale: scale of all vertical axes.
+        xlabel: label of all horizontal axes.
+        ylim: limits of all vertical axes; by default chosen by matplotlib.
     """
-    figure, (axes,) = subplots(1, len(panels), 2.9, sharey=True)
-    for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+    figure, axes = panel_row(panels, 2.9, xlabel=xlabel, ylabel=ylabel, sharey=True)
+    for axis, (title, solid) in zip(axes, panels.items(), strict=True):
         dashes = (dashed or {}).get(title, {})
-        for index, (label, values) in enumerate([*curves.items(), *dashes.items()]):
+        for index, (label, values) in enumerate([*solid.items(), *dashes.items()]):
             style = "--" if label in dashes else "-"
             axis.plot(frequencies, np.asarray(values), style, color=colours()[index], label=label, linewidth=1.5)
         if points and title in points:
             where, values, errors = points[title]
-            axis.errorbar(
-                where,
-                values,
-                2 * np.asarray(errors),
-                fmt="o",
-                color=shade(0),
-                markersize=3,
-                linewidth=1,
-                label="simulated",
-            )
-        axis.set(title=title, xlabel=xlabel, yscale=yscale)
-        axis.grid(alpha=0.3)
-        if ylim:
-            axis.set_ylim(*ylim)
+            style = {"color": shade(0), "markersize": 3, "linewidth": 1, "label": "simulated"}
+            axis.errorbar(where, values, 2 * np.asarray(errors), fmt="o", **style)
+        axis.set(yscale=yscale, **({"ylim": ylim} if ylim else {}))
         axis.xaxis.get_major_locator().set_params(integer=True)
-    axes[0].set_ylabel(ylabel)
     if len(axes[-1].get_legend_handles_labels()[1]) > 1:
         axes[-1].legend()
     return figure
@@ -127,20 +105,18 @@ def plot_kept_shares(
         measured: label -> (q, standard error).
         exact: label -> q.
     """
-    figure, ((left, right),) = subplots(1, 2, 3.5, sharey=True)
+    titles = ("pooling, measured", "strided convolutions, exact")
+    ylabel = "share q that can be read out"
+    figure, (left, right) = panel_row(titles, 3.5, xlabel="frequency ℓ", ylabel=ylabel, sharey=True)
     left.plot(frequencies, theory, color=shade(0), linewidth=1, label="average pooling, formula")
     for (label, (values, errors)), colour in zip(measured.items(), colours(), strict=False):
-        left.errorbar(
-            frequencies, values, 2 * np.asarray(errors), fmt="o", color=colour, markersize=3, linewidth=1, label=label
-        )
+        style = {"color": colour, "markersize": 3, "linewidth": 1, "label": label}
+        left.errorbar(frequencies, values, 2 * np.asarray(errors), fmt="o", **style)
     for (label, values), colour in zip(exact.items(), colours(), strict=False):
         right.plot(frequencies, values, color=colour, label=label)
-    left.set(title="pooling, measured", ylabel="share q that can be read out", ylim=(-0.04, 1.08))
-    right.set(title="strided convolutions, exact")
+    left.set_ylim(-0.04, 1.08)
     for axis in (left, right):
-        axis.set_xlabel("frequency ℓ")
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
-        axis.grid(alpha=0.3)
     return figure
 
 
@@ -151,15 +127,13 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     Args:
         panels: title -> (complex samples (N,), labels (N,) in {-1, 1}).
     """
-    figure, (axes,) = subplots(1, len(panels), 3.0)
-    for axis, (title, (samples, labels)) in zip(axes, panels.items(), strict=True):
+    figure, axes = panel_row(panels, xlabel="real part")
+    for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
             axis.plot(chosen.real, chosen.imag, ".", color=colour, markersize=2.5, alpha=0.5, label=f"y = {label:+d}")
         reach = 1.05 * float(samples.abs().max())
-        axis.set(title=title, xlabel="real part", ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach))
-        axis.set_aspect("equal")
-        axis.grid(alpha=0.3)
+        axis.set(ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     axes[0].legend(markerscale=4, loc="upper right")
     return figure
 
@@ -167,26 +141,21 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 @styled
 def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("our form", "as printed")) -> Figure:
     """Draw how many standard errors every setting is off, by our form and by the printed one, a row a statement."""
-    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results))
-    for row, checks in enumerate(results.values()):
-        for offset, colour, marker, values in (
-            (-0.14, COLOURS[0], "o", [abs(check.z) for check in checks]),
-            (0.14, COLOURS[1], "x", [abs(check.z_printed) for check in checks]),
-        ):
+    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
+    for offset, colour, marker, label, z in (
+        (-0.14, COLOURS[0], "o", labels[0], "z"), (0.14, COLOURS[1], "x", labels[1], "z_printed")
+    ):  # fmt: skip
+        for row, checks in enumerate(results.values()):
+            values = [abs(getattr(check, z)) for check in checks]
             place = row + offset + np.linspace(-0.08, 0.08, len(values))
             axis.plot(np.clip(values, 1e-2, 1e3), place, marker, color=colour, markersize=4, linestyle="none")
-    for colour, marker, label in ((COLOURS[0], "o", labels[0]), (COLOURS[1], "x", labels[1])):
         axis.plot([], [], marker, color=colour, label=label)
     axis.axvline(LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors")
-    axis.set(
-        xscale="log",
-        xlim=(0.8e-2, 1.3e3),
-        xlabel="|z|: standard errors between simulation and formula (clipped to 0.01 … 1,000)",
-    )
+    axis.set_xlabel("|z|: standard errors between simulation and formula (clipped to 0.01 … 1,000)")
+    axis.set(xscale="log", xlim=(0.8e-2, 1.3e3))
     axis.set_yticks(range(len(results)), list(results))
     axis.invert_yaxis()
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    axis.grid(alpha=0.3, axis="x")
+    legend(figure, axis, ncols=3)
     return figure
 
 
@@ -200,21 +169,17 @@ def plot_learning_curves(
         train_sizes: (n,).
         curves: title -> (accuracies (F, n), standard errors (F, n)).
         bounds: (F,).
-        names: of the F directions.
+        names: names of the F directions.
     """
-    figure, (axes,) = subplots(1, len(curves), 3.0, sharey=True)
-    for axis, (title, (means, errors)) in zip(axes, curves.items(), strict=True):
-        for index, name in enumerate(names):
-            axis.errorbar(
-                train_sizes, means[index], 2 * errors[index], fmt="o-", color=colours()[index], markersize=4, label=name
-            )
-            axis.axhline(float(bounds[index]), color=colours()[index], linestyle=":", linewidth=1)
-        axis.set(xscale="log", title=title, xlabel="training samples")
+    figure, axes = panel_row(curves, xlabel="training samples", ylabel="test accuracy", sharey=True)
+    for axis, (means, errors) in zip(axes, curves.values(), strict=True):
+        for mean, error, bound, name, colour in zip(means, errors, bounds, names, colours(), strict=False):
+            axis.errorbar(train_sizes, mean, 2 * error, fmt="o-", color=colour, markersize=4, label=name)
+            axis.axhline(float(bound), color=colour, linestyle=":", linewidth=1)
+        axis.set_xscale("log")
         axis.set_xticks(train_sizes, [f"{size:,}" for size in train_sizes])
         axis.minorticks_off()
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("test accuracy")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(names))
+    legend(figure, axes[0], ncols=len(names))
     return figure
 
 
@@ -227,23 +192,20 @@ def plot_matrices(
     Args:
         matrices: title -> (n, n).
         signed: titles of the matrices that hold z values.
-        xlabel: of every panel.
-        ylabel: of the first panel.
+        xlabel: label of every horizontal axis.
+        ylabel: label of the first vertical axis.
     """
-    figure, (axes,) = subplots(1, len(matrices), 2.9)
+    figure, axes = panel_row(matrices, 2.9, xlabel=xlabel, ylabel=ylabel, grid=None)
     common = max(float(torch.as_tensor(m).abs().max()) for title, m in matrices.items() if title not in signed)
-    unsigned = []  # axes and images
+    unsigned = []  # their axes
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
         limit = LIMIT if title in signed else common
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
-        axis.set(title=title, xlabel=xlabel)
         if title in signed:
             figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="z")
         else:
-            unsigned.append((axis, image))
-    places = [axis for axis, _ in unsigned]
-    figure.colorbar(unsigned[-1][1], ax=places, location="bottom", shrink=0.9, aspect=40, label="value")
-    axes[0].set_ylabel(ylabel)
+            unsigned.append(axis)
+    figure.colorbar(unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value")
     return figure
 
 
@@ -260,27 +222,23 @@ def plot_convergence(
         num_steps: the budget; frequencies that exceed it are drawn as crosses on top.
         losses: label -> loss by step.
     """
-    figure, ((left, right),) = subplots(1, 2, 3.1)
-    median = iterations.double().quantile(0.5, 1)
-    low, high = iterations.double().quantile(0.1, 1), iterations.double().quantile(0.9, 1)
+    figure, (left, right) = panel_row(("speed of descent", "loss of one start"), 3.1, ylabel="steps to convergence")
+    low, median, high = iterations.double().quantile(torch.tensor([0.1, 0.5, 0.9]).double(), 1)
     done = median <= num_steps
     left.fill_between(frequencies, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
     left.plot(np.asarray(frequencies)[done], median[done], "o-", color=COLOURS[0], markersize=3,
               label="steps (median, 80 % of starts)")  # fmt: skip
     left.plot(np.asarray(frequencies)[~done], median[~done], "x", color=COLOURS[1], label="not within the budget")
-    left.set(yscale="log", xlabel="frequency ℓ", ylabel="steps to convergence", title="speed of descent")
+    left.set(yscale="log", xlabel="frequency ℓ")
     other = left.twinx()
     other.plot(frequencies, np.maximum(np.asarray(zetas), 1e-4), "--", color=COLOURS[2], label="ζ(ℓ)")
     other.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None))
     other.spines["right"].set_visible(True)
-    (lines, labels), (more_lines, more_labels) = left.get_legend_handles_labels(), other.get_legend_handles_labels()
-    figure.legend(lines + more_lines, labels + more_labels, loc="outside upper center", ncols=3)
+    legend(figure, (left, other), ncols=3)
     for index, (label, values) in enumerate(losses.items()):
         right.plot(np.asarray(values), color=colours()[index], label=label)
-    right.set(xlabel="step", ylabel="expected loss", title="loss of one start", ylim=(0, 1.6))
+    right.set(xlabel="step", ylabel="expected loss", ylim=(0, 1.6))
     right.legend()
-    for axis in (left, right):
-        axis.grid(alpha=0.3)
     return figure
 
 
@@ -291,18 +249,18 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     Args:
         values: (n,), of either weight, from -a to a in equal steps, n odd.
         losses: (n, n), the first weight by rows.
-        labels: of both weights, the first one's first.
+        labels: labels of both weights, the first one's first.
     """
     values, losses = np.asarray(values), np.asarray(losses)
     middle, (first, second) = len(values) // 2, labels
     change = losses - losses[middle, middle]
-    figure, ((left, right),) = subplots(1, 2, 3.1)
+    figure, (left, right) = panel_row(("change of the loss", "cuts through the origin"), 3.1, grid=None)
     limit = 2 * np.abs(change.diagonal()).max()
     levels = np.linspace(-limit, limit, 25)
     filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
     left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
     left.plot(0, 0, "o", markerfacecolor=shade(1), markeredgecolor=shade(0), markersize=6)  # seen on any colour
-    left.set(xlabel=second, ylabel=first, aspect="equal", title="change of the loss")
+    left.set(xlabel=second, ylabel=first, aspect="equal")
     figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
     diagonal = 2**0.5 * values
     cuts = {
@@ -313,20 +271,58 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     }
     for (label, (place, cut)), colour, style in zip(cuts.items(), colours(), ("-", "--", "-", "-"), strict=False):
         right.plot(place, cut, style, color=colour, label=label)
-    right.set(xlabel="distance from the origin", ylabel="change of the loss", title="cuts through the origin")
-    right.set_ylim(-0.6 * limit, limit)
+    right.set(xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit))
     right.grid(alpha=0.3)
-    figure.legend(*right.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    legend(figure, right, ncols=4)
     return figure
 
 
 @styled
 def plot_histogram(z: Tensor) -> Figure:
     """Draw a histogram of z values over the standard normal density."""
-    figure, ((axis,),) = subplots(1, 1, 2.6)
+    figure, ((axis,),) = subplots(height=2.6, grid=None)
     axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
     grid = np.linspace(-5, 5, 201)
     axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color=shade(0), linewidth=1, label="standard normal")
     axis.set(xlabel="z", ylabel="density")
+    axis.legend()
+    return figure
+
+
+@styled
+def plot_bounds(results: Sequence[Check]) -> Figure:
+    """Draw, for each setting of an inequality, both bounds as multiples of the left side: at 1 or above they hold."""
+    figure, ((axis,),) = subplots(1, 1, 0.9 + 0.2 * len(results), grid="x")
+    for row, check in enumerate(results):
+        ours, printed = check.formula / check.simulated, max(check.printed / check.simulated, 1e-3)
+        axis.plot([ours, printed], [row, row], color=shade(0.8), linewidth=1, zorder=0)
+        axis.plot(ours, row, "o", color=COLOURS[0], markersize=5)
+        axis.plot(printed, row, "x", color=COLOURS[1], markersize=5)
+    axis.plot([], [], "o", color=COLOURS[0], label="with α")
+    axis.plot([], [], "x", color=COLOURS[1], label="as printed, with α²")
+    axis.axvline(1, color=shade(0), linewidth=1, linestyle=":")
+    axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
+    axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")
+    axis.set_yticks(range(len(results)), [check.setting for check in results], fontsize=8)
+    axis.invert_yaxis()
+    legend(figure, axis, ncols=2)
+    return figure
+
+
+@styled
+def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
+    """Draw P(s² >= eta) against eta / E s², on logarithmic axes, under the bound of Markov.
+
+    Args:
+        slopes: label -> (N,).
+    """
+    figure, ((axis,),) = subplots()
+    grid = np.logspace(-1, 1.3, 100)
+    axis.plot(grid, np.minimum(1, 1 / grid), color=shade(0), linewidth=1.2, label="Markov: E s² / η")
+    for (label, values), colour in zip(slopes.items(), colours(), strict=False):
+        energy = np.asarray(values.square() / values.square().mean())
+        share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)
+        axis.plot(grid, np.where(share > 0, share, np.nan), color=colour, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="η / E s²", ylabel="share of networks with s² ≥ η")
     axis.legend()
     return figure

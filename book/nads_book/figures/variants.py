@@ -10,14 +10,15 @@ import functools
 import io
 import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter
 
 from nads_book.figures.style import DARK, STYLE
 from nads_book.publishing import publishing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NARROW = 4.0  # inches
 IMAGES = 4  # at most, in a column
@@ -70,8 +71,6 @@ class Variants:
         return {MIME.format(name): _png(figure) for name, figure in figures.items() if figure is not None}
 
     def _drawn(self, settings: dict[Any, Any], arrange: Callable[[Figure], None] | None = None) -> Figure:
-        import matplotlib.pyplot as plt
-
         with plt.rc_context(settings):
             figure = self._draw()
             plt.close(figure)  # a notebook shows the returned figure once, not twice
@@ -149,8 +148,6 @@ def _maps(axis: Axes) -> bool:
 
 def _wrap(axis: Axes) -> None:
     """Break long labels, which would make the figure wider than a telephone."""
-    from matplotlib.ticker import FixedFormatter
-
     axis.set_xlabel(textwrap.fill(axis.get_xlabel(), 40))
     axis.title.set_text(textwrap.fill(axis.get_title(), 50))  # unlike set_title, this keeps the font size
     names = [text.get_text() for text in axis.get_yticklabels()]
