@@ -20,7 +20,7 @@ from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.stopping import StoppingCriterion
 
-__getattr__ = _moved.renamed_getattr(__name__)
+__getattr__ = _moved.forwarding_getattr(__name__)
 
 __all__ = [
     "DENSE_LIMIT",
