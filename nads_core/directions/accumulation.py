@@ -13,8 +13,7 @@ from torch import Tensor
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.estimators import Estimator
 from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
-from nads_core.directions.first_networks import FirstNetworks, effective_share
-from nads_core.directions.moments import DenseMoments, GramMoments, merged
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share, merged
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import distributed
@@ -104,7 +103,7 @@ class Accumulation:
 
     @property
     def effective_share(self) -> float:
-        """The effective share of the networks, see `first_networks.effective_share`."""
+        """The effective share of the networks, see `moments.effective_share`."""
         return effective_share(self._powers, self.first_networks)
 
     def error(

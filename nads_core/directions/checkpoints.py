@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import differences
 

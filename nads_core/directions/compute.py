@@ -20,8 +20,7 @@ from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.evaluation import require_gradients
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries

@@ -8,13 +8,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import BulkSpectrum, TypeUncertainty, certify
+from nads_core.directions.uncertainty import (
+    BulkSpectrum,
+    DegenerateCluster,
+    DirectionUncertainty,
+    TypeUncertainty,
+    certify,
+)
 from nads_core.runtime.seeds import seeded
 
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
@@ -73,7 +77,7 @@ def find_eigenpairs(
         debiasing: debiasing of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
         growth: sample-size multiplier to extrapolate to, see `certify`.
-        effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
+        effective_share: of the networks, see `moments.effective_share`. Below `HEAVY` the variances that the
             networks show miss most of what a few others would change. Uncertainties are then those of the first
             networks
             with each vector divided by its norm, for the effective number of networks: as if the norm of a network's

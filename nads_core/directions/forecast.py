@@ -11,7 +11,7 @@ from pathlib import Path
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import effective_share
+from nads_core.directions.moments import effective_share
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers

@@ -10,8 +10,7 @@ import torch
 
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, GramMoments, merged
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, merged
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 

@@ -18,7 +18,7 @@ from nads_book.explorer.pictures import load_pictures
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet
 from nads_core.directions import NADs
-from nads_core.directions.certificates import CERTAIN
+from nads_core.directions.uncertainty import CERTAIN
 from nads_core.networks import architectures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
