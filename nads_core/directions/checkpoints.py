@@ -56,7 +56,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
             "with that version, or name another file"
         )
-    return saved
+    return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
 
 
 def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any]:

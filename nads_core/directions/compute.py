@@ -19,7 +19,7 @@ from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
-from nads_core.directions.evaluation import require_gradients
+from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
@@ -76,6 +76,7 @@ class ComputeOptions:
     kernels: str = "torch"
 
     def __post_init__(self) -> None:
+        require_debiasing(self.debiasing)
         if self.normalise not in (None, "network"):
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
@@ -161,7 +162,7 @@ def compute_nads(
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     name, factory = _factory(architecture, image_shape)
-    averaged = _symmetries(architecture, symmetries, settings.debiasing, image_shape, num_networks)
+    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
     estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
@@ -177,9 +178,10 @@ def compute_nads(
     state.identify(first)
     recorded = _zero_init(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
-    num_networks = accumulate(
-        ensemble, estimator, state, num_networks, settings.batch_size, rule, progress, bool(settings.normalise)
+    evaluation = Evaluation(
+        ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise == "network"
     )
+    num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
     if averaged.tested:
         averaged, tests = _tested(state, image_shape)
@@ -251,33 +253,26 @@ def _is_dense(image_shape: tuple[int, ...]) -> bool:
     return math.prod(image_shape) <= DENSE_LIMIT
 
 
-def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless noise and symmetries can be treated like that in images of this shape."""
-    require_debiasing(debiasing)
-    require_symmetries(image_shape, symmetries)
-    if symmetries and not _is_dense(image_shape):
-        raise ValueError(
-            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
-            "them out"
-        )
-
-
 def _symmetries(
     architecture: Architecture | Callable[[], nn.Module],
     symmetries: tuple[str, ...] | Literal["test"] | None,
-    debiasing: str,
     image_shape: tuple[int, ...],
     num_networks: int,
 ) -> Symmetries:
     """Return the symmetries to average over: by default those that the architecture declares."""
+    dense = _is_dense(image_shape)
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-        _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
-        return Symmetries(tested=True)
-    _require_averaging(debiasing, symmetries or (), image_shape)
-    if symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3:
-        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0]) if _is_dense(image_shape) else ()
-    return Symmetries(symmetries or ())
+    elif symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3 and dense:
+        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0])
+    symmetries = symmetries or ()
+    require_symmetries(image_shape, SYMMETRIES[:1] if symmetries == "test" else symmetries)
+    if symmetries and not dense:
+        raise ValueError(
+            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
+            "them out"
+        )
+    return Symmetries(tested=True) if symmetries == "test" else Symmetries(symmetries)
 
 
 def _factory(

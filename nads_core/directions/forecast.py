@@ -83,7 +83,7 @@ def forecast(
         growth = count / there
         pairs = find_eigenpairs(
             moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth,
-            effective_share=effective_share(saved.get("powers"), first),
+            effective_share=effective_share(saved["powers"], first),
         )  # fmt: skip
         found.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return found
