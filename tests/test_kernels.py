@@ -352,7 +352,7 @@ def test_tf32_moves_no_nads(architecture, twins):
     """Why `FusedMoments` rounds to TF32: no overlap of leading NADs falls below 0.999, no energy moves by 1 %."""
     shape, estimator = (1, 16, 16), nc.SmoothedGradient(8)
     networks = Ensemble(lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="triton")
-    exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE, precision="tf32")
+    exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE)
     for block, count in networks.blocks(512):
         contributions = estimator.contributions(networks, estimator.draw(networks, block)[:count])
         exact.update(contributions)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.evaluation import Block, Evaluation
-from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share, merged
+from nads_core.directions.moments import FirstNetworks, Moments, effective_share, merged
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.interrupts import DeferredInterrupt
@@ -51,7 +51,7 @@ class Accumulation:
     def __init__(
         self,
         description: dict[str, Any],
-        moments: DenseMoments | GramMoments,
+        moments: Moments,
         path: Path | None,
         measures_error: bool = False,
         device: str = "cpu",
@@ -91,7 +91,7 @@ class Accumulation:
         """Return the seconds spent so far, earlier calls included."""
         return self.seconds + time.perf_counter() - self._saved_at
 
-    def total(self) -> DenseMoments | GramMoments:
+    def total(self) -> Moments:
         """Return the moments of all networks."""
         return merged(self.groups)
 
@@ -124,7 +124,7 @@ class Accumulation:
 
 
 def _add(
-    groups: list[DenseMoments | GramMoments],
+    groups: list[Moments],
     first: FirstNetworks,
     blocks: list[Block],
     contributions: Tensor,

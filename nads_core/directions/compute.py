@@ -20,7 +20,7 @@ from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
 from nads_core.directions.evaluation import Evaluation, require_gradients
-from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
@@ -167,7 +167,7 @@ def compute_nads(
     estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, settings.num_directions, estimator, settings.dtype)
+        _require_memory(moments, num_networks, estimator, settings)
 
     first, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
@@ -178,20 +178,18 @@ def compute_nads(
     state.identify(first)
     recorded = _zero_init(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
-    evaluation = Evaluation(
-        ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise == "network"
-    )
+    evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
     num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
     if averaged.tested:
-        averaged, tests = _tested(state, image_shape)
-        recorded |= tests
+        averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
     pairs = find_eigenpairs(
         state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
         settings.debiasing, averaged.names, effective_share=state.effective_share,
     )  # fmt: skip
-    recorded |= _final_value(state, rule, pairs) | _effective(state, num_networks, name)
-    return _nads(state, ensemble, num_networks, averaged, pairs, recorded)
+    recorded |= {"num_networks": num_networks, "symmetries": list(averaged.names)}
+    recorded |= rule.final_value(state.groups, pairs) | _effective(state, num_networks, name)
+    return _nads(state, ensemble, pairs, recorded)
 
 
 def _settings(
@@ -225,27 +223,20 @@ def _ensemble(
     return Ensemble(factory, image_shape, device=device, dtype=settings.dtype, kernels=settings.kernels, **options)
 
 
-def _nads(
-    state: Accumulation,
-    ensemble: Ensemble,
-    num_networks: int,
-    symmetries: Symmetries,
-    pairs: Eigenpairs,
-    recorded: dict[str, Any],
-) -> NADs:
+def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: dict[str, Any]) -> NADs:
     """Return the eigenpairs in the scale of the gradients, with how they were computed."""
     description = {key: value for key, value in state.description.items() if key != "groups"}
     provenance = description | {
-        "num_networks": num_networks, "debiasing": pairs.debiasing, "symmetries": list(symmetries.names),
-        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device), **recorded,
+        "debiasing": pairs.debiasing, "seconds": round(state.elapsed(), 1), "drawn_on": state.devices,
+        **environment(ensemble.device), **recorded,
     }  # fmt: skip
     directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)  # (n, D) -> (n, *image_shape)
-    eigenvalues, certificates = pairs.eigenvalues.cpu(), pairs.certificates
-    if state.scale == 1 or "normalise" in description:
-        return NADs(directions.float().cpu(), eigenvalues.float(), provenance, certificates)
-    unit = state.scale**-2
-    certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
-    return NADs(directions.float().cpu(), eigenvalues.double() * unit, provenance, certificates)
+    eigenvalues, certificates = pairs.eigenvalues.cpu().float(), pairs.certificates
+    if state.scale != 1 and "normalise" not in description:
+        unit = state.scale**-2
+        eigenvalues = pairs.eigenvalues.cpu().double() * unit
+        certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
+    return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
 def _is_dense(image_shape: tuple[int, ...]) -> bool:
@@ -289,7 +280,7 @@ def _factory(
     return architecture.name, partial(architecture.build, channels, height, 1)
 
 
-def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
+def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
@@ -300,19 +291,16 @@ def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
     return DenseMoments(dimension, device)
 
 
-def _require_memory(
-    moments: GramMoments, num_networks: int, num_directions: int | None, estimator: Estimator, dtype: torch.dtype
-) -> None:
-    """Refuse what cannot be kept, before hours are spent on it."""
-    readouts = estimator.readouts
+def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimator, settings: ComputeOptions) -> None:
+    """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
+    readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
-    needed = moments.needed_bytes(moments.dimension, count, min(num_directions or count, count), dtype)
-    needed += FirstNetworks.needed_bytes(moments.dimension, num_networks, readouts)
+    needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
     networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
-        needed,
+        needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
-        f"the gradients of {networks} with respect to {moments.dimension:,} pixels, and the directions, take up to",
+        f"the gradients of {networks} with respect to {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 
@@ -333,13 +321,13 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
-    """Return, and warn of, branches that begin at or near zero: what the NADs then describe is the rest."""
+    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
     parts = find_zero_init(ensemble.template)
     if not parts:
         return {}
     warnings.warn(
-        f"parts of {name} are nearly silent at initialisation ({described(parts)}): what they multiply has hardly a "
-        "part in these NADs",
+        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute almost "
+        "nothing to the NADs",
         stacklevel=3,
     )
     return {"silent_parts": parts}
@@ -351,34 +339,23 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     if state.effective_share < HEAVY:
         warnings.warn(
             f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}, and "
-            "certainties are what so few support. More networks help little; normalise='network' lets all count alike",
+            "certainties are those that so few support. More networks help little; normalise='network' gives all equal "
+            "weight",
             stacklevel=3,
         )
     return {"effective_networks": float(f"{number:.4g}")}
 
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetries, dict[str, Any]]:
-    """Return the symmetries that the networks do not contradict, and what to write down about the tests."""
+    """Return the symmetries that the networks do not contradict, and the results of all tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
-    held = [symmetry for symmetry, test in tests.items() if test.holds]
-    if "transpose" in held and len({"flip_rows", "flip_columns"} & set(held)) == 1:
-        held.remove("transpose")  # together with one flip it makes the other, which was refused
-    written = {symmetry: asdict(test) for symmetry, test in tests.items()}
-    for test in written.values():
-        test["limit"] = round(test["limit"], 3) if math.isfinite(test["limit"]) else None  # JSON has no infinity
-    return Symmetries(tuple(held)), {"symmetry_tests": written}
-
-
-def _final_value(state: Accumulation, rule: StoppingRule, pairs: Eigenpairs) -> dict[str, Any]:
-    """Return the stopping criterion's final value, if there is a criterion."""
-    criterion = rule.criterion
-    if criterion.num_certain is not None:
-        return {"num_certain": criterion.num_certain, "certain": pairs.certificates.num_certain}
-    if criterion.tolerance is None:
-        return {}
-    error, spread = rule.error(state.groups)
-    interval = [max(0, error - spread), error + spread]
-    return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
+    accepted = [symmetry for symmetry, test in tests.items() if test.holds]
+    if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
+        accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected
+    results = {symmetry: asdict(test) for symmetry, test in tests.items()}
+    for result in results.values():
+        result["limit"] = round(result["limit"], 3) if math.isfinite(result["limit"]) else None  # JSON has no infinity
+    return Symmetries(tuple(accepted)), results
 
 
 def with_signs(directions: Tensor) -> Tensor:

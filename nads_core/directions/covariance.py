@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seeded
 
@@ -119,7 +119,7 @@ def gram_eigenpairs(
 
 
 def leading_subspace(
-    moments: DenseMoments | GramMoments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
+    moments: Moments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
+from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.directions.uncertainty import (
@@ -57,7 +57,7 @@ class _OfType:
 
 
 def find_eigenpairs(
-    moments: DenseMoments | GramMoments,
+    moments: Moments,
     first: FirstNetworks,
     count: int,
     image_shape: tuple[int, ...],
@@ -136,7 +136,7 @@ class _Spectrum(NamedTuple):
 class _Problem:
     """Moments and the eigenpairs to find, see `find_eigenpairs`."""
 
-    moments: DenseMoments | GramMoments
+    moments: Moments
     first: FirstNetworks
     count: int
     image_shape: tuple[int, ...]
