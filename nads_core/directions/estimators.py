@@ -9,9 +9,9 @@ the network and share one expectation: their mean is the network's vector, their
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -44,35 +44,30 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        def pick(state: State) -> State:
-            return {name: tensor[rows] for name, tensor in state.items()}
+        return Draw(*(_each(lambda tensor: tensor[rows], part) for part in self._parts()))
 
-        return Draw(
-            pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
-            None if self.readouts is None else self.readouts[rows],
-        )  # fmt: skip
+    def _parts(self) -> tuple[Any, ...]:
+        return self.state, self.inputs, self.probes, self.readouts
 
     def thin(self) -> Draw:
         """Return the same networks with their first pair of inputs and their first readout."""
-        return Draw(
-            self.state, self.inputs[:, :2], self.probes, None if self.readouts is None else self.readouts[:, :1]
-        )
+        readouts = None if self.readouts is None else self.readouts[:, :1]
+        return replace(self, inputs=self.inputs[:, :2], readouts=readouts)
 
     @staticmethod
     def cat(draws: Sequence[Draw]) -> Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
+        columns = zip(*map(Draw._parts, draws), strict=True)
+        return Draw(*(_each(lambda *tensors: torch.cat(tensors), *column) for column in columns))
 
-        def join(states: Sequence[State]) -> State:
-            return {name: torch.cat([state[name] for state in states]) for name in states[0]}
 
-        probes = [draw.probes for draw in draws if draw.probes is not None]
-        readouts = [draw.readouts for draw in draws if draw.readouts is not None]
-        return Draw(
-            join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
-            join(probes) if probes else None, torch.cat(readouts) if readouts else None,
-        )  # fmt: skip
+def _each(change: Callable[..., Tensor], *parts: Any) -> Any:
+    """Return ``change`` of tensors, or of the entries of states; None stays None."""
+    if isinstance(parts[0], Mapping):
+        return {name: change(*(part[name] for part in parts)) for name in parts[0]}
+    return None if parts[0] is None else change(*parts)
 
 
 @dataclass(frozen=True)

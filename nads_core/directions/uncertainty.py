@@ -14,8 +14,8 @@ which so few networks show nothing: how much of the energy lies there, is estima
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -79,12 +79,8 @@ class DirectionUncertainty:
     @property
     def names(self) -> tuple[str, ...]:
         """Type and rank within it, such as "++s 3", which do not depend on the order of all."""
-        ranks: Counter[str] = Counter()
-        names = []
-        for kind in self.types:
-            names.append(f"{kind} {ranks[kind]}".strip())
-            ranks[kind] += 1
-        return tuple(names)
+        ranks = {kind: itertools.count() for kind in self.types}
+        return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
 
     def first(self, count: int) -> DirectionUncertainty:
         """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
@@ -96,13 +92,11 @@ class DirectionUncertainty:
     def completed(self, count: int) -> DirectionUncertainty:
         """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
         size, missing = len(self), self.certainty.new_zeros(count - len(self))
-        inside = torch.cat(
-            [self.leading_certainty * torch.arange(1, size + 1), missing + size * self.leading_certainty[-1]]
-        )
+        shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
         return DirectionUncertainty(
             self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
             torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + torch.nan]),
-            inside / torch.arange(1, count + 1), self.bands,
+            torch.cat([shared, missing + size * self.leading_certainty[-1]]) / torch.arange(1, count + 1), self.bands,
         )  # fmt: skip
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -114,11 +108,9 @@ class DirectionUncertainty:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> DirectionUncertainty:
         """Restore what `arrays` returned."""
-        bands = tuple(
-            DegenerateCluster(tuple(indices), certainty) for indices, certainty in json.loads(str(arrays["bands"]))
-        )
+        bands = [DegenerateCluster(tuple(indices), value) for indices, value in json.loads(str(arrays["bands"]))]
         measures = {name: torch.from_numpy(arrays[name]) for name in _MEASURES}
-        return cls(tuple(str(name) for name in arrays["types"]), bands=bands, **measures)
+        return cls(tuple(map(str, arrays["types"])), bands=tuple(bands), **measures)
 
 
 @dataclass(frozen=True)
@@ -249,25 +241,19 @@ def certify(
         growth: for how many times as many networks to tell it, taking the levels for those that these networks show.
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    count, bulk = len(values), rest or BulkSpectrum()
+    while bulk.dimension and (known := bulk.detected(values, noise, num_networks * shares)) < len(values):
+        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)  # the others belong to the bulk
+        values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
-        return TypeUncertainty.of_nothing()
-    bulk = rest or BulkSpectrum()
-    known = bulk.detected(values, noise, num_networks * shares) if bulk.dimension else len(values)
-    if known < len(values):  # the others belong to the bulk
-        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)
-        certificate = TypeUncertainty.of_nothing()
-        if known:
-            certificate = certify(
-                values[:known], noise[:known], variances[:known, :known], num_networks, shares, bulk, growth
-            )
-        return certificate.extended(len(values))
+        return TypeUncertainty.of_nothing().extended(count)
     model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)
+    return (certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
