@@ -1,4 +1,4 @@
-"""Accumulation of second moments over networks: interruptible, resumable, and shared among processes."""
+"""Accumulation of second moments over networks: resumable after an interrupt, and shared among processes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Accumulation:
             self.devices = list(dict.fromkeys([*self.devices, device]))
 
     def identify(self, first: Tensor) -> None:
-        """Refuse a file whose network 0 had another vector than ``first``, (D,): two factories can share a name."""
+        """Raise a ValueError if network 0 of the file had another vector than ``first`` (D,): factories can share names."""
         first, before = first.double().cpu(), self.first.get(self.device)
         rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
         allowed = 0.3 if rounded else 0.05
@@ -227,7 +227,7 @@ def work_units(
 
 
 def _require_num_networks(num_networks: int, state: Accumulation, block_size: int) -> None:
-    """Raise a ValueError if the state has more networks, or halves of so few tell no error."""
+    """Raise a ValueError if the state has more networks, or too few for the error of halves."""
     done = state.blocks_done * block_size
     if done > num_networks:
         raise ValueError(
@@ -290,5 +290,5 @@ def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_
             state.save(path)
         raise KeyboardInterrupt(
             f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
-            f"call again with checkpoint={str(path)!r} to go on"
+            f"call again with checkpoint={str(path)!r} to resume"
         )

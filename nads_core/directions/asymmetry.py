@@ -21,11 +21,11 @@ _UPPER = 1.645  # standard errors: one-sided 95 %
 
 @dataclass(frozen=True)
 class SymmetryTest:
-    """What networks say about one symmetry.
+    """Result of the test of one symmetry.
 
     Args:
-        p_value: of the asymmetry, were the networks equally likely before and after the map; for a symmetry of several
-            maps that of the worst, times their number.
+        p_value: p-value of the asymmetry, were the networks equally likely before and after the map; for a symmetry of
+            several maps that of the worst, times their number.
         asymmetry: ||C - g C g^T||^2 / (2 ||C||^2), of the worst map g, without bias: 0 for a symmetric second moment C,
             1 for one that has nothing in common with its image.
         limit: 95 % upper limit of the asymmetry, by a jackknife over networks; infinite where these have nothing in
@@ -51,7 +51,7 @@ def symmetry_tests(halves: Tensor, image_shape: tuple[int, ...]) -> dict[str, Sy
     diagonal alone, which is left out.
 
     Args:
-        halves: of the networks, (n, R, 2, D), from `FirstNetworks.halves`; of several readouts the first is used.
+        halves: halves of the networks, (n, R, 2, D), from `FirstNetworks.halves`; the test uses the first readout.
         image_shape: (C, H, W); inputs of other shapes have no symmetries.
 
     Raises:

@@ -33,7 +33,7 @@ from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import RNG_VERSION, environment
 
-DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
+DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def compute_nads(
             ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
-        checkpoint: file in which to keep the state: an interrupted call resumes from it, with the same result as an
+        checkpoint: file that stores the state, in whose name ``{run}`` stands for a short fingerprint of everything
+            that determines the numbers: an interrupted call resumes from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: whether to show a progress bar.
         **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
@@ -240,7 +241,7 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
 
 
 def _is_dense(image_shape: tuple[int, ...]) -> bool:
-    """Whether D x D moments are summed, or vectors kept."""
+    """Whether D x D moments are summed; otherwise the vectors are stored."""
     return math.prod(image_shape) <= DENSE_LIMIT
 
 

@@ -270,13 +270,13 @@ class FirstNetworks:
         return other
 
     def update(self, block: int, block_size: int, contributions: Tensor, readouts: int) -> None:
-        """Keep the networks of a block if they are among the first.
+        """Store the networks of a block if they are among the first.
 
         Args:
-            block: its number.
-            block_size: of all blocks but the last.
+            block: number of the block.
+            block_size: size of all blocks but the last.
             contributions: (B * readouts, J, D).
-            readouts: R.
+            readouts: number of readouts per network, R.
         """
         if not self.wants(block, block_size) or block in self._blocks:
             return
@@ -296,7 +296,7 @@ class FirstNetworks:
 
     @staticmethod
     def wants(block: int, block_size: int) -> bool:
-        """Whether a block has networks that are kept."""
+        """Whether a block has networks that are stored."""
         return block * block_size < SAMPLED_NETWORKS
 
     def state_dict(self) -> dict[str, Any]:

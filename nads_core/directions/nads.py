@@ -33,7 +33,7 @@ class NADs:
         directions: ``(n, *image_shape)`` float32, orthonormal.
         eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
             (1/N) sum g g^T.
-        provenance: how they were computed.
+        provenance: settings and environment of the computation.
         certificates: uncertainty of each; None in files that were written before there were any.
         stored_fingerprint: fingerprint of the file that they were read from; by default that of the arrays.
     """
@@ -97,7 +97,7 @@ class NADs:
 
     @property
     def bands(self) -> tuple[DegenerateCluster, ...]:
-        """Directions of one type that this run cannot tell apart, with the certainty of the subspace of each band."""
+        """Directions of one type that this run cannot distinguish, with the certainty of the subspace of each band."""
         return self._require_certificates().bands
 
     @property
@@ -112,7 +112,7 @@ class NADs:
 
         Args:
             other: NADs, or orthonormal directions (n, ...) with the same number of pixels.
-            k: how many directions.
+            k: number of directions.
 
         Raises:
             ValueError: if either has fewer than k directions or the sizes differ.
@@ -120,7 +120,7 @@ class NADs:
         theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other).flatten(1).double()
         ours = self.directions.flatten(1).double()
         if not 1 <= k <= min(len(ours), len(theirs)):
-            raise ValueError(f"k = {k} directions asked for, but there are {len(ours)} and {len(theirs)}")
+            raise ValueError(f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}")
         if ours.shape[1] != theirs.shape[1]:
             raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
         return subspace_overlap(ours[:k], theirs[:k])
@@ -135,7 +135,7 @@ class NADs:
 
         Args:
             other: NADs; or directions that are exact.
-            k: how many directions.
+            k: number of directions.
 
         Raises:
             ValueError: if there are no certificates, or as `overlap` has it.
@@ -149,7 +149,7 @@ class NADs:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
 
         Args:
-            direction: of the shape of one, (C, H, W), or many as (m, C, H, W); unit norm.
+            direction: one direction, (C, H, W), or many, (m, C, H, W); unit norm.
 
         Returns:
             A scalar, or (m,).
@@ -165,10 +165,10 @@ class NADs:
         return coordinates.square() @ self.eigenvalues.double()
 
     def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
-        """Say which architectures that ship, of the paper and of the atlas, these NADs resemble, the closest first.
+        """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
 
         Args:
-            k: how many leading directions are compared; by default for each as many as both know best. Architectures
+            k: number of leading directions to compare; by default for each the one that both know best. Architectures
                 of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in
                 one list by default: four directions are shared more easily than forty, so a ranking needs one k.
 
@@ -193,7 +193,7 @@ class NADs:
         """Return which of these NADs is closest to each of other directions, and how close.
 
         Args:
-            directions: ``(m, *image_shape)``, unit norm; those of another version or run, say.
+            directions: ``(m, *image_shape)``, unit norm; for example those of another version or run.
 
         Returns:
             Indices (m,), and squared cosines (m,). Inside a band an index means no more than an energy.
@@ -280,14 +280,14 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        # The fingerprint is that of the file: what is rebuilt from it differs between processors
+        # The fingerprint is that of the file: rebuilt values differ between processors
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
         object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
         return nads
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
-    """Name NADs by their stored arrays: what is rebuilt from them differs between processors in its last bits."""
+    """Name NADs by their stored arrays: rebuilt values differ between processors in their last bits."""
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 

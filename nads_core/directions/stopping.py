@@ -64,7 +64,7 @@ class Measurement:
     """Value of a criterion for the networks so far.
 
     Args:
-        reached: whether they are enough.
+        reached: whether the criterion is met.
         values: the measured quantities, by name.
     """
 

@@ -29,17 +29,17 @@ _WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side 
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
 _CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
-_FEWEST_NETWORKS = 3  # with which variances can be told at all
+_FEWEST_NETWORKS = 3  # number from which variances can be estimated
 
 
 @dataclass(frozen=True)
 class DegenerateCluster:
-    """Directions of one symmetry type that a run cannot tell apart.
+    """Directions of one symmetry type that a run cannot distinguish.
 
     Args:
-        indices: of the directions, two at least.
-        certainty: of the subspace that they span: expected mean squared cosine of its principal angles with that of the
-            directions of the same names, for infinitely many networks.
+        indices: indices of the directions, at least two.
+        certainty: certainty of the subspace that they span: expected mean squared cosine of its principal angles with
+            that of the directions of the same names, for infinitely many networks.
     """
 
     indices: tuple[int, ...]
@@ -51,14 +51,14 @@ class DirectionUncertainty:
     """What a run knows about its directions, those of all types in one order.
 
     Args:
-        types: of each direction, how the symmetries change it, as `SymmetryType.names` has them.
+        types: type of each direction, from `SymmetryType.names`.
         certainty: (n,), expected squared cosine of each with the direction of the same type and rank for infinitely
-            many networks and inputs; 0 where the run says nothing about it.
+            many networks and inputs; 0 where it is not known.
         agreement: (n,), the same with that direction from another run of the same size. It exceeds the square of the
             certainty where both runs can mistake one direction for the same other.
         eigenvalue_std: (n,), root mean square of the eigenvalue's error; NaN where nothing is known of it.
         leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
-        bands: directions that are told apart from the others, but not from each other.
+        bands: directions that are distinguished from the others, but not from each other.
     """
 
     types: tuple[str, ...]
@@ -128,7 +128,7 @@ class BulkSpectrum:
     noise: float = 0.0
 
     def shrink(self, levels: Tensor, noise: Tensor, num_networks: float) -> tuple[Tensor, Tensor]:
-        """Return squared cosines (k,) of eigenvectors with the space of what was found, and shifts (k,) of eigenvalues.
+        """Return squared cosines (k,) of eigenvectors with the space of the eigenpairs, and shifts (k,) of eigenvalues.
 
         Source: the spiked covariance model (Paul, Statistica Sinica 2007, theorems 1, 2 and 4). Below its transition an
         eigenvector shows nothing of its level.
@@ -238,7 +238,7 @@ def certify(
         num_networks: N.
         shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
         rest: part of the space in which no direction was found.
-        growth: for how many times as many networks to tell it, taking the levels for those that these networks show.
+        growth: sample-size multiplier to extrapolate to, with the levels that these networks show.
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
     count, bulk = len(values), rest or BulkSpectrum()
@@ -345,10 +345,10 @@ def _simulated(
 
     Args:
         levels: (k,), descending.
-        variances: of E's entries, (k, k).
-        shown: (k,), squared cosines with the space of what was found.
-        draws: how many, an even number.
-        seed: of the draws; every window has numbers of its own.
+        variances: variances of E's entries, (k, k).
+        shown: (k,), squared cosines with the space of the eigenpairs.
+        draws: number of draws, even.
+        seed: seed of the draws, from which every window has another.
 
     Returns:
         Mean eigenvalues (k,); root mean squares (k,) of what they miss the levels by; and mean squared coordinates
@@ -364,7 +364,7 @@ def _simulated(
     inside = torch.zeros(size, size, dtype=torch.bool)
     mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros(2, *mixing.shape).double()
     for number, (start, first, last) in enumerate(zip(starts, bounds, bounds[1:], strict=False)):
-        window, kept = slice(start, start + width), slice(first - start, last - start)
+        window, inner = slice(start, start + width), slice(first - start, last - start)
         spread = variances[window, window]
         # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known
         crowd = float(
@@ -375,12 +375,12 @@ def _simulated(
         noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
         matrices = noise * spread.sqrt().float() + torch.diag(levels[window].float())
         values, vectors = torch.linalg.eigh(matrices)  # ascending
-        values = values.flip(1)[:, kept].double()
+        values = values.flip(1)[:, inner].double()
         mean[first:last] = values.mean(0)
         error[first:last] = (values - levels[first:last]).square().mean(0)
         squares = vectors.flip(2).square()
         overlaps[:, first:last, window] = torch.stack(
-            [half.mean(0).T[kept].double() for half in (squares[::2], squares[1::2])]
+            [half.mean(0).T[inner].double() for half in (squares[::2], squares[1::2])]
         )
         inside[first:last, window] = True
     far = mixing.masked_fill(inside, 0)
