@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 import nads_core as nc
 from nads_core.directions.evaluation import Evaluation
-from nads_core.directions.first_networks import FirstNetworks
+from nads_core.directions.moments import FirstNetworks
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment

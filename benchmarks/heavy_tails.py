@@ -20,7 +20,7 @@ from torch import nn
 import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
-from nads_core.directions.first_networks import effective_share
+from nads_core.directions.moments import effective_share
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 

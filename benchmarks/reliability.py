@@ -25,12 +25,11 @@ from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.directions.certificates import DirectionUncertainty
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks
+from nads_core.directions.uncertainty import DirectionUncertainty
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.theory.deep_linear import DeepLinear, gradient_covariance

@@ -48,7 +48,7 @@ from nads_core.training import (
     train_networks,
 )
 
-__getattr__ = _moved.module_getattr(__name__)
+__getattr__ = _moved.forwarding_getattr(__name__)
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",

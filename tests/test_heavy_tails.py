@@ -10,8 +10,7 @@ import nads_core as nc
 from nads_core.directions.checkpoints import read_checkpoint, restored, write_checkpoint
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.evaluation import moment_scale
-from nads_core.directions.first_networks import FirstNetworks, effective_share
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share
 
 SHAPE = (1, 8, 8)
 OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False, "estimator": nc.SmoothedGradient(4)}

@@ -55,7 +55,7 @@ def warned(call):
 def test_every_public_name_resolves_and_warns_where_it_moved(name):
     value, messages = warned(lambda: getattr(nc, name))
     assert value is not None
-    moved = name in {*_moved.NAMES, *_moved.ALIASES}
+    moved = f"nads_core.{name}" in _moved.TABLES["names"]
     assert [message for message in messages if f"nads_core.{name} moved to " in message] or not moved
     if name in nb.__all__:
         assert value is getattr(nb, name)
@@ -70,9 +70,9 @@ def test_an_unknown_name_is_an_attribute_error():
         from nads_core.machinery.seeds import nonsense  # noqa: F401
 
 
-@pytest.mark.parametrize("old", _moved.MODULES)
+@pytest.mark.parametrize("old", _moved.TABLES["modules"])
 def test_a_moved_module_forwards_to_its_new_place(old):
-    home = importlib.import_module(_moved.MODULES[old])
+    home = importlib.import_module(_moved.TABLES["modules"][old])
     sys.modules.pop(old, None)
     module, messages = warned(lambda: importlib.import_module(old))
     assert f"{old} moved to {home.__name__}" in messages
@@ -84,7 +84,7 @@ def test_renamed_members_exist():
     """Each new name of a renamed member is defined in one of the packages."""
     folders = (ROOT / "nads_core", ROOT / "book" / "nads_book")
     text = "\n".join(path.read_text("utf8") for folder in folders for path in folder.rglob("*.py"))
-    for old, new in _moved.MEMBERS.items():
+    for old, new in _moved.TABLES["members"].items():
         assert re.search(rf"^(?:class |def |    def )?{new}\b(?:\(|:| =)", text, re.MULTILINE), f"{old} -> {new}"
 
 

@@ -156,9 +156,7 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == packages()
-    published = {
-        f"nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")
-    }
+    published = {f"nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")}
     assert {"nads_core/precomputed/lenet.v1.npz"} | published <= names
 
 

@@ -12,7 +12,7 @@ from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import check_schedule
+from nads_core.directions.stopping import check_schedule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -183,7 +183,7 @@ def test_groups_make_three_pairs_of_halves(moments):
     state = Accumulation({}, moments(16), None, measures_error=True)
     for group in state.groups:
         group.update(simulated(200, 1, 4, generator).flatten(0, 1))
-    error, spread = state.error(1, (), (1, 4, 4))
+    error, spread = subspace_error(state.groups, 1, (), (1, 4, 4))
     halves = []
     for pair in ((0, 1), (0, 2), (0, 3)):
         axes = []

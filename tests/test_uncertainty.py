@@ -12,8 +12,7 @@ import nads_core as nc
 from nads_core.cli import main
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
 from nads_core.directions.share_variance import share_variances
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 from nads_core.directions.uncertainty import certify

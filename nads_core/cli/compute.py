@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -78,7 +77,7 @@ def run(
         options["image_shape"] = tuple(options["image_shape"])
     if "dtype" in options:
         options["dtype"] = getattr(torch, options["dtype"])
-    checkpoint = checkpoint or _checkpoint(out, architecture, chosen, options)
+    checkpoint = checkpoint or out.with_suffix(".{run}.ckpt")
     out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.pop("device", None)) as device:
         nads = compute_nads(architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options)
@@ -108,17 +107,3 @@ def _symmetries(names: list[str]) -> Any:
     if "test" in names and len(names) > 1:
         raise ValueError(f"--symmetries test selects the symmetries itself, got also {' '.join(sorted(set(names)))}")
     return "test" if "test" in names else tuple(names)
-
-
-def _checkpoint(out: Path, architecture: str, estimator: Any, options: dict[str, Any]) -> Path:
-    """Return a file next to the result whose name identifies the computation, so that other options use another one."""
-    from nads_core.directions import ComputeOptions, compute_nads
-    from nads_core.runtime.provenance import canonical, fingerprint
-
-    parameters = (inspect.signature(called).parameters for called in (compute_nads, ComputeOptions))
-    value = {name: parameter.default for one in parameters for name, parameter in one.items()} | options
-    identity = [architecture, repr(estimator), list(value["image_shape"]), value["seed"]]
-    identity += [str(value["dtype"]).removeprefix("torch."), value["kernels"], value.get("tolerance") is not None]
-    identity += [value["output"]] if value["output"] else []
-    identity += ["fresh_readout"] if value["fresh_readout"] else []
-    return out.with_suffix(f".{fingerprint(canonical(identity))[:8]}.ckpt")

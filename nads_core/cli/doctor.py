@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 import shutil
-import time
 from collections.abc import Iterator
 
 import torch
@@ -20,7 +19,7 @@ from nads_core.training import num_cores
 
 def describe() -> Iterator[str]:
     """Yield one line per optional feature of this machine."""
-    facts: dict[str, object] = dict(environment(usable_device(None)))
+    facts: dict[str, object] = dict(environment(usable_device()))
     free = available_memory("cpu")
     facts["cores"] = f"{num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
     facts["bfloat16"] = f"{_bfloat16_speed():.1f} times the speed of float32 in matrix products"
@@ -51,16 +50,13 @@ def _installed(name: str) -> bool:
 
 def _bfloat16_speed() -> float:
     """Return the speed of a matrix product in bfloat16 relative to float32: some processors emulate bfloat16."""
-    device, seconds = usable_device(None), {}
-    for dtype in (torch.float32, torch.bfloat16):
-        matrix = torch.ones(1024, 1024, device=device, dtype=dtype)
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            (matrix @ matrix)[0, 0].item()  # reading a number waits for a GPU
-            times.append(time.perf_counter() - start)
-        seconds[dtype] = min(times)
-    return seconds[torch.float32] / seconds[torch.bfloat16]
+    from torch.utils.benchmark import Timer
+
+    matrices = [
+        torch.ones(1024, 1024, device=usable_device(), dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
+    ]
+    single, half = (Timer("matrix @ matrix", globals={"matrix": matrix}).timeit(3).mean for matrix in matrices)
+    return single / half
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,6 @@ come from networks, such as waves, are in `nads_core.data`.
 """
 
 from nads_core import _moved
-from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.compute import DENSE_LIMIT, ComputeOptions, compute_nads
 from nads_core.directions.estimators import (
     Dipole,
@@ -19,25 +18,12 @@ from nads_core.directions.estimators import (
 from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.stopping import StoppingCriterion
+from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
 
-__getattr__ = _moved.renamed_getattr(__name__)
+__getattr__ = _moved.forwarding_getattr(__name__)
 
 __all__ = [
-    "DENSE_LIMIT",
-    "DegenerateCluster",
-    "DirectionUncertainty",
-    "ComputeOptions",
-    "Dipole",
-    "Draw",
-    "Estimator",
-    "Forecast",
-    "MixedDerivative",
-    "NADs",
-    "Passes",
-    "PointGradient",
-    "SmoothedGradient",
-    "StoppingCriterion",
-    "compute_nads",
-    "forecast",
-    "load_nads",
-]
+    "NADs", "compute_nads", "forecast", "load_nads", "Forecast", "DENSE_LIMIT", "ComputeOptions", "StoppingCriterion",
+    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "Draw", "Estimator", "Passes",
+    "DegenerateCluster", "DirectionUncertainty",
+]  # fmt: skip

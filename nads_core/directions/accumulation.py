@@ -1,4 +1,4 @@
-"""Accumulation of second moments over networks: interruptible, resumable, and shared among processes."""
+"""Accumulation of second moments over networks: resumable after an interrupt, and shared among processes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
-from nads_core.directions.estimators import Estimator
-from nads_core.directions.evaluation import Block, Evaluation, fitting_batch
-from nads_core.directions.first_networks import FirstNetworks, effective_share
-from nads_core.directions.moments import DenseMoments, GramMoments, merged
-from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule, subspace_error
-from nads_core.networks.ensembles import Ensemble
+from nads_core.directions.evaluation import Block, Evaluation
+from nads_core.directions.moments import FirstNetworks, Moments, effective_share, merged
+from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.interrupts import DeferredInterrupt
 from nads_core.runtime.provenance import canonical, fingerprint
@@ -24,19 +21,28 @@ from nads_core.runtime.provenance import canonical, fingerprint
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
+_STORED = (
+    "blocks_done",
+    "seconds",
+    "first",
+    "devices",
+    "scale",
+    "powers",
+)  # fields that a checkpoint has
 
 
 class Accumulation:
-    """The moments of the networks so far, and the file that remembers them.
+    """Moments of the networks so far, and the checkpoint that stores them.
 
     Args:
-        description: what is computed; a file with another description is refused.
-        moments: an empty accumulator.
-        path: the checkpoint, or None.
-        measures_error: keep the networks in groups, so that `error` can compare halves.
-        scale: factor of the networks' vectors; a file that was begun keeps its own.
-        device: where the networks are drawn: the generators of a CPU and of a GPU draw different ones. A file that was
-            begun on one goes on on the other, with new networks from there.
+        description: everything that determines the numbers; a file with another description is rejected. A short
+            fingerprint of it takes the place of ``{run}`` in the name of the file.
+        moments: empty accumulator.
+        path: path of the checkpoint, or None.
+        measures_error: whether to sum the networks in groups, whose halves `subspace_error` compares.
+        device: kind of device that draws the networks: the generators of a CPU and of a GPU draw different ones. A file
+            that was begun on one kind can be resumed on the other, which draws the remaining networks.
+        scale: factor of the networks' vectors; an existing file has its own.
 
     Raises:
         ValueError: if the file is no checkpoint, or that of another computation.
@@ -45,7 +51,7 @@ class Accumulation:
     def __init__(
         self,
         description: dict[str, Any],
-        moments: DenseMoments | GramMoments,
+        moments: Moments,
         path: Path | None,
         measures_error: bool = False,
         device: str = "cpu",
@@ -53,25 +59,28 @@ class Accumulation:
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.first_networks, self.scale = FirstNetworks(), scale
-        self._powers: list[float] | None = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4 over the networks
-        self.description, self.path = description | {"groups": len(self.groups)}, path
+        self.powers: list[float] | None = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4; earlier files lack them
+        self.description = description | {"groups": len(self.groups)}
+        self.name = fingerprint(canonical(self.description))[:8]
+        self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
-        self.device, self.devices = device, [device]  # of this call, and of all
-        if path and path.exists():
-            self._load(path)
-
-    def _load(self, path: Path) -> None:
-        saved = read_checkpoint_of(self.description, path)
-        for group, state in zip(self.groups, saved["moments"], strict=True):
-            group.load_state_dict(state)
-        self.first_networks.load_state_dict(saved["first_networks"])
-        self.blocks_done, self.seconds, self.first = saved["blocks_done"], saved["seconds"], saved["first"]
-        self.devices = list(dict.fromkeys([*saved["devices"], self.device]))
-        self.scale, self._powers = saved.get("scale", 1.0), saved.get("powers")  # which earlier files lack
+        self.device, self.devices = device, [device]  # of this call, and of all calls
+        if self.path and self.path.exists():
+            saved = read_checkpoint_of(self.description, self.path)
+            for group, state in zip(self.groups, saved["moments"], strict=True):
+                group.load_state_dict(state)
+            self.first_networks.load_state_dict(saved["first_networks"])
+            for name in _STORED:
+                setattr(self, name, saved[name])
+            self.devices = list(dict.fromkeys([*self.devices, device]))
 
     def identify(self, first: Tensor) -> None:
-        """Refuse a file whose network 0 had another vector than ``first``, (D,): two factories can share a name."""
+        """Compare the vector of network 0, ``first`` (D,), with that of the file, because factories can share names.
+
+        Raises:
+            ValueError: if they differ.
+        """
         first, before = first.double().cpu(), self.first.get(self.device)
         rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
         allowed = 0.3 if rounded else 0.05
@@ -82,50 +91,34 @@ class Accumulation:
             )
         self.first[self.device] = first
 
-    def digest(self) -> str:
-        """Return a short name that differs between computations."""
-        return fingerprint(canonical(self.description), f"{float(self.first[self.device].norm()):.2e}")[:8]
-
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
         return self.seconds + time.perf_counter() - self._saved_at
 
-    def total(self) -> DenseMoments | GramMoments:
+    def total(self) -> Moments:
         """Return the moments of all networks."""
         return merged(self.groups)
 
     def add_powers(self, powers: Tensor) -> None:
         """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
-        if self._powers is not None:
-            self._powers = [
-                before + distributed.all_reduce_sum(power)
-                for before, power in zip(self._powers, powers.tolist(), strict=True)
-            ]
+        if self.powers is not None:
+            added = map(distributed.all_reduce_sum, powers.tolist())
+            self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
 
     @property
     def effective_share(self) -> float:
-        """The effective share of the networks, see `first_networks.effective_share`."""
-        return effective_share(self._powers, self.first_networks)
-
-    def error(
-        self, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
-    ) -> tuple[float, float]:
-        """Return the `subspace_error` of the networks so far, whose groups must be kept (``measures_error``)."""
-        return subspace_error(self.groups, num_directions, symmetries, image_shape)
+        """The effective share of the networks, see `moments.effective_share`."""
+        return effective_share(self.powers, self.first_networks)
 
     def save(self, path: Path | None = None) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state atomically, if it has a file."""
         path = path or self.path
         if path is None:
             return
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
-        moments = [group.state_dict() for group in self.groups]
-        content = {"description": self.description, "moments": moments, "blocks_done": self.blocks_done}
-        content |= {"seconds": self.seconds, "first": self.first, "devices": self.devices, "scale": self.scale}
-        if self._powers is not None:
-            content["powers"] = self._powers
-        content["first_networks"] = self.first_networks.state_dict()
-        write_checkpoint(path, content)
+        content = {name: getattr(self, name) for name in ("description", *_STORED)}
+        content["moments"] = [group.state_dict() for group in self.groups]
+        write_checkpoint(path, content | {"first_networks": self.first_networks.state_dict()})
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
@@ -135,7 +128,7 @@ class Accumulation:
 
 
 def _add(
-    groups: list[DenseMoments | GramMoments],
+    groups: list[Moments],
     first: FirstNetworks,
     blocks: list[Block],
     contributions: Tensor,
@@ -158,14 +151,11 @@ def _add(
 
 
 def accumulate(
-    ensemble: Ensemble,
-    estimator: Estimator,
+    evaluation: Evaluation,
     state: Accumulation,
     num_networks: int,
-    batch_size: int | None = None,
     rule: StoppingRule | None = None,
     progress: bool = True,
-    normalise: bool = False,
 ) -> int:
     """Add the networks that ``state`` lacks, all of them or until the stopping rule is met.
 
@@ -178,16 +168,14 @@ def accumulate(
     """
     from tqdm import tqdm
 
-    size = ensemble.block_size
+    ensemble, size = evaluation.ensemble, evaluation.ensemble.block_size
     _require_num_networks(num_networks, state, size)
     rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
-    name, lead = state.description["architecture"], distributed.rank() == 0
-    batch_size = batch_size or fitting_batch(ensemble, estimator)
-    evaluation = Evaluation(ensemble, estimator, name, batch_size, state.scale, normalise)
+    lead = distributed.rank() == 0
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
     rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # an incomplete block, which no checkpoint holds
     bar = tqdm(
-        total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {name}",
+        total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {evaluation.name}",
         disable=not progress or not lead, mininterval=0.5,
     )  # fmt: skip
     shared, enough = _SharedWork(state, evaluation, bar.update), False
@@ -243,7 +231,7 @@ def work_units(
 
 
 def _require_num_networks(num_networks: int, state: Accumulation, block_size: int) -> None:
-    """Raise a ValueError if the state has more networks, or halves of so few tell no error."""
+    """Raise a ValueError if the state has more networks, or too few for the error of halves."""
     done = state.blocks_done * block_size
     if done > num_networks:
         raise ValueError(
@@ -280,11 +268,11 @@ class _SharedWork:
         state, evaluation = self._state, self._evaluation
         num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
         local_groups = groups if num_processes == 1 else [group.empty() for group in groups]
-        share, size = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
-        powers = torch.zeros(3, dtype=torch.float64)
-        for batch in [share[i : i + size] for i in range(0, len(share), size)]:
+        share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+        size, powers = evaluation.ensemble.block_size, torch.zeros(3, dtype=torch.float64)
+        for batch in [share[i : i + step] for i in range(0, len(share), step)]:
             contributions = evaluation.contributions(batch)
-            powers += _add(local_groups, state.first_networks, batch, contributions, evaluation.block_size)
+            powers += _add(local_groups, state.first_networks, batch, contributions, size)
             self._advance(num_processes * sum(count for _, count in batch))
         state.add_powers(powers)
         if num_processes == 1:
@@ -292,7 +280,7 @@ class _SharedWork:
         for group, added in zip(groups, local_groups, strict=True):
             added.gather()
             group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
-        if state.first_networks.wants(blocks[0][0], evaluation.block_size):  # the same answer in all processes
+        if state.first_networks.wants(blocks[0][0], size):  # the same answer in all processes
             state.first_networks.gather()
         seconds = distributed.broadcast(time.perf_counter() - start) / self._steps
         self._steps = max(1, round(_EXCHANGE_SECONDS / seconds))
@@ -301,10 +289,10 @@ class _SharedWork:
 def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
     """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
     if distributed.all_reduce_max(interrupt.received):
-        path = state.path or Path(f"interrupted-nads-{state.digest()}.ckpt")
+        path = state.path or Path(f"interrupted-nads-{state.name}.ckpt")
         if distributed.rank() == 0:
             state.save(path)
         raise KeyboardInterrupt(
             f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
-            f"call again with checkpoint={str(path)!r} to go on"
+            f"call again with checkpoint={str(path)!r} to resume"
         )

@@ -21,11 +21,11 @@ _UPPER = 1.645  # standard errors: one-sided 95 %
 
 @dataclass(frozen=True)
 class SymmetryTest:
-    """What networks say about one symmetry.
+    """Result of the test of one symmetry.
 
     Args:
-        p_value: of the asymmetry, were the networks equally likely before and after the map; for a symmetry of several
-            maps that of the worst, times their number.
+        p_value: p-value of the asymmetry, were the networks equally likely before and after the map; for a symmetry of
+            several maps that of the worst, times their number.
         asymmetry: ||C - g C g^T||^2 / (2 ||C||^2), of the worst map g, without bias: 0 for a symmetric second moment C,
             1 for one that has nothing in common with its image.
         limit: 95 % upper limit of the asymmetry, by a jackknife over networks; infinite where these have nothing in
@@ -51,7 +51,7 @@ def symmetry_tests(halves: Tensor, image_shape: tuple[int, ...]) -> dict[str, Sy
     diagonal alone, which is left out.
 
     Args:
-        halves: of the networks, (n, R, 2, D), from `FirstNetworks.halves`; of several readouts the first is used.
+        halves: halves of the networks, (n, R, 2, D), from `FirstNetworks.halves`; the test uses the first readout.
         image_shape: (C, H, W); inputs of other shapes have no symmetries.
 
     Raises:
@@ -65,12 +65,11 @@ def symmetry_tests(halves: Tensor, image_shape: tuple[int, ...]) -> dict[str, Sy
     first = halves[:, 0].double()  # (n, 2, D)
     tests = {}
     for symmetry in SYMMETRIES:
-        found = [
-            _test(first, move(first.unflatten(-1, image_shape)).flatten(2)) for move in _maps(symmetry, image_shape)
-        ]
-        if found:
-            p_value = min(1.0, len(found) * min(test.p_value for test in found))
-            worst = max(found, key=lambda test: test.limit)
+        images, maps = first.unflatten(-1, image_shape), _maps(symmetry, image_shape)
+        results = [_test(first, move(images).flatten(2)) for move in maps]
+        if results:
+            p_value = min(1.0, len(results) * min(test.p_value for test in results))
+            worst = max(results, key=lambda test: test.limit)
             tests[symmetry] = SymmetryTest(p_value, worst.asymmetry, worst.limit)
     return tests
 
@@ -105,16 +104,16 @@ def _test(networks: Tensor, moved: Tensor) -> SymmetryTest:
     count = len(networks)
     same = _products(networks, networks).fill_diagonal_(0)  # (n, n): <Z_i, Z_j>
     differences = same - _products(networks, moved).fill_diagonal_(0)  # half of <Z_i - g Z_i g^T, Z_j - g Z_j g^T>
-    seen, whole = differences.sum(), same.sum()
+    observed, whole = differences.sum(), same.sum()
     signs = torch.randint(2, (_DRAWS, count), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     random = ((signs @ differences) * signs).sum(1)  # (draws,)
-    p_value = (1 + int((random >= seen).sum())) / (1 + _DRAWS)
-    without = (seen - 2 * differences.sum(1)) / (whole - 2 * same.sum(1))  # each network in turn
-    error = ((count - 1) / count * (without - without.mean()).square().sum()).sqrt()
-    asymmetry = float(seen / whole)
-    others = whole - 2 * same.sum(1)
-    whole_error = ((count - 1) / count * (others - others.mean()).square().sum()).sqrt()
-    known = bool(whole > 2 * _UPPER * whole_error)
+    p_value = (1 + int((random >= observed).sum())) / (1 + _DRAWS)
+    others = whole - 2 * same.sum(1)  # (n,): of all networks but one
+    without = (observed - 2 * differences.sum(1)) / others
+    error, whole_error = (
+        ((count - 1) / count * (values - values.mean()).square().sum()).sqrt() for values in (without, others)
+    )
+    asymmetry, known = float(observed / whole), bool(whole > 2 * _UPPER * whole_error)
     return SymmetryTest(p_value, asymmetry, asymmetry + _UPPER * float(error) if known else math.inf)
 
 

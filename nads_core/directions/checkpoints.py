@@ -1,4 +1,4 @@
-"""The files that remember unfinished computations: written whole or not at all, read on any machine."""
+"""Checkpoints of unfinished computations: written atomically, read on any machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments
+from nads_core.directions.moments import DenseMoments, FirstNetworks
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import differences
 
@@ -19,9 +18,9 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint, whole or not at all.
 
     Args:
-        path: of the file.
-        content: "description" (what is computed), "moments" (a state a group), "blocks_done", "seconds", "first" (the
-            vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
+        path: path of the file.
+        content: "description" (of the computation), "moments" (one state per group), "blocks_done", "seconds", "first"
+            (the vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
 
     Raises:
         OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
@@ -57,7 +56,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
             "with that version, or name another file"
         )
-    return saved
+    return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
 
 
 def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -72,8 +71,7 @@ def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any
     different = differences(saved["description"], description)
     if different:
         raise ValueError(
-            f"{path} belongs to another computation ({different}): name another file, or go on with what it was "
-            "begun with"
+            f"{path} belongs to another computation ({different}): name another file, or resume with the same options"
         )
     return saved
 

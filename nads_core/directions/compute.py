@@ -19,9 +19,8 @@ from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
-from nads_core.directions.evaluation import require_gradients
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, FusedMoments, GramMoments
+from nads_core.directions.evaluation import Evaluation, require_gradients
+from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
@@ -34,7 +33,7 @@ from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import RNG_VERSION, environment
 
-DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are kept
+DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,7 @@ class ComputeOptions:
     kernels: str = "torch"
 
     def __post_init__(self) -> None:
+        require_debiasing(self.debiasing)
         if self.normalise not in (None, "network"):
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
@@ -130,7 +130,8 @@ def compute_nads(
             ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
-        checkpoint: file in which to keep the state: an interrupted call resumes from it, with the same result as an
+        checkpoint: file that stores the state, in whose name ``{run}`` stands for a short fingerprint of everything
+            that determines the numbers: an interrupted call resumes from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: whether to show a progress bar.
         **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
@@ -162,12 +163,12 @@ def compute_nads(
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     name, factory = _factory(architecture, image_shape)
-    averaged = _symmetries(architecture, symmetries, settings.debiasing, image_shape, num_networks)
+    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
     estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, settings.num_directions, estimator, settings.dtype)
+        _require_memory(moments, num_networks, estimator, settings)
 
     first, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
@@ -178,19 +179,18 @@ def compute_nads(
     state.identify(first)
     recorded = _zero_init(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
-    num_networks = accumulate(
-        ensemble, estimator, state, num_networks, settings.batch_size, rule, progress, bool(settings.normalise)
-    )
+    evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
+    num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
     if averaged.tested:
-        averaged, tests = _tested(state, image_shape)
-        recorded |= tests
+        averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
     pairs = find_eigenpairs(
         state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
         settings.debiasing, averaged.names, effective_share=state.effective_share,
     )  # fmt: skip
-    recorded |= _final_value(state, rule, pairs) | _effective(state, num_networks, name)
-    return _nads(state, ensemble, num_networks, averaged, pairs, recorded)
+    recorded |= {"num_networks": num_networks, "symmetries": list(averaged.names)}
+    recorded |= rule.final_value(state.groups, pairs) | _effective(state, num_networks, name)
+    return _nads(state, ensemble, pairs, recorded)
 
 
 def _settings(
@@ -224,61 +224,47 @@ def _ensemble(
     return Ensemble(factory, image_shape, device=device, dtype=settings.dtype, kernels=settings.kernels, **options)
 
 
-def _nads(
-    state: Accumulation,
-    ensemble: Ensemble,
-    num_networks: int,
-    symmetries: Symmetries,
-    pairs: Eigenpairs,
-    recorded: dict[str, Any],
-) -> NADs:
+def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: dict[str, Any]) -> NADs:
     """Return the eigenpairs in the scale of the gradients, with how they were computed."""
     description = {key: value for key, value in state.description.items() if key != "groups"}
     provenance = description | {
-        "num_networks": num_networks, "debiasing": pairs.debiasing, "symmetries": list(symmetries.names),
-        "seconds": round(state.elapsed(), 1), "drawn_on": state.devices, **environment(ensemble.device), **recorded,
+        "debiasing": pairs.debiasing, "seconds": round(state.elapsed(), 1), "drawn_on": state.devices,
+        **environment(ensemble.device), **recorded,
     }  # fmt: skip
     directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)  # (n, D) -> (n, *image_shape)
-    eigenvalues, certificates = pairs.eigenvalues.cpu(), pairs.certificates
-    if state.scale == 1 or "normalise" in description:
-        return NADs(directions.float().cpu(), eigenvalues.float(), provenance, certificates)
-    unit = state.scale**-2
-    certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
-    return NADs(directions.float().cpu(), eigenvalues.double() * unit, provenance, certificates)
+    eigenvalues, certificates = pairs.eigenvalues.cpu().float(), pairs.certificates
+    if state.scale != 1 and "normalise" not in description:
+        unit = state.scale**-2
+        eigenvalues = pairs.eigenvalues.cpu().double() * unit
+        certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
+    return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
 def _is_dense(image_shape: tuple[int, ...]) -> bool:
-    """Whether D x D moments are summed, or vectors kept."""
+    """Whether D x D moments are summed; otherwise the vectors are stored."""
     return math.prod(image_shape) <= DENSE_LIMIT
-
-
-def _require_averaging(debiasing: str, symmetries: tuple[str, ...], image_shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless noise and symmetries can be treated like that in images of this shape."""
-    require_debiasing(debiasing)
-    require_symmetries(image_shape, symmetries)
-    if symmetries and not _is_dense(image_shape):
-        raise ValueError(
-            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
-            "them out"
-        )
 
 
 def _symmetries(
     architecture: Architecture | Callable[[], nn.Module],
     symmetries: tuple[str, ...] | Literal["test"] | None,
-    debiasing: str,
     image_shape: tuple[int, ...],
     num_networks: int,
 ) -> Symmetries:
     """Return the symmetries to average over: by default those that the architecture declares."""
+    dense = _is_dense(image_shape)
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-        _require_averaging(debiasing, SYMMETRIES[:1], image_shape)
-        return Symmetries(tested=True)
-    _require_averaging(debiasing, symmetries or (), image_shape)
-    if symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3:
-        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0]) if _is_dense(image_shape) else ()
-    return Symmetries(symmetries or ())
+    elif symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3 and dense:
+        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0])
+    symmetries = symmetries or ()
+    require_symmetries(image_shape, SYMMETRIES[:1] if symmetries == "test" else symmetries)
+    if symmetries and not dense:
+        raise ValueError(
+            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
+            "them out"
+        )
+    return Symmetries(tested=True) if symmetries == "test" else Symmetries(symmetries)
 
 
 def _factory(
@@ -295,7 +281,7 @@ def _factory(
     return architecture.name, partial(architecture.build, channels, height, 1)
 
 
-def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
+def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
@@ -306,19 +292,16 @@ def empty_moments(ensemble: Ensemble) -> DenseMoments | GramMoments:
     return DenseMoments(dimension, device)
 
 
-def _require_memory(
-    moments: GramMoments, num_networks: int, num_directions: int | None, estimator: Estimator, dtype: torch.dtype
-) -> None:
-    """Refuse what cannot be kept, before hours are spent on it."""
-    readouts = estimator.readouts
+def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimator, settings: ComputeOptions) -> None:
+    """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
+    readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
-    needed = moments.needed_bytes(moments.dimension, count, min(num_directions or count, count), dtype)
-    needed += FirstNetworks.needed_bytes(moments.dimension, num_networks, readouts)
+    needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
     networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
-        needed,
+        needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
-        f"the gradients of {networks} with respect to {moments.dimension:,} pixels, and the directions, take up to",
+        f"the gradients of {networks} with respect to {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 
@@ -339,13 +322,13 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
-    """Return, and warn of, branches that begin at or near zero: what the NADs then describe is the rest."""
+    """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
     parts = find_zero_init(ensemble.template)
     if not parts:
         return {}
     warnings.warn(
-        f"parts of {name} are nearly silent at initialisation ({described(parts)}): what they multiply has hardly a "
-        "part in these NADs",
+        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute almost "
+        "nothing to the NADs",
         stacklevel=3,
     )
     return {"silent_parts": parts}
@@ -357,34 +340,23 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     if state.effective_share < HEAVY:
         warnings.warn(
             f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}, and "
-            "certainties are what so few support. More networks help little; normalise='network' lets all count alike",
+            "certainties are those that so few support. More networks help little; normalise='network' gives all equal "
+            "weight",
             stacklevel=3,
         )
     return {"effective_networks": float(f"{number:.4g}")}
 
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetries, dict[str, Any]]:
-    """Return the symmetries that the networks do not contradict, and what to write down about the tests."""
+    """Return the symmetries that the networks do not contradict, and the results of all tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
-    held = [symmetry for symmetry, test in tests.items() if test.holds]
-    if "transpose" in held and len({"flip_rows", "flip_columns"} & set(held)) == 1:
-        held.remove("transpose")  # together with one flip it makes the other, which was refused
-    written = {symmetry: asdict(test) for symmetry, test in tests.items()}
-    for test in written.values():
-        test["limit"] = round(test["limit"], 3) if math.isfinite(test["limit"]) else None  # JSON has no infinity
-    return Symmetries(tuple(held)), {"symmetry_tests": written}
-
-
-def _final_value(state: Accumulation, rule: StoppingRule, pairs: Eigenpairs) -> dict[str, Any]:
-    """Return the stopping criterion's final value, if there is a criterion."""
-    criterion = rule.criterion
-    if criterion.num_certain is not None:
-        return {"num_certain": criterion.num_certain, "certain": pairs.certificates.num_certain}
-    if criterion.tolerance is None:
-        return {}
-    error, spread = rule.error(state.groups)
-    interval = [max(0, error - spread), error + spread]
-    return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
+    accepted = [symmetry for symmetry, test in tests.items() if test.holds]
+    if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
+        accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected
+    results = {symmetry: asdict(test) for symmetry, test in tests.items()}
+    for result in results.values():
+        result["limit"] = round(result["limit"], 3) if math.isfinite(result["limit"]) else None  # JSON has no infinity
+    return Symmetries(tuple(accepted)), results
 
 
 def with_signs(directions: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The covariance of the networks' vectors from its moments: noise taken away, eigenpairs, and leading subspaces.
 
-M is what is seen and W its noise, as in `moments`; both are uncentred second moments.
+M is the second moment of the means and W its noise, as in `moments`; both are uncentred.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
-FLOOR = 0.1  # signal-to-noise ratio below which "shrink" believes in nothing
+FLOOR = 0.1  # signal-to-noise ratio below which "shrink" treats signal as noise
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
@@ -38,7 +38,7 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = F
         seen: M, (D, D).
         noise: W, (D, D).
         method: one of ``"shrink"``, ``"subtract"``, ``"none"``.
-        floor: the smallest signal-to-noise ratio that is believed; below it C is taken as floor * W.
+        floor: smallest signal-to-noise ratio; below it C is taken as floor * W.
 
     Returns:
         (D, D) in float64; positive semi-definite for ``"shrink"`` and ``"none"``.
@@ -51,7 +51,7 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = F
         raise ValueError(f"floor must be positive, got {floor!r}")
     seen, noise = seen.double(), noise.double()
     scale = noise.diagonal().mean()
-    if method == "none" or scale <= 1e-12 * seen.diagonal().mean():  # one contribution a network, or no noise at all
+    if method == "none" or scale <= 1e-12 * seen.diagonal().mean():  # one contribution per network, or no noise
         return seen
     if method == "subtract":
         return seen - noise
@@ -88,7 +88,7 @@ def gram_eigenpairs(
     Args:
         means: (N, D) with M = means^T means / N; or blocks of its rows, as `GramMoments.vectors` returns them.
         spreads: (R, D) with W = spreads^T spreads / N; or blocks.
-        count: how many; fewer come back if fewer eigenvalues are positive.
+        count: largest number of eigenpairs; those with a positive eigenvalue are returned.
 
     Returns:
         Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but at least float32.
@@ -102,8 +102,8 @@ def gram_eigenpairs(
         rows = torch.cat([block[:, columns] for block in blocks]).double()  # (N + R, 1024)
         gram.addmm_(rows, rows.T)
     values, vectors = torch.linalg.eigh(gram)
-    kept = values > 1e-10 * values[-1]
-    values, vectors = values[kept], vectors[:, kept]  # (K,), (N + R, K), K the rank of X
+    nonzero = values > 1e-10 * values[-1]
+    values, vectors = values[nonzero], vectors[:, nonzero]  # (K,), (N + R, K), K the rank of X
     # X = V sqrt(values) Q with orthonormal rows Q (K, D). M - W = X^T S X / N, where S is 1 for a mean and -1 for a
     # spread, so M - W = Q^T [sqrt(values) V^T S V sqrt(values) / N] Q: its eigenvectors are the bracket's, times Q.
     half = vectors * values.sqrt()  # (N + R, K)
@@ -119,7 +119,7 @@ def gram_eigenpairs(
 
 
 def leading_subspace(
-    moments: DenseMoments | GramMoments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
+    moments: Moments, count: int, image_shape: tuple[int, ...], symmetries: tuple[str, ...] = ()
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
 

@@ -8,13 +8,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import BulkSpectrum, TypeUncertainty, certify
+from nads_core.directions.uncertainty import (
+    BulkSpectrum,
+    DegenerateCluster,
+    DirectionUncertainty,
+    TypeUncertainty,
+    certify,
+)
 from nads_core.runtime.seeds import seeded
 
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
@@ -53,7 +57,7 @@ class _OfType:
 
 
 def find_eigenpairs(
-    moments: DenseMoments | GramMoments,
+    moments: Moments,
     first: FirstNetworks,
     count: int,
     image_shape: tuple[int, ...],
@@ -66,35 +70,34 @@ def find_eigenpairs(
 
     Args:
         moments: moments of all networks.
-        first: the first of them.
-        count: number of eigenpairs; fewer come back on the Gram side, where only those with a positive eigenvalue are
-            known.
+        first: first of these networks.
+        count: number of eigenpairs; on the Gram side at most as many as have a positive eigenvalue.
         image_shape: shape of the input.
-        debiasing: debiasing of `covariance.debias`.
+        debiasing: method of `covariance.debias`.
         symmetries: symmetries whose types are distinguished.
         growth: sample-size multiplier to extrapolate to, see `certify`.
-        effective_share: of the networks, see `first_networks.effective_share`. Below `HEAVY` the variances that the
-            networks show miss most of what a few others would change. Uncertainties are then those of the first
-            networks
+        effective_share: effective share of the networks, see `moments.effective_share`. Below `HEAVY` the networks'
+            own variances underestimate the effect of a few others. Uncertainties are then those of the first networks
             with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
-            vector said nothing about its direction.
+            vector were independent of its direction.
     """
-    found, debiasing = _of_types(moments, first, count, image_shape, debiasing, symmetries, growth)
+    problem = _Problem(moments, first, count, image_shape, debiasing, symmetries, growth)
+    types, debiasing = problem.solve()
     if effective_share < HEAVY:
-        alike = first.normalised()
+        normalised = first.normalised()
         summed = moments.empty()
-        halves = alike.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
-        summed.update(halves if alike.num_contributions > 1 else halves[:, :1])
+        halves = normalised.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
+        summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
         effective = effective_share * growth * moments.num_networks / summed.num_networks
-        supported = _of_types(summed, alike, count, image_shape, debiasing, symmetries, effective)[0]
+        problem = _Problem(summed, normalised, count, image_shape, debiasing, symmetries, effective)
         effective *= len(first.halves())
-        found = [_supported(one, other, effective) for one, other in zip(found, supported, strict=True)]
-    return _joined(found, count, debiasing)
+        types = [_supported(one, other, effective) for one, other in zip(types, problem.solve()[0], strict=True)]
+    return _joined(types, count, debiasing)
 
 
-def _supported(found: _OfType, normalised: _OfType, effective: float) -> _OfType:
-    """Return eigenpairs with the certificate of normalised networks, and errors in the units of ``found``."""
-    certificate, values = normalised.certificate, found.eigenvalues.double().cpu()
+def _supported(raw: _OfType, normalised: _OfType, effective: float) -> _OfType:
+    """Return eigenpairs with the certificate of normalised networks, and errors in the units of ``raw``."""
+    certificate, values = normalised.certificate, raw.eigenvalues.double().cpu()
     count = min(len(values), len(normalised.eigenvalues))
     expected = normalised.eigenvalues[:count].double().cpu()
     expected = expected * values[:count].sum() / expected.sum().clamp(min=1e-300)
@@ -104,56 +107,20 @@ def _supported(found: _OfType, normalised: _OfType, effective: float) -> _OfType
     )
     off = (values[:count] - expected).square() + values[:count].square() / effective
     error[:count] = (error[:count].square() + off).sqrt()
-    return replace(found, certificate=replace(certificate, eigenvalue_std=error))
-
-
-def _of_types(
-    moments: DenseMoments | GramMoments,
-    first: FirstNetworks,
-    count: int,
-    image_shape: tuple[int, ...],
-    debiasing: str,
-    symmetries: tuple[str, ...],
-    growth: float,
-) -> tuple[list[_OfType], str]:
-    """Return the leading eigenpairs of each type, and how they were debiased."""
-    if isinstance(moments, GramMoments):
-        return _from_vectors(moments, first, count, debiasing, growth)
-    second_moment, noise_moment = moments.moments()  # (D, D) each
-    if not noise_moment.any():
-        debiasing = "none"  # one contribution per network: its noise cannot be estimated
-    types = []
-    for kind in symmetry_types(tuple(image_shape), tuple(symmetries)):
-        block = _project(kind, second_moment, noise_moment, moments.num_networks * first.num_contributions)
-        spectrum = _debiased(block, debiasing, _NOTHING * second_moment.trace())
-        types.append(_of_type(kind, block, spectrum, moments.num_networks, first, count, debiasing, growth))
-    return types, debiasing
-
-
-class _Block(NamedTuple):
-    """The moments of one symmetry type, within the space that its networks span.
-
-    Args:
-        second_moment: (r, r).
-        noise_moment: (r, r).
-        basis: (d, r), orthonormal; None if it is the whole space of the type, r = d.
-    """
-
-    second_moment: Tensor
-    noise_moment: Tensor
-    basis: Tensor | None
+    return replace(raw, certificate=replace(certificate, eigenvalue_std=error))
 
 
 class _Spectrum(NamedTuple):
-    """Debiased eigenpairs of a block, in descending order.
+    """Debiased eigenpairs of one symmetry type in the space that its networks span, in descending order.
 
     Args:
-        eigenvalues: (r,), as debiasing leaves them.
+        eigenvalues: (r,), eigenvalues after debiasing.
         axes: (r, d), unit eigenvectors as rows.
         levels: (r,), M - W along each axis.
         noise: (r,), W along each axis.
         measured: number of leading axes whose levels are measurements.
         spanned: number of leading axes that the networks span.
+        complete: whether the axes span all images of the type.
     """
 
     eigenvalues: Tensor
@@ -162,129 +129,106 @@ class _Spectrum(NamedTuple):
     noise: Tensor
     measured: int
     spanned: int
+    complete: bool
 
 
-def _project(kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor, num_vectors: int) -> _Block:
-    """Return the block of a symmetry type, of moments (D, D) from ``num_vectors`` vectors per partner."""
-    block, noise = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-    basis = _spanned(block + noise, num_vectors * len(kind.bases))
-    if basis is not None:  # (d, r): the moments are zero outside of it
-        block, noise = basis.T @ block @ basis, basis.T @ noise @ basis
-    return _Block(block, noise, basis)
+@dataclass(frozen=True)
+class _Problem:
+    """Moments and the eigenpairs to find, see `find_eigenpairs`."""
 
+    moments: Moments
+    first: FirstNetworks
+    count: int
+    image_shape: tuple[int, ...]
+    debiasing: str
+    symmetries: tuple[str, ...]
+    growth: float
 
-def _debiased(block: _Block, debiasing: str, negligible: Tensor) -> _Spectrum:
-    """Return the eigenpairs of a block without the noise of finitely many inputs.
+    def solve(self) -> tuple[list[_OfType], str]:
+        """Return the leading eigenpairs of each type, and the debiasing that was applied."""
+        if isinstance(self.moments, GramMoments):
+            return self._solve_gram(self.moments)
+        second_moment, noise_moment = self.moments.moments()  # (D, D) each
+        # With one contribution per network its noise cannot be estimated
+        problem = self if noise_moment.any() else replace(self, debiasing="none")
+        types = symmetry_types(tuple(self.image_shape), tuple(self.symmetries))
+        return [problem._of_type(kind, second_moment, noise_moment) for kind in types], problem.debiasing
 
-    Args:
-        block: moments of one type.
-        debiasing: method of `covariance.debias`.
-        negligible: (), energy along one axis that rounding can explain.
-    """
-    matrix = debias(block.second_moment, block.noise_moment, debiasing)
-    values, axes = leading_eigenpairs(matrix, len(matrix))
-    if debiasing != "subtract":
-        values = values.clamp(min=0)  # semi-definite but for rounding
-    noise = (axes @ block.noise_moment * axes).sum(1)  # (r,)
-    levels = (axes @ block.second_moment * axes).sum(1)
-    # The floor of the shrinking is no measurement: it orders by the noise, and all axes after it have no rank
-    floor = negligible + (FLOOR * noise if debiasing == "shrink" else 0)
-    levels = levels - noise
-    below = (levels <= floor).nonzero()
-    measured = int(below[0]) if len(below) else len(levels)
-    if debiasing == "none" and block.noise_moment.any():
-        measured = 0  # these are directions of C + W and not of C
-    if block.basis is not None:
-        axes = axes @ block.basis.T
-    # A basis can be larger than the span of the networks, and a type can be without energy
-    spanned = levels + noise > max(1e-9 * float(levels[0] + noise[0]), 1e-3 * float(negligible))
-    return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()))
+    def _spectrum(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _Spectrum:
+        """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
+        negligible = _NOTHING * second_moment.trace()  # energy along one axis that rounding can explain
+        block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
+        num_vectors = self.moments.num_networks * self.first.num_contributions * len(kind.bases)
+        basis = _spanned(block + noise_block, num_vectors)
+        if basis is not None:  # (d, r): the moments are zero outside of it
+            block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis
+        values, axes = leading_eigenpairs(debias(block, noise_block, self.debiasing), len(block))
+        if self.debiasing != "subtract":
+            values = values.clamp(min=0)  # semi-definite but for rounding
+        noise = (axes @ noise_block * axes).sum(1)  # (r,)
+        levels = (axes @ block * axes).sum(1) - noise
+        # The floor of the shrinking is no measurement: it orders by the noise, and all axes after it have no rank
+        floor = negligible + (FLOOR * noise if self.debiasing == "shrink" else 0)
+        below = (levels <= floor).nonzero()
+        measured = int(below[0]) if len(below) else len(levels)
+        if self.debiasing == "none" and noise_block.any():
+            measured = 0  # these are directions of C + W and not of C
+        # A basis can be larger than the span of the networks, and a type can be without energy
+        spanned = levels + noise > max(1e-9 * float(levels[0] + noise[0]), 1e-3 * float(negligible))
+        axes = axes if basis is None else axes @ basis.T
+        return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()), basis is None)
 
+    def _of_type(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _OfType:
+        """Return the leading eigenpairs of a type, each with its certificate."""
+        spectrum = self._spectrum(kind, second_moment, noise_moment)
+        count, used = min(self.count, len(kind)), min(_CERTIFIED, spectrum.spanned)
+        coordinates = kind.coordinates(self.first.halves())  # (P, n, R, 2, d)
+        bulk, remaining = BulkSpectrum(), len(kind) - used
+        if remaining:  # axes without certificate, and what the networks do not span
+            level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(coordinates)
+            level += float(spectrum.levels[used:].clamp(min=0).sum()) / remaining
+            bulk = BulkSpectrum(remaining, level, noise + float(spectrum.noise[used:].sum()) / remaining)
+        # Shrinking puts a direction next to others with the same floor, and it mixes with these
+        levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
+        coordinates = coordinates @ spectrum.axes[:used].to(coordinates).T
+        certificate = self._certified(levels[:used], spectrum.noise[:used], coordinates, bulk).until(spectrum.measured)
+        values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
+        if len(axes) < count:
+            axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
+            values = torch.cat([values, values.new_zeros(count - len(values))])
+        return _OfType(kind, values, kind.images(axes), certificate.extended(count))
 
-def _of_type(
-    kind: SymmetryType,
-    block: _Block,
-    spectrum: _Spectrum,
-    num_networks: int,
-    first: FirstNetworks,
-    count: int,
-    debiasing: str,
-    growth: float,
-) -> _OfType:
-    """Return the ``count`` leading eigenpairs of a type, or all, each with its certificate."""
-    count = min(count, len(kind))
-    coordinates = kind.coordinates(first.halves())  # (P, n, R, 2, d)
-    used = spectrum.axes[: min(_CERTIFIED, spectrum.spanned)].to(coordinates)
-    bulk = _bulk(spectrum, len(kind), len(used), None if block.basis is None else coordinates)
-    # Shrinking puts a direction next to others with the same floor, and it mixes with these
-    levels = spectrum.levels if debiasing == "subtract" else spectrum.eigenvalues
-    certificate = _certified(
-        levels[: len(used)], spectrum.noise[: len(used)], coordinates @ used.T, num_networks, first, bulk, growth
-    ).until(spectrum.measured)
-    values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
-    if len(axes) < count:
-        axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
-        values = torch.cat([values, values.new_zeros(count - len(values))])
-    return _OfType(kind, values, kind.images(axes), certificate.extended(count))
+    def _certified(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
+        """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
+        partners, _, readouts = coordinates.shape[:3]
+        variances = share_variances(coordinates, self.first.num_contributions)
+        # Readouts of one network count as networks in the moments, but not as independent ones
+        num_networks = self.moments.num_networks / readouts
+        return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth)
 
-
-def _bulk(spectrum: _Spectrum, dimension: int, used: int, coordinates: Tensor | None) -> BulkSpectrum:
-    """Return the mean energy and noise of a type beyond its first ``used`` axes.
-
-    Args:
-        spectrum: eigenpairs of the type.
-        dimension: d, dimension of the type.
-        used: number of axes that are certified.
-        coordinates: (P, n, R, 2, d), halves of the first networks, if these do not span the type.
-    """
-    remaining = dimension - used
-    if not remaining:
-        return BulkSpectrum()
-    level, noise = (0.0, 0.0) if coordinates is None else unseen_energies(coordinates)
-    return BulkSpectrum(
-        remaining, level + float(spectrum.levels[used:].clamp(min=0).sum()) / remaining,
-        noise + float(spectrum.noise[used:].sum()) / remaining,
-    )  # fmt: skip
-
-
-def _certified(
-    levels: Tensor,
-    noise: Tensor,
-    coordinates: Tensor,
-    num_vectors: int,
-    first: FirstNetworks,
-    bulk: BulkSpectrum,
-    growth: float,
-) -> TypeUncertainty:
-    """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
-    partners, _, readouts = coordinates.shape[:3]
-    variances = share_variances(coordinates, first.num_contributions)
-    # Readouts of one network count as networks in the moments, but not as independent ones
-    return certify(levels, noise, variances, num_vectors / readouts, partners * readouts, bulk, growth)
-
-
-def _from_vectors(
-    moments: GramMoments, first: FirstNetworks, count: int, debiasing: str, growth: float
-) -> tuple[list[_OfType], str]:
-    """Return the leading eigenpairs from vectors that were kept, of all types together."""
-    means, spreads = moments.vectors()
-    done = "subtract" if spreads and debiasing != "none" else "none"
-    found, axes = gram_eigenpairs(means, spreads if done == "subtract" else [], count + _NEIGHBOURS)
-    halves = first.halves()
-    coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
-    noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
-    power = sum(float(vectors.double().square().sum()) for vectors in means) / moments.num_networks
-    power_noise = sum(float(vectors.double().square().sum()) for vectors in spreads) / moments.num_networks
-    bulk, dimension = BulkSpectrum(), moments.dimension - len(axes)
-    if dimension:
-        unseen, unseen_noise = unseen_energies(halves[None])
-        left = (power - power_noise - float(found.sum())) / dimension  # of what is seen, as much as is not found
-        bulk = BulkSpectrum(dimension, max(left, unseen), max(power_noise / dimension, unseen_noise))
-    levels = found if done == "subtract" else found - noise.to(found)
-    certificate = _certified(levels, noise, coordinates, moments.num_networks, first, bulk, growth)
-    if done == "none" and spreads:
-        certificate = certificate.until(0)  # directions of C + W, about those of C
-    return [_OfType(symmetry_types((1,))[0], found[:count], [axes[:count]], certificate)], done
+    def _solve_gram(self, moments: GramMoments) -> tuple[list[_OfType], str]:
+        """Return the leading eigenpairs from stored vectors, of all types together."""
+        means, spreads = moments.vectors()
+        debiasing = "subtract" if spreads and self.debiasing != "none" else "none"
+        values, axes = gram_eigenpairs(means, spreads if debiasing == "subtract" else [], self.count + _NEIGHBOURS)
+        halves = self.first.halves()
+        coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
+        noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
+        power, power_noise = (
+            sum(float(vectors.double().square().sum()) for vectors in blocks) / moments.num_networks
+            for blocks in (means, spreads)
+        )
+        bulk, remaining = BulkSpectrum(), moments.dimension - len(axes)
+        if remaining:
+            unseen, unseen_noise = unseen_energies(halves[None])
+            level = (power - power_noise - float(values.sum())) / remaining  # of the energy outside of the eigenpairs
+            bulk = BulkSpectrum(remaining, max(level, unseen), max(power_noise / remaining, unseen_noise))
+        levels = values if debiasing == "subtract" else values - noise.to(values)
+        certificate = self._certified(levels, noise, coordinates, bulk)
+        if debiasing == "none" and spreads:
+            certificate = certificate.until(0)  # directions of C + W, about those of C
+        count, kind = self.count, symmetry_types((1,))[0]
+        return [_OfType(kind, values[:count], [axes[:count]], certificate)], debiasing
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
@@ -313,11 +257,11 @@ class _Place(NamedTuple):
     partner: int
 
 
-def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
+def _joined(types: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
     places = sorted(
         _Place(-value, number, rank, partner)
-        for number, part in enumerate(found)
+        for number, part in enumerate(types)
         for rank, value in enumerate(part.eigenvalues.tolist())
         for partner in range(len(part.images))
     )[:count]
@@ -326,56 +270,54 @@ def _joined(found: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
         indices.setdefault((place.kind, place.partner), []).append(index)
     bands = []
     for (number, _), of_ranks in indices.items():
-        certificate = found[number].certificate
+        certificate = types[number].certificate
         for start, end in certificate.bands:
             if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
                 bands.append(DegenerateCluster(tuple(inside), certificate.band_certainty(start, start + len(inside))))
 
     def of_each(name: str) -> Tensor:
-        columns = [getattr(part.certificate, name).tolist() for part in found]
+        columns = [getattr(part.certificate, name).tolist() for part in types]
         return torch.tensor([columns[place.kind][place.rank] for place in places])
 
     certificates = DirectionUncertainty(
-        tuple(found[place.kind].kind.names[place.partner] for place in places),
-        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(found, places),
+        tuple(types[place.kind].kind.names[place.partner] for place in places),
+        of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(types, places),
         tuple(sorted(bands, key=lambda band: band.indices)),
     )  # fmt: skip
-    directions = torch.stack([found[place.kind].images[place.partner][place.rank] for place in places])
+    directions = torch.stack([types[place.kind].images[place.partner][place.rank] for place in places])
     return Eigenpairs(
         torch.tensor([-place.negative_eigenvalue for place in places]), directions, certificates, debiasing
     )
 
 
-def _leading(found: list[_OfType], places: list[_Place]) -> Tensor:
+def _leading(types: list[_OfType], places: list[_Place]) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
     Which names the exact first ones have is not certain either: eigenvalues of different types are drawn within their
     errors, and put in order.
 
     Args:
-        found: of each type.
+        types: eigenpairs of each type.
         places: place of each direction, in order.
     """
-    owners = [(number, partner) for number, part in enumerate(found) for partner in range(len(part.images))]
+    owners = [(number, partner) for number, part in enumerate(types) for partner in range(len(part.images))]
     of = torch.tensor([owners.index((place.kind, place.partner)) for place in places])  # (n,)
     ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
-    values = [part.eigenvalues.double() for part in found]
-    errors = [  # as large as the eigenvalue where nothing is known of it
-        torch.where(error.isnan(), value.cpu().abs(), error)
-        for value, error in zip(
-            values, (part.certificate.eigenvalue_std[: len(part.eigenvalues)] for part in found), strict=True
-        )
-    ]
     generator = torch.Generator().manual_seed(0)
+
+    def draw(part: _OfType) -> Tensor:
+        """Return eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
+        values = part.eigenvalues.double().cpu()
+        errors = part.certificate.eigenvalue_std[: len(values)]
+        errors = torch.where(errors.isnan(), values.abs(), errors)
+        return (values + errors * torch.randn(len(values), generator=generator)).sort(descending=True).values
+
     total = torch.zeros(len(places), dtype=torch.float64)
     for _ in range(_CROSSINGS):
-        drawn = [
-            (value.cpu() + error * torch.randn(len(value), generator=generator)).sort(descending=True).values
-            for value, error in zip(values, errors, strict=True)
-        ]
+        drawn = [draw(part) for part in types]
         label = torch.cat([torch.full((len(drawn[number]),), place) for place, (number, _) in enumerate(owners)])
         order = torch.cat([drawn[number] for number, _ in owners]).argsort(descending=True, stable=True)[: len(places)]
         exact = torch.nn.functional.one_hot(label[order], len(owners)).cumsum(0)  # (n, owners)
         for place, (number, _) in enumerate(owners):
-            total += found[number].certificate.leading[ours[:, place], exact[:, place]]
+            total += types[number].certificate.leading[ours[:, place], exact[:, place]]
     return total / _CROSSINGS / torch.arange(1, len(places) + 1)

@@ -2,16 +2,16 @@
 
 An estimator is a frozen dataclass with two methods. ``draw`` draws everything random that a block of networks needs;
 ``contributions`` turns it into vectors of shape (B, J, D). The J contributions of one network are independent given
-the network and share one expectation: their mean is the network's vector, their spread tells how noisy it is. What else
+the network and share one expectation: their mean is the network's vector, their spread estimates its noise. What else
 `Estimator` asks, what it costs above all, has a default.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -44,35 +44,30 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        def pick(state: State) -> State:
-            return {name: tensor[rows] for name, tensor in state.items()}
+        return Draw(*(_each(lambda tensor: tensor[rows], part) for part in self._parts()))
 
-        return Draw(
-            pick(self.state), self.inputs[rows], self.probes and pick(self.probes),
-            None if self.readouts is None else self.readouts[rows],
-        )  # fmt: skip
+    def _parts(self) -> tuple[Any, ...]:
+        return self.state, self.inputs, self.probes, self.readouts
 
     def thin(self) -> Draw:
         """Return the same networks with their first pair of inputs and their first readout."""
-        return Draw(
-            self.state, self.inputs[:, :2], self.probes, None if self.readouts is None else self.readouts[:, :1]
-        )
+        readouts = None if self.readouts is None else self.readouts[:, :1]
+        return replace(self, inputs=self.inputs[:, :2], readouts=readouts)
 
     @staticmethod
     def cat(draws: Sequence[Draw]) -> Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
+        columns = zip(*map(Draw._parts, draws), strict=True)
+        return Draw(*(_each(lambda *tensors: torch.cat(tensors), *column) for column in columns))
 
-        def join(states: Sequence[State]) -> State:
-            return {name: torch.cat([state[name] for state in states]) for name in states[0]}
 
-        probes = [draw.probes for draw in draws if draw.probes is not None]
-        readouts = [draw.readouts for draw in draws if draw.readouts is not None]
-        return Draw(
-            join([draw.state for draw in draws]), torch.cat([draw.inputs for draw in draws]),
-            join(probes) if probes else None, torch.cat(readouts) if readouts else None,
-        )  # fmt: skip
+def _each(change: Callable[..., Tensor], *parts: Any) -> Any:
+    """Return ``change`` of tensors, or of the entries of states; None stays None."""
+    if isinstance(parts[0], Mapping):
+        return {name: change(*(part[name] for part in parts)) for name in parts[0]}
+    return None if parts[0] is None else change(*parts)
 
 
 @dataclass(frozen=True)
@@ -81,8 +76,8 @@ class Passes:
 
     Args:
         forward: evaluations of f.
-        backward: from an output back to the input; readouts share a forward pass, and each has its own way back.
-        mixed: to the weights and on to the input, as `Ensemble.mixed_derivatives` goes, beyond the forward pass.
+        backward: passes from an output to the input; readouts share a forward pass, and each has its own backward pass.
+        mixed: passes to the weights and on to the input (`Ensemble.mixed_derivatives`), beyond the forward pass.
     """
 
     forward: int
@@ -91,7 +86,7 @@ class Passes:
 
 
 class Estimator(ABC):
-    """What a network contributes, and what that costs: inherit from it for an estimator of your own.
+    """Vectors that a network contributes, and their cost: inherit from it for an estimator of your own.
 
     ``draw`` and ``contributions`` have to be written. All other members describe costs and memory; by default those of
     one input gradient per network. `compute_nads` takes an object with the two methods alone as
@@ -108,16 +103,16 @@ class Estimator(ABC):
 
     @abstractmethod
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B * readouts, J, D): J contributions a network, which have to be independent given the network."""
+        """Return (B * readouts, J, D): J contributions per network, which must be independent given the network."""
 
     @property
     def readouts(self) -> int:
-        """How many networks a drawn one counts as, which differ in their last layer; 1 by default."""
+        """Number of networks that a drawn one counts as, which differ in their last layer; 1 by default."""
         return 1
 
     @property
     def num_contributions(self) -> int:
-        """J. From two on their spread tells the noise, so that `compute_nads` can remove it; 1 by default."""
+        """J. The spread of at least two estimates the noise, so that `compute_nads` can remove it; 1 by default."""
         return 1
 
     def passes(self, dimension: int) -> Passes:
@@ -130,7 +125,7 @@ class Estimator(ABC):
 
 @dataclass(frozen=True)
 class _DuckTypedEstimator(Estimator):
-    """An estimator that says nothing about itself."""
+    """An estimator with two methods, and the defaults of `Estimator`."""
 
     own: Estimator
 
@@ -233,7 +228,7 @@ class SmoothedGradient(_OverInputs):
     num_inputs: int | Literal["auto"] = NUM_INPUTS  # forward and backward passes per network; "auto" is the default
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
-    readouts: int = 1  # last linear layers a network, at right angles: each counts as a network with shared features
+    readouts: int = 1  # last linear layers per network, orthogonal: each counts as a network with shared features
 
     def __post_init__(self) -> None:
         require_integers(readouts=self.readouts)
@@ -259,8 +254,8 @@ class SmoothedGradient(_OverInputs):
 class Dipole(Estimator):
     """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
 
-    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), which is what the authors computed
-    for their published directions, with step 100. It takes 2 D evaluations a network.
+    g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), as the authors computed
+    their published directions, with step 100. It takes 2 D evaluations per network.
     """
 
     step: float = 100.0  # length of the dipole's arm, in units of the input

@@ -1,9 +1,10 @@
-"""The vectors of blocks of networks: evaluated by all threads of a process, and refused where they cannot be right."""
+"""Evaluation of blocks of networks by all threads of a process, and checks that their vectors are valid."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,37 +13,35 @@ from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.zero_init import described, find_zero_init
 
-Block = tuple[int, int]  # its number, and how many of its networks count: all but for the last one
+Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
 _CHECKED_NETWORKS = 8
 
 
+@dataclass
 class Evaluation:
-    """What the networks of an ensemble contribute, evaluated by as many threads as torch has.
+    """Evaluation of the vectors of an ensemble's networks, by as many threads as torch has.
 
     Args:
-        ensemble: the networks.
-        estimator: what each contributes.
-        name: of the architecture, for messages.
-        batch_size: networks that a thread evaluates together.
+        ensemble: networks.
+        estimator: estimator of each network's vectors.
+        name: name of the architecture, for messages.
+        batch_size: number of networks that a thread evaluates together; `fitting_batch` by default.
         scale: factor of all vectors, see `moment_scale`.
         normalise: whether the vectors of a network are divided by the norm of their mean.
     """
 
-    def __init__(
-        self,
-        ensemble: Ensemble,
-        estimator: Estimator,
-        name: str,
-        batch_size: int,
-        scale: float = 1.0,
-        normalise: bool = False,
-    ):
-        self.estimator, self.name, self.batch_size = estimator, name, batch_size
-        self.scale, self.normalise = scale, normalise
-        self.block_size = ensemble.block_size
-        self._crew = ThreadedEnsemble(ensemble)
-        self.blocks_at_once = max(1, batch_size // ensemble.block_size) * self._crew.size
+    ensemble: Ensemble
+    estimator: Estimator
+    name: str
+    batch_size: int | None = None
+    scale: float = 1.0
+    normalise: bool = False
+
+    def __post_init__(self) -> None:
+        self._threads = ThreadedEnsemble(self.ensemble)
+        self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
+        self.blocks_at_once = max(1, self._batch // self.ensemble.block_size) * self._threads.size
 
     def contributions(self, blocks: list[Block]) -> Tensor:
         """Return the vectors (B * readouts, J, D) of the networks of several blocks.
@@ -50,17 +49,17 @@ class Evaluation:
         Raises:
             ValueError: if a network returns NaN or infinite values.
         """
-        share = -(-len(blocks) // self._crew.size)  # blocks a thread
-        return torch.cat(self._crew.map(self._evaluate, [blocks[i : i + share] for i in range(0, len(blocks), share)]))
+        size = -(-len(blocks) // self._threads.size)  # blocks per thread
+        return torch.cat(self._threads.map(self._evaluate, [blocks[i : i + size] for i in range(0, len(blocks), size)]))
 
-    def _evaluate(self, own: Ensemble, blocks: list[Block]) -> Tensor:
-        draw = Draw.cat([self.estimator.draw(own, block)[:count] for block, count in blocks])
-        batches = [draw[i : i + self.batch_size] for i in range(0, len(draw), self.batch_size)]
-        contributions = torch.cat([self.estimator.contributions(own, batch) for batch in batches])
+    def _evaluate(self, ensemble: Ensemble, blocks: list[Block]) -> Tensor:
+        draw = Draw.cat([self.estimator.draw(ensemble, block)[:count] for block, count in blocks])
+        batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
+        contributions = torch.cat([self.estimator.contributions(ensemble, batch) for batch in batches])
         vectors = contributions.reshape(len(draw), -1)  # (B, readouts * J * D)
-        # Blocks need not follow each other: of several processes each has every n-th.
-        numbers = (block * own.block_size + row for block, count in blocks for row in range(count))
-        _require_finite(vectors, numbers, self.name, own.seed)
+        # Blocks need not be consecutive: each of n processes evaluates every n-th.
+        network_ids = (block * ensemble.block_size + row for block, count in blocks for row in range(count))
+        _require_finite(vectors, network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale
         if self.normalise:
@@ -70,7 +69,7 @@ class Evaluation:
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
-    """Raise a ValueError if networks ignore their input, before hours are spent on them.
+    """Raise a ValueError if the first networks ignore their input.
 
     Returns:
         The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
@@ -81,9 +80,9 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
         contributions = estimator.contributions(ensemble, draw)
         first = contributions[0].mean(0) if first is None else first
-        numbers = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
-        _require_finite(ensemble.outputs(draw.state, draw.inputs), numbers, name, ensemble.seed)
-        _require_finite(contributions.reshape(len(draw), -1), numbers, name, ensemble.seed)
+        network_ids = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
+        _require_finite(ensemble.outputs(draw.state, draw.inputs), network_ids, name, ensemble.seed)
+        _require_finite(contributions.reshape(len(draw), -1), network_ids, name, ensemble.seed)
         if contributions.any():
             return first, moment_scale(contributions)
     zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
@@ -104,11 +103,11 @@ def moment_scale(vectors: Tensor) -> float:
     return 1.0 if 1e-24 <= square <= 1e24 else 2.0 ** -round(math.log2(square) / 2)
 
 
-def _require_finite(values: Tensor, numbers: Iterable[int], name: str, seed: int) -> None:
+def _require_finite(values: Tensor, network_ids: Iterable[int], name: str, seed: int) -> None:
     """Raise a ValueError that names the first network of B whose values (B, ...) are not finite."""
     finite = values.flatten(1).isfinite().all(1)  # (B,)
     if not finite.all():
-        index = list(numbers)[int((~finite).nonzero()[0])]
+        index = list(network_ids)[int((~finite).nonzero()[0])]
         raise ValueError(
             f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
             "divisions, and that eval mode is meant"

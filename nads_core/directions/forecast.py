@@ -1,4 +1,4 @@
-"""What more networks would make certain, told from the checkpoint of a run."""
+"""Prediction of how many directions more networks would determine, from the checkpoint of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from nads_core.directions.checkpoints import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import effective_share
+from nads_core.directions.moments import effective_share
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
@@ -21,12 +21,12 @@ _FEWEST = 16  # networks
 
 @dataclass(frozen=True)
 class Forecast:
-    """What so many networks would make certain.
+    """Predicted result of a number of networks.
 
     Args:
         num_networks: N.
-        num_certain: directions with a certainty of 0.9 at least.
-        seconds: that N networks take, at the rate of the checkpoint's run.
+        num_certain: number of directions with a certainty of at least 0.9.
+        seconds: time that N networks take, at the rate of the checkpoint's run.
     """
 
     num_networks: int
@@ -39,23 +39,23 @@ def forecast(
     num_networks: Sequence[int] | None = None,
     symmetries: tuple[str, ...] | None = None,
 ) -> list[Forecast]:
-    """Tell how many directions would be certain after more networks, from what a run has seen so far.
+    """Predict how many directions would be certain after more networks, from the networks of a run so far.
 
     The certificates are those of `compute_nads`, for a smaller error: the levels of the spectrum stand as the run shows
-    them. Where it has smoothed over gaps, and in the tail that is below the floor of its shrinking, more networks make
-    more certain than is told here.
+    them. Where it has smoothed over gaps, and in the tail that is below the floor of its shrinking, more networks
+    determine more than is predicted here.
 
     Args:
-        checkpoint: of a run of `compute_nads`.
-        num_networks: N, for each of which to tell; by default the run's own, and 2, 4, 8 and 16 times as many.
-        symmetries: whose types are told apart; by default those that the architecture declares, if it is one of ours.
+        checkpoint: checkpoint of a run of `compute_nads`.
+        num_networks: numbers of networks N; by default the run's own, and 2, 4, 8 and 16 times as many.
+        symmetries: symmetries whose types are distinguished; by default those that a named architecture declares.
 
     Returns:
         One forecast for each N.
 
     Raises:
-        ValueError: for fewer networks than the checkpoint has, for images of so many pixels that vectors are kept, or
-            if the checkpoint has too few networks to tell anything.
+        ValueError: for fewer networks than the checkpoint has, for images of more than 8,192 pixels, or if the
+            checkpoint has fewer than 16 networks.
     """
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
@@ -70,20 +70,20 @@ def forecast(
     require_symmetries(shape, symmetries)
     moments, first = restored(saved)
     if moments.num_networks < _FEWEST:
-        raise ValueError(f"the checkpoint has {moments.num_networks} networks: {_FEWEST} at least can tell something")
-    there = moments.num_networks // first.halves().shape[1]  # each readout of a network counts in the moments
+        raise ValueError(f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}")
+    done = moments.num_networks // first.halves().shape[1]  # each readout of a network counts in the moments
     if num_networks is None:
-        num_networks = [there * 2**k for k in range(5)]
+        num_networks = [done * 2**k for k in range(5)]
     for count in num_networks:
         require_integers(num_networks=count)
-        if count < there:
-            raise ValueError(f"the checkpoint has {there:,} networks: ask for these or more, got {list(num_networks)}")
-    found = []
+        if count < done:
+            raise ValueError(f"the checkpoint has {done:,} networks: ask for these or more, got {list(num_networks)}")
+    forecasts = []
     for count in num_networks:
-        growth = count / there
+        growth = count / done
         pairs = find_eigenpairs(
             moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth,
-            effective_share=effective_share(saved.get("powers"), first),
+            effective_share=effective_share(saved["powers"], first),
         )  # fmt: skip
-        found.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
-    return found
+        forecasts.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
+    return forecasts

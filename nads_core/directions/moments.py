@@ -1,13 +1,13 @@
 """Streaming second moments of the networks' vectors, and the noise in them.
 
-For network i with contributions g_ij (j = 1..J) and mean m_i the moments kept are
+For network i with contributions g_ij (j = 1..J) and mean m_i the moments are
 
-    M = (1/N) sum_i m_i m_i^T                                    what is seen
-    W = (1/N) sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J(J-1))  the share of it that is noise of the mean
+    M = (1/N) sum_i m_i m_i^T                                    second moment of the means
+    W = (1/N) sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J(J-1))  share of it that is noise of the means
 
-so M - W, a U-statistic, estimates C = E[E[g|network] E[g|network]^T] without bias. All kinds keep the same statistics:
+so M - W, a U-statistic, estimates C = E[E[g|network] E[g|network]^T] without bias. All kinds have the same statistics:
 `DenseMoments` as D x D matrices, `FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors
-themselves, for D larger than their number.
+themselves, for D larger than their number. `FirstNetworks` has vectors of some networks, for moments of fourth order.
 """
 
 from __future__ import annotations
@@ -21,33 +21,45 @@ from torch import Tensor
 from nads_core.kernels import add_second_moments, require_kernels
 from nads_core.runtime import distributed
 
-BUFFERED_ROWS = 512  # converted to float64 and multiplied at a time
+BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
+SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
 FUSED_ROWS = 2048  # contributions summed in float32 before they are added to the float64 sums
-
-
-def _split(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, J, D) -> means (B, D), and rows (B * J, D) whose sum of outer products is the noise of the means."""
-    count, means = contributions.shape[1], contributions.mean(1)
-    if count == 1:
-        return means, means[:0]
-    # J - 1 makes the variance of a contribution unbiased, and J turns it into that of their mean.
-    spreads = (contributions - means[:, None]) / (count * (count - 1)) ** 0.5
-    return means, spreads.flatten(0, 1)
 
 
 class DenseMoments:
     """Second moments as two D x D matrices in float64; memory does not depend on the number of networks.
 
+    Contributions are buffered until there are enough for one product, so that the sums do not depend on the batch size.
+
     Args:
-        dimension: D.
-        device: where the sums live.
+        dimension: number of pixels, D.
+        device: device of the sums.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         self.dimension, self.num_networks, self.device = dimension, 0, torch.device(device)
-        self._seen = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
-        self._noise = torch.zeros_like(self._seen)
-        self._buffer: list[tuple[Tensor, Tensor]] = []
+        self._second_moment = torch.zeros(dimension, dimension, dtype=torch.float64, device=device)
+        self._noise_moment = torch.zeros_like(self._second_moment)
+        self._buffer: list[tuple[Tensor, ...]] = []
+
+    @staticmethod
+    def _capacity(num_contributions: int) -> int:
+        """Return the number of networks in a product."""
+        return BUFFERED_ROWS // (num_contributions + 1)
+
+    @staticmethod
+    def _split(contributions: Tensor) -> tuple[Tensor, ...]:
+        """(B, J, D) -> means (B, D), and rows (B * J, D) whose sum of outer products is the noise of the means."""
+        count, means = contributions.shape[1], contributions.mean(1)
+        if count == 1:
+            return means, means[:0]
+        # J - 1 makes the variance of a contribution unbiased, and J turns it into that of their mean.
+        return means, ((contributions - means[:, None]) / (count * (count - 1)) ** 0.5).flatten(0, 1)
+
+    def _add(self, means: Tensor, spreads: Tensor) -> None:
+        means, spreads = means.double(), spreads.double()
+        self._second_moment.addmm_(means.T, means)
+        self._noise_moment.addmm_(spreads.T, spreads)
 
     def update(self, contributions: Tensor) -> None:
         """Add networks.
@@ -55,42 +67,36 @@ class DenseMoments:
         Args:
             contributions: (B, J, D).
         """
-        contributions = contributions.to(self._seen.device)
-        # Networks a product; fixed, so that the sums do not depend on the batch size.
-        capacity = max(1, BUFFERED_ROWS // (contributions.shape[1] + 1))
+        contributions = contributions.to(self.device)
+        capacity = max(1, self._capacity(contributions.shape[1]))
         while len(contributions):
-            free = capacity - sum(len(means) for means, _ in self._buffer)
-            self._buffer.append(_split(contributions[:free]))
+            free = capacity - sum(len(parts[0]) for parts in self._buffer)
+            self._buffer.append(self._split(contributions[:free]))
             if len(contributions) >= free:
                 self._flush()
             contributions = contributions[free:]
 
     def _flush(self) -> None:
         if self._buffer:
-            means = torch.cat([means for means, _ in self._buffer]).double()  # (B, D), B the networks in the buffer
-            spreads = torch.cat([spreads for _, spreads in self._buffer]).double()  # (B * J, D), or (0, D) for J = 1
-            self._seen.addmm_(means.T, means)
-            self._noise.addmm_(spreads.T, spreads)
-            self.num_networks += len(means)
+            parts = [torch.cat(part) for part in zip(*self._buffer, strict=True)]
+            self._add(*parts)
+            self.num_networks += len(parts[0])
             self._buffer.clear()
 
     def empty(self) -> DenseMoments:
         """Return another accumulator of the same kind, without networks."""
-        return DenseMoments(self.dimension, self._seen.device)
+        return type(self)(self.dimension, self.device)
 
     def sums(self) -> tuple[Tensor, Tensor]:
-        """Return the two (D, D) sums themselves, for adding up over processes in place."""
+        """Return the two (D, D) sums themselves, for addition over processes in place."""
         self._flush()
-        return self._seen, self._noise
+        return self._second_moment, self._noise_moment
 
     def merge(self, other: DenseMoments) -> None:
         """Add the networks of another accumulator, for example another worker's."""
-        if other.dimension != self.dimension:
-            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
-        self._flush()
-        other._flush()
-        self._seen += other._seen.to(self._seen.device)
-        self._noise += other._noise.to(self._noise.device)
+        _require_dimension(self, other)
+        for ours, theirs in zip(self.sums(), other.sums(), strict=True):
+            ours += theirs.to(self.device)
         self.num_networks += other.num_networks
 
     def gather(self) -> None:
@@ -100,87 +106,62 @@ class DenseMoments:
         self.num_networks = int(distributed.all_reduce_sum(self.num_networks))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to go on exactly where this stands."""
-        return {
-            "seen": self._seen,
-            "noise": self._noise,
-            "num_networks": self.num_networks,
-            "buffer": list(self._buffer),
-        }
+        """Return the state from which `load_state_dict` resumes."""
+        state = {"num_networks": self.num_networks, "buffer": list(self._buffer)}
+        return state | {"seen": self._second_moment, "noise": self._noise_moment}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self._seen.copy_(state["seen"])
-        self._noise.copy_(state["noise"])
+        """Restore a state of `state_dict`."""
+        self._second_moment.copy_(state["seen"])
+        self._noise_moment.copy_(state["noise"])
         self.num_networks = state["num_networks"]
-        self._buffer = [(mean.to(self._seen.device), spread.to(self._seen.device)) for mean, spread in state["buffer"]]
+        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
-        self._flush()
+        second_moment, noise_moment = self.sums()
         if self.num_networks == 0:
             raise ValueError("no network has been added yet")
-        return self._seen / self.num_networks, self._noise / self.num_networks
+        return second_moment / self.num_networks, noise_moment / self.num_networks
 
 
 class FusedMoments(DenseMoments):
     """The sums of `DenseMoments`, from products of numbers rounded to TF32 that are partly summed in float32.
 
-    The NADs of LeNet overlap those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
-
     The Triton kernel adds up 2,048 contributions in float32 before they join the float64 sums. In its interpreter on a
-    CPU that changes the sums by 2e-7 in Frobenius norm, a hundredth or less of what TF32 factors do: float64 all the
-    way would take twice the registers, which are used up, and tell nothing more. On a GPU it is not measured yet.
-
-    Contributions are kept until there are enough networks for one launch: the sums don't depend on the batch size.
+    CPU that changes the sums by 2e-7 in Frobenius norm, at most a hundredth of the effect of TF32 factors. Sums in
+    float64 throughout would take twice the registers, without a gain in accuracy. On a GPU it is not measured yet.
+    With TF32 factors the NADs of LeNet overlap those from float64 by 1 - 4e-7 or more (benchmarks/README.md).
 
     Args:
-        dimension: D.
-        device: where the sums live.
+        dimension: number of pixels, D.
+        device: device of the sums.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
         super().__init__(dimension, device)
         require_kernels("triton", device)
-        self._buffer: list[Tensor] = []  # type: ignore[assignment]  # not split here: the kernel does that
 
-    def update(self, contributions: Tensor) -> None:
-        """Add networks: (B, J, D), float32 or less precise."""
-        contributions = contributions.to(self._seen.device)
-        if contributions.dtype in (torch.bfloat16, torch.float16):
-            contributions = contributions.float()
-        capacity = max(1, FUSED_ROWS // contributions.shape[1])
-        while len(contributions):
-            free = capacity - sum(map(len, self._buffer))
-            self._buffer.append(contributions[:free])
-            if len(contributions) >= free:
-                self._flush()
-            contributions = contributions[free:]
+    @staticmethod
+    def _capacity(num_contributions: int) -> int:
+        return FUSED_ROWS // num_contributions
 
-    def _flush(self) -> None:
-        if self._buffer:
-            contributions = torch.cat(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
-            add_second_moments(self._seen, self._noise, contributions)
-            self.num_networks += len(contributions)
-            self._buffer.clear()
+    @staticmethod
+    def _split(contributions: Tensor) -> tuple[Tensor, ...]:
+        half = contributions.dtype in (torch.bfloat16, torch.float16)
+        return (contributions.float() if half else contributions,)  # the kernel splits them
 
-    def empty(self) -> FusedMoments:
-        """Return another accumulator of the same kind, without networks."""
-        return FusedMoments(self.dimension, self._seen.device)
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        super().load_state_dict(state | {"buffer": []})
-        self._buffer = [contributions.to(self._seen.device) for contributions in state["buffer"]]
+    def _add(self, contributions: Tensor) -> None:  # type: ignore[override]
+        add_second_moments(self._second_moment, self._noise_moment, contributions)
 
 
 class GramMoments:
-    """Second moments kept as vectors: 2 a network, for inputs with more pixels than there are vectors.
+    """Second moments as vectors, two per network, for inputs with more pixels than there are vectors.
 
-    The contributions of a network are averaged into two halves (an odd one is left out), whose difference tells W.
+    The contributions of a network are averaged into two halves (an odd one is left out), whose difference estimates W.
 
-    Memory: `needed_bytes` says what N networks take, 2 N D numbers for the vectors, and for eigenpairs the Gram matrix
-    of the 2 N vectors besides. No copy of the vectors is made on the way. R readouts of a network count as R networks.
+    Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the 2 N vectors. The
+    vectors are never copied. R readouts of a network count as R networks.
     """
 
     def __init__(self, dimension: int, device: torch.device | str = "cpu"):
@@ -192,23 +173,23 @@ class GramMoments:
     def needed_bytes(
         dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32
     ) -> int:
-        """Return the bytes that ``num_networks`` networks take at most, with ``num_directions`` eigenvectors.
+        """Return the largest number of bytes that ``num_networks`` networks and ``num_directions`` eigenvectors take.
 
-        2 N D numbers of ``dtype``, as many again for each direction, and five matrices (2 N)^2 in float64: the Gram
-        matrix, its eigenvectors and what LAPACK needs for them.
+        2 N D numbers of ``dtype``, D for each direction, and five matrices (2 N)^2 in float64: the Gram matrix, its
+        eigenvectors and the work space of LAPACK.
         """
         vectors = 2 * num_networks
         return dtype.itemsize * (vectors + num_directions) * dimension + 5 * 8 * vectors**2
 
     @property
     def num_networks(self) -> int:
-        """How many networks have been added."""
+        """The number of networks."""
         return sum(len(means) for means in self._means)
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D)."""
         contributions, half = contributions.to(self.device), contributions.shape[1] // 2
-        if half == 0:  # one contribution a network: it is the mean, and nothing tells its noise
+        if half == 0:  # one contribution per network is its mean, of unknown noise
             self._means.append(contributions[:, 0])
             return
         first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)  # (B, D) each
@@ -221,8 +202,7 @@ class GramMoments:
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
-        if other.dimension != self.dimension:
-            raise ValueError(f"cannot merge moments of dimension {other.dimension} into {self.dimension}")
+        _require_dimension(self, other)
         self._means += [mean.to(self.device) for mean in other._means]
         self._spreads += [spread.to(self.device) for spread in other._spreads]
 
@@ -232,16 +212,16 @@ class GramMoments:
         self.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to go on exactly where this stands."""
+        """Return the state from which `load_state_dict` resumes."""
         return {"means": list(self._means), "spreads": list(self._spreads)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore a state of `state_dict`."""
         self._means = [mean.to(self.device) for mean in state["means"]]
         self._spreads = [spread.to(self.device) for spread in state["spreads"]]
 
     def vectors(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the vectors as they are kept, not copied: blocks (B, D) of means, and of spreads where J > 1.
+        """Return the vectors, not copied: blocks (B, D) of means, and of spreads where J > 1.
 
         With all blocks below each other, M = means^T means / N and W = spreads^T spreads / N.
         """
@@ -250,7 +230,16 @@ class GramMoments:
         return list(self._means), list(self._spreads)
 
 
-def merged(groups: Sequence[DenseMoments | GramMoments]) -> DenseMoments | GramMoments:
+Moments = DenseMoments | GramMoments
+
+
+def _require_dimension(ours: Moments, theirs: Moments) -> None:
+    """Raise a ValueError unless moments can be merged."""
+    if theirs.dimension != ours.dimension:
+        raise ValueError(f"cannot merge moments of dimension {theirs.dimension} into {ours.dimension}")
+
+
+def merged(groups: Sequence[Moments]) -> Moments:
     """Return the moments of all networks of several accumulators of one kind."""
     if len(groups) == 1:
         return groups[0]
@@ -258,3 +247,86 @@ def merged(groups: Sequence[DenseMoments | GramMoments]) -> DenseMoments | GramM
     for group in groups:
         whole.merge(group)  # type: ignore[arg-type]  # all groups are of one kind
     return whole
+
+
+class FirstNetworks:
+    """The vectors of the first networks of a computation, for moments of fourth order.
+
+    The contributions of a network are averaged into two halves x, y (an odd one is left out): (x y^T + y x^T) / 2 is an
+    estimate of its g g^T without the noise of its inputs. One contribution is its own other half.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Tensor] = {}  # number of the block -> (B, R, 2, D)
+        self.num_contributions = 1
+
+    def normalised(self) -> FirstNetworks:
+        """Return the same networks with each vector divided by its norm, so that all count alike."""
+        other = FirstNetworks()
+        other.num_contributions = self.num_contributions
+        halves = self.halves()
+        norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)  # (n, R, 1, 1)
+        other._blocks = {0: (halves / norms).float()}
+        return other
+
+    def update(self, block: int, block_size: int, contributions: Tensor, readouts: int) -> None:
+        """Store the networks of a block if they are among the first.
+
+        Args:
+            block: number of the block.
+            block_size: size of all blocks but the last.
+            contributions: (B * readouts, J, D).
+            readouts: number of readouts per network, R.
+        """
+        if not self.wants(block, block_size) or block in self._blocks:
+            return
+        vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
+        vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
+        self.num_contributions = vectors.shape[2]
+        half = self.num_contributions // 2
+        halves = (
+            [vectors[:, :, :half].mean(2), vectors[:, :, half : 2 * half].mean(2)] if half else [vectors[:, :, 0]] * 2
+        )
+        self._blocks[block] = torch.stack(halves, dim=2).float().cpu()
+
+    @staticmethod
+    def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
+        """Return the bytes that the first networks take, with the copy that certificates are made from."""
+        return 2 * 4 * 2 * min(num_networks, SAMPLED_NETWORKS) * readouts * dimension
+
+    @staticmethod
+    def wants(block: int, block_size: int) -> bool:
+        """Whether a block has networks that are stored."""
+        return block * block_size < SAMPLED_NETWORKS
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state from which `load_state_dict` resumes."""
+        return {"blocks": dict(self._blocks), "num_contributions": self.num_contributions}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state of `state_dict`."""
+        self._blocks, self.num_contributions = dict(state["blocks"]), state["num_contributions"]
+
+    def gather(self) -> None:
+        """Replace each process's networks by those of all processes together."""
+        for state in distributed.all_gather(self.state_dict()):
+            self._blocks |= state["blocks"]
+            self.num_contributions = max(self.num_contributions, state["num_contributions"])
+
+    def halves(self) -> Tensor:
+        """Return (n, R, 2, D), in the order of the networks' numbers."""
+        return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
+
+
+def effective_share(powers: Sequence[float] | None, first: FirstNetworks) -> float:
+    """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
+
+    Args:
+        powers: N, sum |g|^2 and sum |g|^4 over the networks; None in files that an earlier nads_core wrote.
+        first: the first networks, which stand for all of them then.
+    """
+    if powers is None:
+        squares = first.halves().double().mean(2).square().sum(2).mean(1)  # (n,)
+        powers = [len(squares), float(squares.sum()), float(squares.square().sum())]
+    count, squares, fourths = powers
+    return squares**2 / (count * fourths) if fourths else 1.0

@@ -1,4 +1,4 @@
-"""`NADs`, what `compute_nads` returns and files hold, and the ones that ship with the package."""
+"""`NADs`, the result of `compute_nads`; their files, those that ship with the package, and similarity to these."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import DegenerateCluster, DirectionUncertainty
 from nads_core.directions.covariance import subspace_overlap
-from nads_core.directions.similarity import SubspaceSimilarity, subspace_similarity
+from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import fingerprint
+
+FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class NADs:
         directions: ``(n, *image_shape)`` float32, orthonormal.
         eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
             (1/N) sum g g^T.
-        provenance: how they were computed.
+        provenance: settings and environment of the computation.
         certificates: uncertainty of each; None in files that were written before there were any.
         stored_fingerprint: fingerprint of the file that they were read from; by default that of the arrays.
     """
@@ -96,7 +97,7 @@ class NADs:
 
     @property
     def bands(self) -> tuple[DegenerateCluster, ...]:
-        """Directions of one type that this run cannot tell apart, with the certainty of the subspace of each band."""
+        """Directions of one type that this run cannot distinguish, with the certainty of the subspace of each band."""
         return self._require_certificates().bands
 
     @property
@@ -111,7 +112,7 @@ class NADs:
 
         Args:
             other: NADs, or orthonormal directions (n, ...) with the same number of pixels.
-            k: how many directions.
+            k: number of directions.
 
         Raises:
             ValueError: if either has fewer than k directions or the sizes differ.
@@ -119,7 +120,7 @@ class NADs:
         theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other).flatten(1).double()
         ours = self.directions.flatten(1).double()
         if not 1 <= k <= min(len(ours), len(theirs)):
-            raise ValueError(f"k = {k} directions asked for, but there are {len(ours)} and {len(theirs)}")
+            raise ValueError(f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}")
         if ours.shape[1] != theirs.shape[1]:
             raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
         return subspace_overlap(ours[:k], theirs[:k])
@@ -134,7 +135,7 @@ class NADs:
 
         Args:
             other: NADs; or directions that are exact.
-            k: how many directions.
+            k: number of directions.
 
         Raises:
             ValueError: if there are no certificates, or as `overlap` has it.
@@ -148,7 +149,7 @@ class NADs:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
 
         Args:
-            direction: of the shape of one, (C, H, W), or many as (m, C, H, W); unit norm.
+            direction: one direction, (C, H, W), or many, (m, C, H, W); unit norm.
 
         Returns:
             A scalar, or (m,).
@@ -164,10 +165,10 @@ class NADs:
         return coordinates.square() @ self.eigenvalues.double()
 
     def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
-        """Say which architectures that ship, of the paper and of the atlas, these NADs resemble, the closest first.
+        """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
 
         Args:
-            k: how many leading directions are compared; by default for each as many as both know best. Architectures
+            k: number of leading directions to compare; by default for each the one that both know best. Architectures
                 of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in
                 one list by default: four directions are shared more easily than forty, so a ranking needs one k.
 
@@ -184,7 +185,7 @@ class NADs:
                 f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
             )
         self._require_certificates()
-        names = [name for name in shipped_names() if name != "logreg"]
+        names = [name for name in _shipped() if name != "logreg"]
         compared = [subspace_similarity(name, self, load_nads(name), k) for name in names]
         return sorted((one for one in compared if one is not None), key=lambda one: -one.overlap)
 
@@ -192,7 +193,7 @@ class NADs:
         """Return which of these NADs is closest to each of other directions, and how close.
 
         Args:
-            directions: ``(m, *image_shape)``, unit norm; those of another version or run, say.
+            directions: ``(m, *image_shape)``, unit norm; for example those of another version or run.
 
         Returns:
             Indices (m,), and squared cosines (m,). Inside a band an index means no more than an energy.
@@ -279,63 +280,98 @@ class NADs:
             for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                 rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
             directions = rows.float().view(directions.shape)
-        # The fingerprint is that of the file: what is rebuilt from it differs between processors
+        # The fingerprint is that of the file: rebuilt values differ between processors
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
         object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
         return nads
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
-    """Name NADs by their stored arrays: what is rebuilt from them differs between processors in its last bits."""
+    """Name NADs by their stored arrays: rebuilt values differ between processors in their last bits."""
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
-def _shipped() -> Traversable:
-    """Return the folder of what ships."""
-    return resources.files("nads_core") / "precomputed"
-
-
-def shipped_names() -> list[str]:
-    """Name all NADs that ship: the paper's architectures, and those of the atlas as "atlas/cnn"."""
-    names = {match[1] for entry in _shipped().iterdir() if (match := re.fullmatch(r"(\w+)\.v\d+\.npz", entry.name))}
-    atlas = _shipped() / "atlas"
-    entries = atlas.iterdir() if atlas.is_dir() else ()
-    return sorted(names) + sorted(f"atlas/{entry.name[:-4]}" for entry in entries if entry.name.endswith(".npz"))
+def _shipped() -> dict[str, dict[int | None, Traversable]]:
+    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn", have no version."""
+    folder = resources.files("nads_core") / "precomputed"
+    files: dict[str, dict[int | None, Traversable]] = {}
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if match := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
+            files.setdefault(match[1], {})[int(match[2])] = entry
+    atlas = folder / "atlas"
+    names = (
+        sorted(entry.name[:-4] for entry in atlas.iterdir() if entry.name.endswith(".npz")) if atlas.is_dir() else ()
+    )
+    return files | {f"atlas/{name}": {None: atlas / f"{name}.npz"} for name in names}
 
 
 def load_nads(name: str, version: int | None = None) -> NADs:
     """Return the precomputed NADs of an architecture of the paper or of the atlas, for one channel and 32 x 32 pixels.
 
     Args:
-        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or "atlas/cnn" and so on, the first 64 NADs of an
-            entry of `nads_core.atlas`.
-        version: of the file; the newest by default. Older ones stay as long as results refer to them.
+        name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
+            "atlas/cnn", of which the first 64 NADs ship.
+        version: number of the file; the newest by default. Earlier versions ship as long as results refer to them.
 
     Returns:
-        NADs, whose provenance has the ``version``.
+        NADs, whose provenance has the ``version``; those of the atlas have none.
 
     Raises:
         ValueError: if none ship under that name and version.
     """
-    if str(name).startswith("atlas/"):
-        if version is not None or name not in shipped_names():
-            known = ", ".join(one for one in shipped_names() if "/" in one)
-            wanted = name if version is None else f"{name} of version {version}"
-            raise ValueError(f"no NADs of {wanted} ship: choose from {known}")
-        with resources.as_file(_shipped() / f"{name}.npz") as path:
-            return NADs.load(path)
-    folder = _shipped()
-    versions: dict[str, list[int]] = {}
-    for entry in folder.iterdir():
-        if shipped := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
-            versions.setdefault(shipped[1], []).append(int(shipped[2]))
-    key = str(name).lower().replace("-", "").replace("_", "")
-    if key not in versions:
-        raise ValueError(
-            f"no precomputed NADs for {name!r}: choose from {sorted(versions)}, or compute them with compute_nads"
-        )
-    version = max(versions[key]) if version is None else version
-    if version not in versions[key]:
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions[key])}")
-    with resources.as_file(folder / f"{key}.v{version}.npz") as path:
-        return NADs.load(path, version=version)
+    files, in_atlas = _shipped(), str(name).startswith("atlas/")
+    key = name if in_atlas else str(name).lower().replace("-", "").replace("_", "")
+    if key not in files:
+        names = ", ".join(each for each in files if each.startswith("atlas/") == in_atlas)
+        raise ValueError(f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads")
+    versions = files[key]
+    version = max(versions) if version is None and not in_atlas else version  # type: ignore[type-var]  # integers
+    if version not in versions:
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {[*versions]}")
+    with resources.as_file(versions[version]) as path:
+        return NADs.load(path, **({} if in_atlas else {"version": version}))
+
+
+@dataclass(frozen=True)
+class SubspaceSimilarity:
+    """Overlap of the leading subspaces of two architectures.
+
+    Args:
+        name: name of the other architecture, as `load_nads` takes it.
+        overlap: mean squared cosine of the principal angles.
+        interval: interval of the overlap of the exact subspaces, see `NADs.overlap_interval`.
+        num_directions: dimension of each subspace.
+        chance: mean overlap of two random subspaces.
+    """
+
+    name: str
+    overlap: float
+    interval: tuple[float, float]
+    num_directions: int
+    chance: float
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        share = f"{self.overlap:.2f} ({low:.2f} to {high:.2f})"
+        return f"{self.name:<24} {share} of the first {self.num_directions} directions"
+
+
+def subspace_similarity(name: str, first: NADs, second: NADs, k: int | None = None) -> SubspaceSimilarity | None:
+    """Compare two architectures; None where they have no certain subspace of the same dimension.
+
+    Args:
+        name: name of the second architecture.
+        first: NADs with certificates.
+        second: NADs with certificates.
+        k: number of directions; by default the one whose less certain subspace is the most certain.
+    """
+    dimension, width = first.basis.shape
+    if k is None:
+        size = min(width, len(second), dimension - 1)
+        certainties = [nads._require_certificates().leading_certainty[:size] for nads in (first, second)]
+        certainty = certainties[0].minimum(certainties[1])
+        certainty[: FEWEST - 1] = 0
+        k = int(certainty.argmax()) + 1
+        if certainty[k - 1] < CERTAIN:
+            return None
+    return SubspaceSimilarity(name, first.overlap(second, k), first.overlap_interval(second, k), k, k / dimension)

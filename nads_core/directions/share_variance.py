@@ -27,7 +27,7 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
             share of a network is the mean over its partners and readouts.
         num_contributions: J, from which the halves were made. Z = (x y^T + y x^T) / 2 has more noise than all pairs of
             contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
-            which the difference of the halves tells.
+            which the difference of the halves estimates.
     """
     partners, count, readouts, _, size = coordinates.shape
     if not size:
@@ -88,15 +88,15 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     for fold in range(min(_FOLDS, count)):
         held = number % min(_FOLDS, count) == fold
         across = gram[held][:, ~held]
-        left = gram[held][:, held]
+        residual = gram[held][:, held]
         spanned = 0
         if (~held).any():
             others = gram[~held][:, ~held]
-            left = left - across @ torch.linalg.solve(others, across.T)
+            residual = residual - across @ torch.linalg.solve(others, across.T)
             spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
-        dimensions += max(0, rows.shape[1] - spanned) * int(held.sum()) // (2 * vectors)  # of each network in turn
+        dimensions += max(0, rows.shape[1] - spanned) * int(held.sum()) // (2 * vectors)  # per network
         x, y = slice(0, None, 2), slice(1, None, 2)
-        products = left[x, y].diagonal().sum()  # of the halves of one network
-        squares = left[x, x].diagonal().sum() + left[y, y].diagonal().sum()
+        products = residual[x, y].diagonal().sum()  # of the halves of one network
+        squares = residual[x, x].diagonal().sum() + residual[y, y].diagonal().sum()
         energy, noise = energy + float(products) / vectors, noise + float(squares - 2 * products) / (4 * vectors)
     return max(0.0, energy) / max(1, dimensions), max(0.0, noise) / max(1, dimensions)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
-from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.first_networks import FirstNetworks
-from nads_core.directions.moments import DenseMoments, GramMoments, merged
+from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.moments import FirstNetworks, Moments, merged
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 
 GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
 _FIRST_CHECK = 64  # networks
 
-Groups = Sequence[DenseMoments | GramMoments]
+Groups = Sequence[Moments]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Measurement:
     """Value of a criterion for the networks so far.
 
     Args:
-        reached: whether they are enough.
+        reached: whether the criterion is met.
         values: the measured quantities, by name.
     """
 
@@ -113,6 +113,17 @@ class StoppingRule:
         )  # fmt: skip
         count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits
         return Measurement(count >= self.criterion.num_certain, {"certain": count})
+
+    def final_value(self, groups: Groups, pairs: Eigenpairs) -> dict[str, Any]:
+        """Return the final value of the criterion, if there is one, for the provenance of these eigenpairs."""
+        criterion = self.criterion
+        if criterion.num_certain is not None:
+            return {"num_certain": criterion.num_certain, "certain": pairs.certificates.num_certain}
+        if criterion.tolerance is None:
+            return {}
+        error, spread = self.error(groups)
+        interval = [max(0, error - spread), error + spread]
+        return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
 
     def error(self, groups: Groups) -> tuple[float, float]:
         """Return the `subspace_error` of the first ``num_leading`` directions."""

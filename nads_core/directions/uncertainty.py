@@ -14,18 +14,103 @@ which so few networks show nothing: how much of the energy lies there, is estima
 
 from __future__ import annotations
 
+import itertools
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions.certificates import CERTAIN
-
+CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
+_MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
 _WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side for the sake of the others
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
 _CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
-_FEWEST_NETWORKS = 3  # with which variances can be told at all
+_FEWEST_NETWORKS = 3  # number from which variances can be estimated
+
+
+@dataclass(frozen=True)
+class DegenerateCluster:
+    """Directions of one symmetry type that a run cannot distinguish.
+
+    Args:
+        indices: indices of the directions, at least two.
+        certainty: certainty of the subspace that they span: expected mean squared cosine of its principal angles with
+            that of the directions of the same names, for infinitely many networks.
+    """
+
+    indices: tuple[int, ...]
+    certainty: float
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionUncertainty:
+    """What a run knows about its directions, those of all types in one order.
+
+    Args:
+        types: type of each direction, from `SymmetryType.names`.
+        certainty: (n,), expected squared cosine of each with the direction of the same type and rank for infinitely
+            many networks and inputs; 0 where it is not known.
+        agreement: (n,), the same with that direction from another run of the same size. It exceeds the square of the
+            certainty where both runs can mistake one direction for the same other.
+        eigenvalue_std: (n,), root mean square of the eigenvalue's error; NaN where nothing is known of it.
+        leading_certainty: (n,), expected overlap of the first directions up to each with the exact ones.
+        bands: directions that are distinguished from the others, but not from each other.
+    """
+
+    types: tuple[str, ...]
+    certainty: Tensor
+    agreement: Tensor
+    eigenvalue_std: Tensor
+    leading_certainty: Tensor
+    bands: tuple[DegenerateCluster, ...]
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    @property
+    def num_certain(self) -> int:
+        """How many directions are certain by 0.9, each of them."""
+        return int((self.certainty >= CERTAIN).sum())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Type and rank within it, such as "++s 3", which do not depend on the order of all."""
+        ranks = {kind: itertools.count() for kind in self.types}
+        return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
+
+    def first(self, count: int) -> DirectionUncertainty:
+        """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
+        inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
+        bands = tuple(DegenerateCluster(indices, certainty) for indices, certainty in inside if len(indices) > 1)
+        measures = {name: getattr(self, name)[:count] for name in _MEASURES}
+        return DirectionUncertainty(self.types[:count], bands=bands, **measures)
+
+    def completed(self, count: int) -> DirectionUncertainty:
+        """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
+        size, missing = len(self), self.certainty.new_zeros(count - len(self))
+        shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
+        return DirectionUncertainty(
+            self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
+            torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + torch.nan]),
+            torch.cat([shared, missing + size * self.leading_certainty[-1]]) / torch.arange(1, count + 1), self.bands,
+        )  # fmt: skip
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what `from_arrays` reads, without Python objects."""
+        bands = json.dumps([[list(band.indices), band.certainty] for band in self.bands])
+        measures = {name: getattr(self, name).cpu().numpy() for name in _MEASURES}
+        return {"types": np.array(self.types), "bands": np.array(bands), **measures}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> DirectionUncertainty:
+        """Restore what `arrays` returned."""
+        bands = [DegenerateCluster(tuple(indices), value) for indices, value in json.loads(str(arrays["bands"]))]
+        measures = {name: torch.from_numpy(arrays[name]) for name in _MEASURES}
+        return cls(tuple(map(str, arrays["types"])), bands=tuple(bands), **measures)
 
 
 @dataclass(frozen=True)
@@ -43,7 +128,7 @@ class BulkSpectrum:
     noise: float = 0.0
 
     def shrink(self, levels: Tensor, noise: Tensor, num_networks: float) -> tuple[Tensor, Tensor]:
-        """Return squared cosines (k,) of eigenvectors with the space of what was found, and shifts (k,) of eigenvalues.
+        """Return squared cosines (k,) of eigenvectors with the space of the eigenpairs, and shifts (k,) of eigenvalues.
 
         Source: the spiked covariance model (Paul, Statistica Sinica 2007, theorems 1, 2 and 4). Below its transition an
         eigenvector shows nothing of its level.
@@ -153,28 +238,22 @@ def certify(
         num_networks: N.
         shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
         rest: part of the space in which no direction was found.
-        growth: for how many times as many networks to tell it, taking the levels for those that these networks show.
+        growth: sample-size multiplier to extrapolate to, with the levels that these networks show.
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    count, bulk = len(values), rest or BulkSpectrum()
+    while bulk.dimension and (known := bulk.detected(values, noise, num_networks * shares)) < len(values):
+        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)  # the others belong to the bulk
+        values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
-        return TypeUncertainty.of_nothing()
-    bulk = rest or BulkSpectrum()
-    known = bulk.detected(values, noise, num_networks * shares) if bulk.dimension else len(values)
-    if known < len(values):  # the others belong to the bulk
-        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)
-        certificate = TypeUncertainty.of_nothing()
-        if known:
-            certificate = certify(
-                values[:known], noise[:known], variances[:known, :known], num_networks, shares, bulk, growth
-            )
-        return certificate.extended(len(values))
+        return TypeUncertainty.of_nothing().extended(count)
     model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)
+    return (certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
@@ -266,10 +345,10 @@ def _simulated(
 
     Args:
         levels: (k,), descending.
-        variances: of E's entries, (k, k).
-        shown: (k,), squared cosines with the space of what was found.
-        draws: how many, an even number.
-        seed: of the draws; every window has numbers of its own.
+        variances: variances of E's entries, (k, k).
+        shown: (k,), squared cosines with the space of the eigenpairs.
+        draws: number of draws, even.
+        seed: seed of the draws, from which every window has another.
 
     Returns:
         Mean eigenvalues (k,); root mean squares (k,) of what they miss the levels by; and mean squared coordinates
@@ -285,7 +364,7 @@ def _simulated(
     inside = torch.zeros(size, size, dtype=torch.bool)
     mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros(2, *mixing.shape).double()
     for number, (start, first, last) in enumerate(zip(starts, bounds, bounds[1:], strict=False)):
-        window, kept = slice(start, start + width), slice(first - start, last - start)
+        window, inner = slice(start, start + width), slice(first - start, last - start)
         spread = variances[window, window]
         # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known
         crowd = float(
@@ -296,12 +375,12 @@ def _simulated(
         noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
         matrices = noise * spread.sqrt().float() + torch.diag(levels[window].float())
         values, vectors = torch.linalg.eigh(matrices)  # ascending
-        values = values.flip(1)[:, kept].double()
+        values = values.flip(1)[:, inner].double()
         mean[first:last] = values.mean(0)
         error[first:last] = (values - levels[first:last]).square().mean(0)
         squares = vectors.flip(2).square()
         overlaps[:, first:last, window] = torch.stack(
-            [half.mean(0).T[kept].double() for half in (squares[::2], squares[1::2])]
+            [half.mean(0).T[inner].double() for half in (squares[::2], squares[1::2])]
         )
         inside[first:last, window] = True
     far = mixing.masked_fill(inside, 0)

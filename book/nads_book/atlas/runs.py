@@ -19,6 +19,7 @@ from nads_core.directions import NADs, SmoothedGradient
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.compute import with_signs
 from nads_core.directions.eigenpairs import find_eigenpairs
+from nads_core.directions.evaluation import Evaluation
 from nads_core.directions.moments import DenseMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
@@ -140,5 +141,5 @@ def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progres
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters,
     }  # fmt: skip
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
-    accumulate(ensemble, _ESTIMATOR, state, num_networks, progress=progress)
+    accumulate(Evaluation(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress)
     return state

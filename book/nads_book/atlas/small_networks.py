@@ -108,7 +108,7 @@ class SmallCNN(nn.Module):
     """Three stages of convolution, ReLU and max pooling, and one linear layer; each argument changes one thing.
 
     Args:
-        in_channels, image_size, num_classes: see `Architecture.build`.
+        in_channels, image_size, num_classes: sizes of the input and the output, as of `Architecture.build`.
         pooling: one of `POOLINGS` of `nads_core.networks.architectures`.
         place: position of the three poolings: one after "each" stage, or all after the "first" or the "last".
         head: "flat", or "global" for the mean over all places of each channel.
@@ -232,11 +232,11 @@ class Tokens(nn.Module):
     """A network on patches: a vision transformer, or an MLP-Mixer; four blocks of width 64, and a mean over tokens.
 
     Args:
-        in_channels, image_size, num_classes: see `Architecture.build`.
+        in_channels, image_size, num_classes: sizes of the input and the output, as of `Architecture.build`.
         patch: side of the patches, which do not overlap.
         mixing: "attention", or "tokens" for the Mixer's hidden layers over tokens.
-        position: what is added to the tokens: "learned", which begins as independent normal numbers of deviation .02;
-            "sine", fixed waves of the row and of the column; or "none".
+        position: code of the position, added to the tokens: "learned", which begins as independent normal numbers of
+            deviation .02; "sine", fixed waves of the row and of the column; or "none".
     """
 
     width = 64

@@ -19,8 +19,9 @@ from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.estimators import with_defaults
-from nads_core.directions.evaluation import fitting_batch, require_gradients
+from nads_core.directions.evaluation import Evaluation, fitting_batch, require_gradients
 from nads_core.directions.moments import DenseMoments, GramMoments
+from nads_core.directions.stopping import subspace_error
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.runtime.memory import peak_memory
 from nads_core.runtime.provenance import environment
@@ -194,13 +195,15 @@ def first_directions(
         start = time.perf_counter()
         state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
         state.identify(require_gradients(ensemble, estimator, name)[0])
-        accumulate(ensemble, estimator, state, num_networks, progress=progress)
+        accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         whole = state.total()
         assert isinstance(whole, GramMoments)
         found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
         found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
-        found["errors"] = {k: state.error(k, (), image_shape) for k in compared if k <= len(found["pairs"][0])}
+        found["errors"] = {
+            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(found["pairs"][0])
+        }
 
     peak = peak_memory(work, ensemble.device)
     values, directions = found["pairs"]

@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from nads_book.experiments.base import Experiment, Unit
 from nads_book.experiments.jobs import experiment, experiment_class
 from nads_book.experiments.stored import results_folder
@@ -220,6 +218,8 @@ def writing(path: Path) -> Iterator[None]:
     Raises:
         ValueError: if another process holds the lock.
     """
+    from filelock import FileLock, Timeout
+
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(path.with_name(f".{path.name}.lock"), timeout=0):

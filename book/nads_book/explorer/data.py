@@ -21,7 +21,7 @@ from nads_book.experiments.results import Results, load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet, load_images
 from nads_core.directions import NADs
-from nads_core.directions.certificates import CERTAIN
+from nads_core.directions.uncertainty import CERTAIN
 from nads_core.networks import architectures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
