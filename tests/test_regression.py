@@ -2,6 +2,7 @@
 
 import torch
 from convergence import assert_mean
+from nads_book import classifiers
 
 from nads_core.theory import pooling, regression
 
@@ -32,7 +33,7 @@ def test_measured_share_is_the_formula_for_average_pooling():
 def test_small_cnn_is_made_of_circular_convolutions():
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = regression.SmallCNN(6).double()
+        network = classifiers.SmallCNN(6).double()
     x = signal(6)
 
     def convolve(x, linear):
@@ -46,7 +47,7 @@ def test_small_cnn_is_made_of_circular_convolutions():
 def test_pooled_samples_are_distributed_as_stated():
     layer = pooling.pooling_matrix(pooling.prefilter("average", 8, 2), 2)
     v = pooling.direction(1, 8)
-    outputs, labels = regression.pooled_samples(
+    outputs, labels = classifiers.pooled_samples(
         v[None], layer, 1.5, 0.7, 20_000, generator=torch.Generator().manual_seed(0)
     )
     signs = (2 * labels[0] - 1)[:, None]
@@ -60,9 +61,9 @@ def test_a_trained_linear_classifier_reaches_the_bound_and_no_more():
     h = pooling.prefilter("average", 16, 4)
     waves = torch.stack([pooling.direction(frequency, 16) for frequency in (1, 3)])
     bounds = pooling.bayes_accuracy(torch.tensor([1, 3]), h, 4, 1.0, 1.0)
-    accuracy, _ = regression.learning_curve(
-        lambda: regression.LinearClassifier(4), waves, pooling.pooling_matrix(h, 4), 1.0, 1.0, (2_000,), num_test=5_000,
-        num_runs=2, num_steps=100, learning_rate=0.05, seed=0,
+    accuracy, _ = classifiers.learning_curve(
+        lambda: classifiers.LinearClassifier(4), waves, pooling.pooling_matrix(h, 4), 1.0, 1.0, (2_000,),
+        num_test=5_000, num_runs=2, num_steps=100, learning_rate=0.05, seed=0,
     )  # fmt: skip
     error = (bounds * (1 - bounds) / 10_000).sqrt()
     assert (accuracy[:, 0] < bounds + 4 * error).all() and (accuracy[:, 0] > bounds - 0.02).all()

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from nads_book import classifiers
 from torch import nn
 
 import nads_core as nc
 from nads_core.runtime.seeds import seeded
-from nads_core.theory import regression
 
 LIBRARY = Path(nc.__file__).parent
 
@@ -42,8 +42,8 @@ def train() -> None:
 
 def classify() -> None:
     inputs, labels = torch.randn(1, 8, 4), torch.zeros(1, 8)
-    regression.train_classifiers(
-        lambda: regression.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
+    classifiers.train_classifiers(
+        lambda: classifiers.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
     )
 
 
