@@ -1,4 +1,6 @@
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -126,3 +128,13 @@ def test_pairs_measure_an_accuracy_near_guessing_with_less_error():
     means, errors = ({p: f(a) for p, a in found.items()} for f in (np.mean, np.std))
     assert abs(means[True] - means[False]) < 4 * np.hypot(*errors.values()) / np.sqrt(300)
     assert errors[True] < 0.7 * errors[False]
+
+
+def test_copies_of_the_noise_are_freed_with_their_dataset():
+    data = nc.SeparableDatasets(unit(0)[None], 20, seed=11)
+    data.batch(dtype=torch.float64)
+    copy = weakref.ref(data._copied("cpu", torch.float64)[0])
+    assert copy() is data._copied("cpu", torch.float64)[0]
+    del data
+    gc.collect()
+    assert copy() is None

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -31,11 +33,7 @@ def unit_direction(direction: Tensor | np.ndarray) -> Tensor:
 
 
 def separable_dataset(
-    direction: Tensor | np.ndarray,
-    num_samples: int,
-    margin: float = 1.0,
-    noise_std: float = 3.0,
-    seed: int = 0,
+    direction: Tensor | np.ndarray, num_samples: int, margin: float = 1.0, noise_std: float = 3.0, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
     """Draw from D(v): x = margin * y * v + w, w ~ N(0, noise_std^2 (I - v v^T)), y = -1 or +1 (section 2).
 
@@ -68,13 +66,8 @@ def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int,
     return torch.randn((num_samples, math.prod(image_shape)), generator=generator), labels
 
 
-@lru_cache(maxsize=2)
-def _copied(
-    image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool, device: torch.device, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Return the noise and the labels on a device, copied there once."""
-    noise, labels = _noise_and_labels(image_shape, num_samples, seed, paired)
-    return noise.to(device, dtype), labels.to(device)
+# Noise and labels by device and type, which are freed with their dataset and not sent to workers with it.
+_COPIES: WeakKeyDictionary[SeparableDatasets, dict[Any, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +125,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
     @property
     def labels(self) -> Tensor:
         """Return a copy of the labels, (N,) int64 in {0, 1}, which are the same for every direction."""
-        return _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)[1].clone()
+        return self._copied("cpu")[1].clone()
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -142,6 +135,14 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels
 
+    def _copied(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """Return noise and labels on a device, copied there once."""
+        copies, key = _COPIES.setdefault(self, {}), (torch.device(device), dtype)
+        if key not in copies:
+            noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
+            copies[key] = noise.to(device, dtype), labels.to(device)
+        return copies[key]
+
     def batch(
         self,
         which: Sequence[int] | slice = slice(None),
@@ -150,7 +151,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
         """Return some samples of some datasets, (len(which), len(samples), C, H, W), computed on ``device``."""
-        noise, labels = _copied(self.image_shape, self.num_samples, self.seed, self.paired, torch.device(device), dtype)
+        noise, labels = self._copied(device, dtype)
         noise, signs = self.noise_std * noise[samples], 2.0 * labels[samples] - 1.0  # (n, D), (n,)
         directions = self.directions[which].flatten(1).to(noise)  # (B, D)
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets and samples.
