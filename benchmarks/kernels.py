@@ -190,7 +190,7 @@ def tune(device: torch.device, repeats: int) -> None:
     seen, noise = (torch.zeros(1024, 1024, dtype=torch.float64, device=device) for _ in range(2))
     measurements = []
     for tile, networks, warps, stages in product((32, 64, 128), (16, 32, 64), (4, 8), (2, 3, 4)):
-        options = {"tile": tile, "networks": networks, "warps": warps, "stages": stages}
+        options = {"TILE": tile, "NETWORKS": networks, "num_warps": warps, "num_stages": stages}
         try:
             times = seconds(lambda o=options: launch(seen, noise, contributions, **o), device, repeats)  # noqa: B023
         except Exception as error:  # more registers or shared memory than there are

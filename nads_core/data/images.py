@@ -96,15 +96,14 @@ def load_images(
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
     folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
     try:
-        if (folder / _OFFICIAL).is_dir():
-            return _official(folder, train, num_images, size, seed)
-        if (folder / "train").is_dir() and (folder / "test").is_dir():
-            part = folder / ("train" if train else "test")
-            return load_folder(part, num_images, size=size, seed=seed, progress=progress, name=folder.name)
-        if not download:
-            raise DatasetNotFoundError(f"no photos in {folder}")
-        _download(folder)
-        return _official(folder, train, num_images, size, seed)
+        if not (folder / _OFFICIAL).is_dir():
+            if (folder / "train").is_dir() and (folder / "test").is_dir():
+                part = folder / ("train" if train else "test")
+                return load_folder(part, num_images, size=size, seed=seed, progress=progress, name=folder.name)
+            if not download:
+                raise DatasetNotFoundError(f"no photos in {folder}")
+            _download(folder)
+        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10")
     except (DatasetNotFoundError, ImportError) as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
@@ -159,17 +158,15 @@ def _download(folder: Path) -> None:
         raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be downloaded ({error})") from error
 
 
-def _official(folder: Path, train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
-    """Load the official files."""
+def _official(folder: Path, train: bool) -> Any:
+    """Open the official files."""
     from torchvision.datasets import CIFAR10
 
     try:
-        photos = CIFAR10(str(folder), train=train)
+        return CIFAR10(str(folder), train=train)
     except (OSError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder / _OFFICIAL} is incomplete or damaged ({error}): restore it, or delete it"
-        ) from error
-    return _selection(photos, num_images, size, seed, "CIFAR-10")
+        damaged = folder / _OFFICIAL
+        raise ValueError(f"{damaged} is incomplete or damaged ({error}): restore it, or delete it") from error
 
 
 def load_folder(
@@ -242,8 +239,6 @@ def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple
     Raises:
         ValueError: if there is not one mean and deviation for each channel.
     """
-    if not images.shape[1] == len(mean) == len(std):
-        raise ValueError(
-            f"images have {images.shape[1]} channels, but there are {len(mean)} means and {len(std)} deviations"
-        )
+    if not (channels := images.shape[1]) == len(mean) == len(std):
+        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means and {len(std)} deviations")
     return (images - images.new_tensor(mean)[:, None, None]) / images.new_tensor(std)[:, None, None]

@@ -288,7 +288,7 @@ class _SharedWork:
 
 def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
     """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
-    if distributed.all_reduce_max(interrupt.received):
+    if distributed.all_reduce_sum(interrupt.received):
         path = state.path or Path(f"interrupted-nads-{state.name}.ckpt")
         if distributed.rank() == 0:
             state.save(path)

@@ -7,7 +7,7 @@ says which parameter a tile belongs to. Import this module only where it is used
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 import triton
@@ -86,7 +86,7 @@ def launch(
 def _tables(
     parameters: tuple[RandomParameter, ...], count: int, device: torch.device
 ) -> tuple[Tensor, Tensor, Tensor, list[int], int]:
-    """Return what `_draw` looks up, each parameter's start in the buffer, and the buffer's size."""
+    """Return the tables of `_draw`, each parameter's start in the buffer, and the buffer's size."""
     tile_parameters: list[int] = []
     integers, starts, start = [], [], 0
     for number, parameter in enumerate(parameters):
@@ -95,10 +95,6 @@ def _tables(
         starts.append(start)
         start += -(-count * parameter.size // _ALIGNMENT) * _ALIGNMENT
     floats = [(parameter.shift, parameter.scale) for parameter in parameters]
-    return (
-        torch.tensor(tile_parameters, dtype=torch.int32, device=device),
-        torch.tensor(integers, dtype=torch.int64, device=device),
-        torch.tensor(floats, dtype=torch.float32, device=device),
-        starts,
-        start,
-    )
+    tensor = partial(torch.tensor, device=device)
+    tables = tensor(tile_parameters, dtype=torch.int32), tensor(integers, dtype=torch.int64)
+    return *tables, tensor(floats, dtype=torch.float32), starts, start

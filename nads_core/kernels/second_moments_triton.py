@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 # At TF32 this spills no register of an H100 or H200; not tuned on a device yet: see benchmarks/kernels.py.
-TILE, NETWORKS, WARPS, STAGES = 64, 32, 8, 3
+TUNING = {"TILE": 64, "NETWORKS": 32, "num_warps": 8, "num_stages": 3}
 
 
 @triton.jit
@@ -78,20 +78,11 @@ def _second_moments(
         _add_tile(noise, noise_tile / (J * (J - 1)), rows, columns, size)
 
 
-def launch(
-    seen: Tensor,
-    noise: Tensor,
-    contributions: Tensor,
-    *,
-    tile: int = TILE,
-    networks: int = NETWORKS,
-    warps: int = WARPS,
-    stages: int = STAGES,
-) -> None:
-    """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place."""
+def launch(seen: Tensor, noise: Tensor, contributions: Tensor, **tuning: int) -> None:
+    """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place; change `TUNING` options."""
     count, per_network, size = contributions.shape
-    tiles = triton.cdiv(size, tile)
+    options = TUNING | tuning
+    tiles = triton.cdiv(size, options["TILE"])
     _second_moments[(tiles, tiles)](
-        seen, noise, contributions, count, size, J=per_network, TILE=tile, NETWORKS=networks, num_warps=warps,
-        num_stages=stages, enable_fp_fusion=True,
-    )  # fmt: skip
+        seen, noise, contributions, count, size, J=per_network, enable_fp_fusion=True, **options
+    )

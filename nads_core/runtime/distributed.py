@@ -91,24 +91,17 @@ def barrier(group: distributed.ProcessGroup) -> None:
 
 def all_reduce_sum(value: float) -> float:
     """Return the sum of all processes' values."""
-    return _all_reduce(value, distributed.ReduceOp.SUM) if _joined() else value
-
-
-def all_reduce_max(value: float) -> float:
-    """Return the largest value of all processes."""
-    return _all_reduce(value, distributed.ReduceOp.MAX) if _joined() else value
+    if not _joined():
+        return value
+    on_gpu = distributed.get_backend() == "nccl"
+    tensor = torch.tensor(float(value), dtype=torch.float64, device="cuda" if on_gpu else "cpu")
+    distributed.all_reduce(tensor)
+    return tensor.item()
 
 
 def broadcast(value: float) -> float:
     """Return the value of process 0 in all processes."""
     return all_reduce_sum(value if rank() == 0 else 0.0)
-
-
-def _all_reduce(value: float, operation: distributed.ReduceOp.RedOpType) -> float:
-    on_gpu = distributed.get_backend() == "nccl"
-    tensor = torch.tensor(float(value), dtype=torch.float64, device="cuda" if on_gpu else "cpu")
-    distributed.all_reduce(tensor, operation)
-    return tensor.item()
 
 
 def all_reduce_tensor_(tensor: Tensor) -> None:
