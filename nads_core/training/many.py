@@ -96,7 +96,6 @@ def train_networks(
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure
     _require_one_each(datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures)
-    _require_same_shape(datasets, test_datasets)
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
     device = usable_device(config.device)
@@ -110,8 +109,8 @@ def train_networks(
     family = NetworkFamily(architecture, shape, config, device)
     if method == "auto":
         method = _choose_method(family, datasets)
-    elif method == "vmap":
-        _require_vectorisable(family)
+    elif method == "vmap" and (obstacle := family.vmap_obstacle):
+        raise ValueError(f"{obstacle}, which method 'vmap' cannot: choose method='auto'")
     family = replace(family, config=replace(config, cuda_graph=method == "graph"))
     logger.info("training %d networks on %s by the method %r", len(ids), device, method)
     results: dict[int, TrainingResult] = {}
@@ -148,43 +147,25 @@ def train_sequentially(run: TrainingRun) -> None:
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:
-    """Raise a ValueError unless there is a network to train and one item of each kind per network."""
+    """Raise a ValueError unless each network has one item of each kind, and all training sets of a list one shape."""
     if not len(datasets):
         raise ValueError("got 0 datasets: give one per network")
     for name, items in others.items():
         if items is not None and len(items) != len(datasets):
             raise ValueError(f"got {len(datasets)} datasets and {len(items)} {name}: give one per network")
-
-
-def _require_same_shape(datasets: Sequence[Dataset], test_datasets: Sequence[Dataset] | None) -> None:
-    """Raise a ValueError unless the items of a list are datasets and all training sets have one shape."""
     if not isinstance(datasets, (list, tuple)):
         return  # items may be created on demand
-    for data in (*datasets, *(test_datasets or ())):
+    for data in (*datasets, *(others["test_datasets"] or ())):
         require_dataset(data, "every dataset")
     if len({images.shape for images, _ in datasets}) > 1:
         raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")
-
-
-def _require_vectorisable(family: NetworkFamily) -> None:
-    """Raise a ValueError if a vectorised step would give other results than separate trainings."""
-    if family.config.stops_early:
-        raise ValueError(
-            "stop_loss and stop_at_full_accuracy stop networks at different steps, which method 'vmap' cannot: choose "
-            "method='auto'"
-        )
-    if family.is_random:
-        raise ValueError(
-            "the network draws random numbers in training (dropout?), which would depend on the other networks with "
-            "method 'vmap': choose method='auto'"
-        )
 
 
 def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:
     """Return the method for "auto"."""
     if family.device.type == "cuda":
         small = sum(p.numel() for p in family.network(0).parameters()) <= _VMAP_PARAMETERS
-        return "vmap" if small and not family.config.stops_early and not family.is_random else "graph"
+        return "vmap" if small and not family.vmap_obstacle else "graph"
     num_samples = getattr(datasets, "num_samples", None) or len(datasets[0][1])
     steps = len(datasets) * family.config.recipe.num_steps(num_samples)
     worth = family.device.type == "cpu" and len(datasets) > 1 and steps >= _MIN_STEPS_FOR_PROCESSES

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import torch
 
@@ -37,7 +37,13 @@ def num_cores() -> int:
 
 def train_in_processes(run: TrainingRun, workers: int) -> None:
     """Train networks, one per worker at a time; start none that would exceed the deadline."""
-    pool, running = _worker_pool(workers), dict[Future[TrainingResult], int]()
+    from loky import get_reusable_executor
+
+    pool = get_reusable_executor(  # the workers of an earlier call, if they are still alive
+        workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT, initializer=_begin_worker, initargs=(os.getpid(),),
+        reuse=True,
+    )  # fmt: skip
+    running = dict[Future[TrainingResult], int]()
     waiting, typical = list(range(run.count))[::-1], 0.0  # the next network is the last item; seconds per network
     try:
         interrupt = DeferredInterrupt("stopping ...")
@@ -70,20 +76,10 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         ) from error
     finally:
         if running:
-            pool.shutdown(kill_workers=True)  # type: ignore[call-arg]  # an option of loky
+            pool.shutdown(kill_workers=True)
     if waiting or running:
         finished = run.count - len(waiting) - len(running)
         raise TrainingTimeout(f"{finished} of {run.count} networks were trained within the timeout")
-
-
-def _worker_pool(count: int) -> Executor:
-    """Return worker processes, those of an earlier call if they are still alive."""
-    from loky import get_reusable_executor
-
-    return get_reusable_executor(
-        count, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT,
-        initializer=_begin_worker, initargs=(os.getpid(),), reuse=True,
-    )  # fmt: skip
 
 
 def _begin_worker(parent: int) -> None:

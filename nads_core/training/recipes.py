@@ -91,11 +91,6 @@ class TrainConfig:
     stop_loss: float | None = None
     stop_at_full_accuracy: bool = False
 
-    @property
-    def stops_early(self) -> bool:
-        """Whether a network may stop before the others."""
-        return self.stop_loss is not None or self.stop_at_full_accuracy
-
     def autocast(self, device: torch.device) -> torch.autocast:
         """Return the context in which layers run: in bfloat16 with ``mixed_precision``, otherwise in ``dtype``."""
         return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))

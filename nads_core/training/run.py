@@ -55,13 +55,17 @@ class NetworkFamily:
         return result if measure is None else replace(result, measured=measure(network))
 
     @property
-    def is_random(self) -> bool:
-        """Whether a training step draws random numbers, as dropout does."""
+    def vmap_obstacle(self) -> str | None:
+        """The reason why a vectorised step would give other results than separate trainings; None without one."""
+        if self.config.stop_loss is not None or self.config.stop_at_full_accuracy:
+            return "stop_loss and stop_at_full_accuracy stop networks at different steps"
+        # A training step of a network with dropout draws random numbers, which would depend on the other networks.
         with seeded(0), torch.no_grad():
             network = self.network(0).cpu().train()
             before = torch.get_rng_state()
             network(torch.zeros(2, *self.image_shape, dtype=self.config.dtype))
-            return not torch.equal(before, torch.get_rng_state())
+            is_random = not torch.equal(before, torch.get_rng_state())
+        return "the network draws random numbers in training (dropout?)" if is_random else None
 
 
 @dataclass(frozen=True)
