@@ -79,7 +79,7 @@ def test_shapes_are_integers():
     ],
 )
 def test_a_device_that_is_not_there_is_named(device, use):
-    with pytest.raises(ValueError, match=f"device '{device}' cannot be used here .*leave it out, or take 'cpu'"):
+    with pytest.raises(ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"):
         use(device)
 
 

@@ -163,7 +163,7 @@ def test_errors_say_what_to_do():
         pooling.bayes_accuracy(1.5, h, 4)
     with pytest.raises(ValueError, match="noise_std 0"):
         pooling.bayes_accuracy(1, h, 4, 1.0, 0)
-    with pytest.raises(ValueError, match=r"prefilter must be real and of shape"):
+    with pytest.raises(ValueError, match=r"prefilter must be real, of shape"):
         pooling.bayes_accuracy(1, torch.zeros(3, 4), 4)
     with pytest.raises(ValueError, match="choose from"):
         pooling.prefilter("gaussian", 12, 4)

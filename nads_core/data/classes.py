@@ -79,11 +79,10 @@ def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0, progress: 
 
 def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
     """Return coordinates of images along NADs: (N, c, n) in each of c channels, or (N, 1, n) in all together."""
-    channels, *size = nads.directions.shape[1:]
-    if list(images.images.shape[2:]) != size or channels not in (1, images.images.shape[1]):
-        raise ValueError(
-            f"NADs of inputs {tuple(nads.directions.shape[1:])} do not fit images {tuple(images.images.shape[1:])}"
-        )
+    inputs, shape = tuple(nads.directions.shape[1:]), tuple(images.images.shape[1:])
+    channels = inputs[0]
+    if shape[1:] != inputs[1:] or channels not in (1, shape[0]):
+        raise ValueError(f"NADs of inputs {inputs} do not fit images {shape}")
     if len(nads) < nads.basis.shape[0]:
         raise ValueError(f"{len(nads)} of {nads.basis.shape[0]} directions are only a part of a basis: compute all")
     if channels == 1:

@@ -49,9 +49,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     if images.shape[1] != 3:
         raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
-        raise ValueError(
-            f"expected {len(images)} non-negative integer labels, got {tuple(labels.shape)} {labels.dtype}"
-        )
+        raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
     if not strength > 0:
         raise ValueError(f"strength must be positive, got {strength}")
     table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)

@@ -112,9 +112,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         if self.paired and self.num_samples % 2:
             raise ValueError(f"paired=True needs an even num_samples, got {self.num_samples}")
         if not (self.margin > 0 and self.noise_std >= 0):
-            raise ValueError(
-                f"margin must be positive and noise_std not negative, got {self.margin} and {self.noise_std}"
-            )
+            raise ValueError(f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}")
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

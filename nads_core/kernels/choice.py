@@ -26,9 +26,8 @@ def _require_triton(device: torch.device) -> None:
     try:
         import triton
     except ImportError as error:
-        raise ValueError(
-            f"kernels='triton' needs Triton, which comes with PyTorch on Linux, but {error}: {instead}"
-        ) from error
+        missing = "kernels='triton' needs Triton, which comes with PyTorch on Linux"
+        raise ValueError(f"{missing}, but {error}: {instead}") from error
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
         raise ValueError(
             f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}; "

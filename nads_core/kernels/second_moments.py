@@ -37,15 +37,12 @@ def add_second_moments(seen: Tensor, noise: Tensor, contributions: Tensor, *, ba
     """
     size = contributions.shape[-1]
     if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
-        raise ValueError(
-            f"expected float32 contributions (B, J, D) with J > 0, got {contributions.dtype} "
-            f"{tuple(contributions.shape)}"
-        )
+        received = f"{contributions.dtype} {tuple(contributions.shape)}"
+        raise ValueError(f"expected float32 contributions (B, J, D) with J > 0, got {received}")
     for name, total in (("seen", seen), ("noise", noise)):
         if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
-            raise ValueError(
-                f"expected {name} to be a contiguous float64 ({size}, {size}), got {total.dtype} {tuple(total.shape)}"
-            )
+            received = f"{total.dtype} {tuple(total.shape)}"
+            raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {received}")
     if not contributions.numel():
         return
     if backend == "reference":

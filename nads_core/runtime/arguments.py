@@ -32,7 +32,5 @@ def usable_device(device: torch.device | str | None = None) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, ImportError) as error:  # each kind of device fails differently
         reason = str(error).splitlines()[0].split(". ")[0]
-        raise ValueError(
-            f"device {str(device)!r} cannot be used here ({reason}): leave it out, or take 'cpu'"
-        ) from error
+        raise ValueError(f"device {str(device)!r} cannot be used ({reason}): leave it out, or take 'cpu'") from error
     return torch.device(device)

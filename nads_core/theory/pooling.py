@@ -76,9 +76,7 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     """
     outputs = num_outputs(size, stride)
     if name not in PREFILTERS:
-        raise ValueError(
-            f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass any impulse response of shape (D,)"
-        )
+        raise ValueError(f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass an impulse response (D,)")
     if name == "lowpass":
         frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
         return torch.fft.ifft((frequencies.abs() <= outputs / 2).double()).real
@@ -290,9 +288,7 @@ def gamma_2d(
     """
     pairs = integer_frequencies(frequency)
     if pairs.shape[-1:] != (2,):
-        raise ValueError(
-            f"expected pairs (ky, kx) in the last dimension, got frequencies of shape {tuple(pairs.shape)}"
-        )
+        raise ValueError(f"expected pairs (ky, kx) in the last dimension, got shape {tuple(pairs.shape)}")
     return _root_ratio(*_signal_and_noise(pairs, prefilter, stride, phase))
 
 
@@ -313,10 +309,8 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(
-            f"a layer of shape {tuple(layer.shape)} cannot act on a direction of shape {tuple(direction.shape)}: "
-            "pass a layer (M, D) and directions (..., D)"
-        )
+        shapes = f"{tuple(layer.shape)} and {tuple(direction.shape)}"
+        raise ValueError(f"expected a layer (M, D) and directions (..., D), got shapes {shapes}")
     norm = direction.norm(dim=-1)
     if (norm - 1).abs().max() > 1e-6:
         raise ValueError(f"direction has norm {float(norm.max()):.4g}, expected 1: divide it by its norm")
@@ -338,9 +332,7 @@ def real_vector(values: Array, name: str, advice: str) -> Tensor:
     """Return a vector (D,) as float64; raise a ValueError if it is complex, empty, not finite or not a vector."""
     vector = torch.as_tensor(values)
     if vector.dim() != 1 or vector.is_complex() or len(vector) == 0:
-        raise ValueError(
-            f"{name} must be real and of shape (D,), got {vector.dtype} of shape {tuple(vector.shape)}: {advice}"
-        )
+        raise ValueError(f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: {advice}")
     if not vector.isfinite().all():
         raise ValueError(f"{name} contains NaN or infinite values: {advice}")
     return vector.double()

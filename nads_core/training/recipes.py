@@ -21,10 +21,8 @@ def require_dataset(data: Dataset, name: str) -> None:
     """Raise a ValueError unless data are images and as many integer labels."""
     images, labels = data
     if images.dim() != 4 or labels.shape != images.shape[:1] or labels.dtype.is_floating_point:
-        raise ValueError(
-            f"{name} must be images (N, C, H, W) and integer labels (N,), got "
-            f"{tuple(images.shape)} and {tuple(labels.shape)} {labels.dtype}"
-        )
+        shapes = f"{tuple(images.shape)} and {tuple(labels.shape)} {labels.dtype}"
+        raise ValueError(f"{name} must be images (N, C, H, W) and integer labels (N,), got {shapes}")
 
 
 @dataclass(frozen=True)

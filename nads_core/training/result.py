@@ -54,9 +54,7 @@ def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
     broken = ~losses.isfinite()
     if broken.any():
         step = first + int(broken.nonzero()[0])
-        raise ValueError(
-            f"{label} diverged: the training loss became NaN or infinite at step {step}: lower the learning rate"
-        )
+        raise ValueError(f"{label} diverged: its loss became NaN or infinite at step {step}: lower the learning rate")
 
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:

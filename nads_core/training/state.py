@@ -56,9 +56,8 @@ class TrainingState:
         except OSError:
             raise
         except Exception as error:  # an unpickler that reads something else can raise anything
-            raise ValueError(
-                f"{self.path} is no usable checkpoint of a training ({type(error).__name__}): delete it to start again"
-            ) from error
+            reason = type(error).__name__
+            raise ValueError(f"{self.path} is no checkpoint of a training ({reason}): delete it to restart") from error
 
     def save_if_due(
         self, tensors: Mapping[str, Tensor], losses: list[Tensor], device: torch.device, seconds: float
