@@ -1,6 +1,6 @@
 """How a job runs: it can be interrupted, resumed, and split over machines, and loses little.
 
-A row is written as soon as its network is trained. The state of an unfinished training lies in a file of its own beside
+A row is written as soon as its network is trained. The state of an unfinished training is in a file of its own next to
 the results, so that a killed training loses its last epoch. Where many small networks share each step of a GPU, the
 whole group is lost.
 """
