@@ -15,7 +15,7 @@ import pytest
 import torch
 from nads_book.cli import main
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
-from nads_book.experiments.photo_experiments import load_photos
+from nads_book.experiments.poison_and_flip_experiments import load_photos
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import merge_results, results_path, writing
 from nads_book.experiments.runner import run_experiment

@@ -20,7 +20,7 @@ import torch
 
 from nads_book.experiments.base import Experiment, Unit
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.photo_experiments import PhotoExperiment
+from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.experiments.results import Results, merge_results, writing
 from nads_core.runtime.arguments import require_integers, usable_device
