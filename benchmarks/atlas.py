@@ -2,7 +2,7 @@
 
 .venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
-.venv/bin/python benchmarks/atlas.py predict _build/atlas          # what the first-step law says of 8 waves; before:
+.venv/bin/python benchmarks/atlas.py predict _build/atlas       # predictions of the first-step law for 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
 .venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, otherwise and longer
 """
@@ -108,7 +108,7 @@ def ship(folder: Path) -> None:
 
 
 def predict(folder: Path) -> None:
-    """Write down what the second moments say of each wave."""
+    """Write the prediction of the second moments for each wave."""
     if TRAINED.exists():
         sys.exit(f"the prediction in {TRAINED} is committed and stays as it is")
     size, directions = SIZES["laptop"].separable, torch.stack([nc.fourier_direction(wave) for wave in WAVES])

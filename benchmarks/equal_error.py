@@ -4,7 +4,7 @@ The authors' procedure is `Dipole` on one network after another, as published. O
 numbers of networks. Error is what finitely many networks leave: both are judged by the overlap of the first 10 and of
 the first 50 directions, and by the rank correlation of the energies of all directions with their order, twice: against
 the directions that the authors published (10,000 dipoles; without NADS_REFERENCE those that ship with the library), and
-each against its own long run, because the two estimators have slightly different limits, which tells in the last
+each against its own long run, because the two estimators have slightly different limits, which is visible in the last
 digits of the rank correlation. Times are of whole calls, from the first weight to the last eigenvector. Writes one JSON
 file an architecture into ``benchmarks/results/``.
 """

@@ -172,7 +172,7 @@ def measured(case: Case, device: torch.device, repeats: int) -> dict:
 
 
 def verdict(cases: list[Case], results: list[dict]) -> str:
-    """Say whether the kernel of a problem is its fastest method."""
+    """Return whether the kernel of a problem is its fastest method, as text."""
     times = [(result["seconds"], case) for case, result in zip(cases, results, strict=True)]
     others = [pair for pair in times if not pair[1].ours and not pair[1].method.startswith("addmm alone")]
     ours, theirs = (min(pairs, key=lambda p: p[0], default=None) for pairs in ([p for p in times if p[1].ours], others))
@@ -241,7 +241,7 @@ def main() -> None:
             share = f"{result['share_of_limit']:6.1%} of the limit" if "share_of_limit" in result else ""
             rates = f"{result['bytes_per_second'] / 1e9:9.2f} GB/s {result['flop_per_second'] / 1e12:8.3f} TFLOP/s"
             print(f"    {result['method']:24} {1e6 * result['seconds']:10.1f} us {rates} {share}")
-        print(verdict(cases, results) + ("" if device.type == "cuda" else " (interpreted: says nothing)"), flush=True)
+        print(verdict(cases, results) + ("" if device.type == "cuda" else " (interpreted: no measurement)"), flush=True)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def compare(name: str) -> str:
 
 
 def run_deep() -> None:
-    """Train what ``DEEP`` says, in the precision of the laptop's runs, and write each network as it is done."""
+    """Train the networks of ``DEEP``, in the precision of the laptop's runs, and write each one when it is trained."""
     name, frequencies = DEEP
     job = nb.experiment(f"fig1-{name}", "paper")
     directions = torch.stack([nc.fourier_direction(k) for k in frequencies])

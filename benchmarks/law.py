@@ -7,7 +7,7 @@
 
 The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
 _build/reliability/ (``benchmarks/reliability.py`` makes them). Results go to book/results/studies/law.json, and those
-of the trainings to law-trained.json beside it.
+of the trainings to law-trained.json in the same folder.
 """
 
 from __future__ import annotations

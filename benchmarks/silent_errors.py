@@ -1,4 +1,4 @@
-"""Five errors that no message told of, in models of others: each is now right, or an error.
+"""Five kinds of models that had wrong numbers without a message: each is now right, or an error.
 
 .venv/bin/python benchmarks/silent_errors.py    # a minute; PYTHONPATH can name another commit's nads_core
 """
@@ -119,7 +119,7 @@ def coin() -> str:
 
 
 def heavy() -> str:
-    """What two runs say about their first direction, and how alike it is."""
+    """Return the certainty of the first direction in two runs, and the overlap of the two."""
     one, other = (compute(spectral, seed=seed) for seed in (0, 1))
     cosine = float((one.directions[0] * other.directions[0]).sum() ** 2)
     return f"certainty of NAD 0 {one.certainty[0]:.2f} and {other.certainty[0]:.2f}, squared cosine {cosine:.3f}; {one}"

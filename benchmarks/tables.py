@@ -100,7 +100,7 @@ def _equal_error_table(results: list[dict]) -> str:
 
 
 def _runs_table(results: list[dict]) -> str:
-    """What took how long, for results that say no more."""
+    """Return the table of durations, for results without further columns."""
     rows = [
         [result["problem"], result["method"], _short(result["seconds_alone"]), _short(result["seconds_together"]),
          f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]

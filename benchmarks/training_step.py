@@ -1,4 +1,4 @@
-"""A step of training beside what one core allows, in float32 and bfloat16: ``python benchmarks/training_step.py``.
+"""A step of training compared with one core's limit, in float32 and bfloat16: ``python benchmarks/training_step.py``.
 
 On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the limit. A step is what
 `nads_book.benchmarks.training.seconds_per_step` measures: forward, backward and update for one batch of preset

@@ -90,7 +90,7 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
 def start(command: list[str | Path], root: Path, output: Path, **variables: str) -> subprocess.Popen:
     """Start a Python script from the repository root, without standard input; its messages go to a file.
 
-    It has a session of its own, so that Ctrl-C reaches only us, who tell it: see `stop`.
+    It has a session of its own, so that Ctrl-C reaches only this process, which forwards it: see `stop`.
     """
     environment = {
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
@@ -157,7 +157,7 @@ def num_cores() -> int:
 
 
 def machine(cores: int) -> str:
-    """Say what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
+    """Describe what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
     all_cores, gpu = num_cores(), f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     share = f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
     return f"{share} ({provenance.cpu_name()}){gpu}"
@@ -183,9 +183,9 @@ class Chapter:
         if not self.source.is_file():
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
-        self.output = self.target.with_suffix(".output")  # what papermill says
+        self.output = self.target.with_suffix(".output")  # messages of papermill
         self.inputs = fingerprint(self.source, preset, root, results_folder(root))
-        # What the executed notebook says of its execution, with today's inputs or with older ones.
+        # Metadata of the executed notebook, from today's inputs or from older ones.
         self.record = json.loads(self.target.read_text("utf8"))["metadata"] if self.target.is_file() else {}
 
     @property
@@ -228,8 +228,8 @@ class Chapter:
                 notebook = nbformat.read(self.partial, as_version=4)
                 check(notebook, self.timeout)
             if self.process.returncode:
-                said = plain(self.output.read_text(errors="replace")).strip()
-                raise BuildError(f"papermill ended with status {self.process.returncode}:\n\n{said}")
+                text = plain(self.output.read_text(errors="replace")).strip()
+                raise BuildError(f"papermill ended with status {self.process.returncode}:\n\n{text}")
         except BuildError as error:
             place = f"{self.name}.ipynb failed at preset {self.preset!r}"
             raise BuildError(f"{place}, {error}\n\nAs far as it came: {self.partial}") from None
@@ -312,8 +312,8 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     finally:
         stop([process])
     if process.returncode:
-        said = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
-        raise BuildError(f"the pages could not be rendered without warnings:\n\n{said}")
+        text = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
+        raise BuildError(f"the pages could not be rendered without warnings:\n\n{text}")
     messages.unlink()
     variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
     pages.place_variants(site / "_build" / "html", variants)
@@ -324,7 +324,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
 
 
 def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None) -> Path:
-    """Execute the chapters that changed, render the book, say how long it took, and return the first page.
+    """Execute the chapters that changed, render the book, print how long it took, and return the first page.
 
     Args:
         folder: where everything is written.
@@ -336,7 +336,7 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         BuildError: if a chapter or the rendering fails, or stored results are not sound or shown nowhere.
     """
 
-    def say(what: str, how: str) -> None:
+    def print_line(what: str, how: str) -> None:
         print(f"  {what:<36} {how}", flush=True)
 
     began = time.perf_counter()
@@ -345,9 +345,9 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]
     for chapter in book:
         if chapter.unchanged:
-            say(chapter.name, "unchanged")
+            print_line(chapter.name, "unchanged")
     changed = sorted((chapter for chapter in book if not chapter.unchanged), key=Chapter.effort, reverse=True)
-    report = lambda chapter, seconds: say(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
+    report = lambda chapter, seconds: print_line(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "stage.output"
     staging = start([BOOK / "stage.py", folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
@@ -360,7 +360,7 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         stop([staging])
     left_out = stored - {name for chapter in book for name in chapter.record["results"]}
     for name in sorted(left_out):
-        say(name, "shown by no chapter")
+        print_line(name, "shown by no chapter")
     if missing := of_the_book(left_out, results_folder(root)):
         names = ", ".join(sorted(missing))
         raise BuildError(
@@ -368,13 +368,13 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         )
     rendering = time.perf_counter()
     index = render(folder, preset, root)
-    say("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")
+    print_line("pages", f"rendered in {time.perf_counter() - rendering:.1f} s")
     print(f"The book, after {time.perf_counter() - began:.0f} s: {index}", flush=True)
     return index
 
 
 def main() -> int:
-    """Build the book as the command line says."""
+    """Build the book with the options of the command line."""
     parser = argparse.ArgumentParser(description="Execute the chapters and render the book.")
     parser.add_argument("--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)")
     parser.add_argument("--folder", type=Path, default=ROOT / "_build", help="where everything is written")

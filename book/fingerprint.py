@@ -108,7 +108,7 @@ def uses(tree: ast.AST, root: Path) -> Iterator[str]:
 
 
 def resolve(name: str, root: Path) -> str:
-    """Return the module that defines a dotted name, or the package where that cannot be told from its imports."""
+    """Return the module that defines a dotted name, or the package if its imports do not determine it."""
     module, parts = name, []
     while "." in module and not module_path(module, root):
         module, _, part = module.rpartition(".")

@@ -22,7 +22,7 @@ MAPS = Path(__file__).parent / "_static" / "maps.png"
 
 
 def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
-    """Hide the cell that papermill adds, where it says no more than the cell above it and the page's byline."""
+    """Hide the cell that papermill adds, where it repeats the cell above it and the page's byline."""
     for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "injected-parameters" in cell.metadata.get("tags", []):
             repeated = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
@@ -31,7 +31,7 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
 
 
 def byline(notebook: nbformat.NotebookNode) -> str:
-    """Say how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
+    """Note how long an executed chapter took, on what, at which preset and when: papermill and `execute` noted it."""
     record, seconds = notebook.metadata["papermill"], notebook.metadata["papermill"]["duration"]
     duration = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
     preset, day = record["parameters"]["preset"], record["end_time"][:10]
@@ -149,7 +149,7 @@ def without_variants(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` beside it."""
+    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` in the same folder."""
     drawn = {path: path.with_name(path.name.replace(".dark", "")) for path in folder.glob("*.dark.png")}
     return {
         hashlib.sha256(picture.read_bytes()).hexdigest(): {"dark": dark.read_bytes()} for dark, picture in drawn.items()
@@ -157,7 +157,7 @@ def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
 
 
 def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
-    """Write the variants of pictures beside them, and let pages show the one that fits the theme and the screen.
+    """Write the variants of pictures into their folder, and let pages show the one that fits the theme and the screen.
 
     A picture without a dark variant is shown as it is; each leads to its file, where it can be enlarged.
     """

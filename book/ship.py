@@ -1,6 +1,6 @@
 """Ship NADs as the next version, from the checkpoint of a run: ``python book/ship.py lenet 81920 16 lenet.ckpt``.
 
-The run is finished first, if it is not. What ships says how many directions are certain, and would be after more
+The run is finished first, if it is not. The provenance records how many directions are certain, and would be after more
 networks; versions that are there stay, for results that are about them.
 """
 

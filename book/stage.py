@@ -9,7 +9,7 @@ from nads_book import explorer
 
 
 def stage(folder: Path, root: Path) -> None:
-    """Write the files that Sphinx needs beside the chapters.
+    """Write the files that Sphinx needs in addition to the chapters.
 
     Args:
         folder: folder of the build.

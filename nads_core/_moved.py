@@ -19,15 +19,23 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+SUBPACKAGES = ("data", "directions", "kernels", "networks", "runtime", "theory", "training")
 TABLES: dict[str, dict[str, str]] = json.loads((resources.files("nads_core") / "moved.json").read_text("utf8"))
 
 
-def forwarding_getattr(package: str) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package (PEP 562), which resolves the old public names of its members."""
+def forwarding_getattr(package: str, current: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package (PEP 562), which resolves the old public names of its members.
+
+    Args:
+        package: name of the package.
+        current: function that resolves present names, for a package that imports its members when they are used.
+    """
 
     def forward(name: str) -> Any:
         home = TABLES["names"].get(f"{package}.{name}")
         if home is None:
+            if current is not None:
+                return current(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         warnings.warn(f"{package}.{name} moved to {home}", DeprecationWarning, stacklevel=2)
         return pkgutil.resolve_name(home)

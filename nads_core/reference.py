@@ -6,7 +6,7 @@ and eq. (4). For networks f_theta with random weights theta and Gaussian inputs 
     g_theta = E_x grad_x f_theta(x),        C = E_theta g_theta g_theta^T,
 
 and the NADs are the eigenvectors of C, in descending order of their eigenvalues. `compute_nads` estimates the same C
-for thousands of networks at once, removes the noise of finitely many inputs, and says how certain each direction is.
+for thousands of networks at once, removes the noise of finitely many inputs, and estimates their certainty.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ DEAD = """() => {
       trouble.push(`not painted: ${canvas.getAttribute('aria-label')}`);
   }
   trouble.push(...(root.textContent.match(/.{0,20}(NaN|undefined|Infinity|null).{0,20}/) ?? []));
-  const drawn = visible('svg *').flatMap((e) => [...e.attributes]).map((a) => a.value);
+  const drawn = visible('svg *, canvas').flatMap((e) => [...e.attributes]).map((a) => a.value);
   trouble.push(...drawn.filter((value) => /NaN|undefined/.test(value)));
   return trouble;
 }"""

@@ -27,7 +27,10 @@ nbformat = build.nbformat
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
-COLAB = ("torch", "numpy", "scipy", "matplotlib", "pillow", "tqdm", "cloudpickle", "ipykernel", "ipywidgets", "pip")
+COLAB = (
+    "torch", "numpy", "scipy", "matplotlib", "pillow", "lazy_loader", "tqdm", "cloudpickle", "ipykernel",
+    "ipywidgets", "pip",
+)  # fmt: skip
 MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
 
 

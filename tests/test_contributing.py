@@ -70,7 +70,7 @@ ADDITIONS = {  # what the lists say: file -> texts in it with what takes their p
     "nads_core/networks/architectures.py": {"ARCHITECTURES = {": NETWORK, "DENSENET121)}": "DENSENET121, TWOLAYERS)}"},
     "tests/test_architectures.py": {"LAST_SIZE = {": 'LAST_SIZE = {"twolayers": 32, '},
     "nads_core/networks/__init__.py": {"LENET,": "LENET, TWOLAYERS,", '"LENET",': '"LENET", "TWOLAYERS",'},
-    "nads_core/__init__.py": {
+    "nads_core/__init__.pyi": {
         "LENET,": "LENET, TWOLAYERS,", '"LENET",': '"LENET", "TWOLAYERS",',
         "    Dipole,": "    Dipole, Constant,", '"Dipole",': '"Dipole", "Constant",',
     },

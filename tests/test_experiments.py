@@ -15,7 +15,7 @@ import pytest
 import torch
 from nads_book.cli import main
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
-from nads_book.experiments.photo_experiments import load_photos
+from nads_book.experiments.poison_and_flip_experiments import load_photos
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import merge_results, results_path, writing
 from nads_book.experiments.runner import run_experiment
@@ -373,7 +373,7 @@ def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
 def test_preset_paper_demands_photos(tmp_path, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(tmp_path))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    with pytest.raises(nc.DatasetNotFoundError, match=r"fig8-lenet at preset paper needs.*Ways out"):
+    with pytest.raises(nc.DatasetNotFoundError, match=r"fig8-lenet at preset paper .*NADS_DATA"):
         run_experiment("fig8-lenet", "paper", progress=False)
 
 

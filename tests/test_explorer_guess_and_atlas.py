@@ -99,6 +99,7 @@ def test_theme_follows_the_page(reader):
 
 def test_every_move_of_the_slider_is_drawn_once(reader):
     reader.open("all.html")
+    reader.page.locator("nad-explorer .along input").first.wait_for(state="attached")
     frames = reader.page.evaluate(
         """async () => {
           const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));

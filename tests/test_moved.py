@@ -62,7 +62,7 @@ def test_every_public_name_resolves_and_warns_where_it_moved(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'nads_core' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="nads_core .*nonsense"):
         _ = nc.nonsense
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("nads_core.nonsense")

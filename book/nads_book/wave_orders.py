@@ -1,4 +1,4 @@
-"""Orders of waves: what one set of accuracies or scores says of what another has learned."""
+"""Orders of waves: how well one set of accuracies or scores predicts which waves another has learned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ordered_pairs(scores: Mapping[Frequency, float], truth: Mapping[Frequency, f
 
     Args:
         scores: score of each wave that is compared.
-        truth: accuracies that say what is learned.
+        truth: accuracies, which determine what is learned.
     """
     pairs = [(k, j) for k in scores for j in scores if truth[k] > LEARNED >= truth[j]]
     return pairs, [(k, j) for k, j in pairs if scores[k] > scores[j]]

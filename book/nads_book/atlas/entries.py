@@ -76,7 +76,7 @@ def _dense(name: str, factor: str, change: str, base: str = "densenet", **option
 
 
 def _tokens(name: str, factor: str, change: str, base: str = "vit", patch: int = 4, **options: object) -> Entry:
-    even = options.get("position") != "sine"  # fixed waves tell left from right
+    even = options.get("position") != "sine"  # fixed waves distinguish left from right
     architecture = Architecture(
         name, Tokens, {"patch": patch} | options, _SQUARE if even else _NO_FLIPS[1:], patch if even else 1
     )

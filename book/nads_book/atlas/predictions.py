@@ -1,4 +1,4 @@
-"""What was foretold about the atlas before it was computed, and what became of it."""
+"""Predictions about the atlas, made before it was computed, and their outcomes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Score:
     Args:
         found: the measure of the entry.
         other: the measure that it was compared with.
-        verdict: "held" or "failed" if the whole 95 % interval of the difference says so, "open" otherwise.
+        verdict: "held" or "failed" if the whole 95 % interval of the difference does, "open" otherwise.
     """
 
     found: Measured

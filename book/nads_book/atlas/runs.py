@@ -102,7 +102,7 @@ def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
 
 
 def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool) -> dict[str, Any]:
-    """Draw the networks of all parts, write the NADs, and return what the file beside them holds."""
+    """Draw the networks of all parts, write the NADs, and return the content of the JSON file that belongs to them."""
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
     states = [

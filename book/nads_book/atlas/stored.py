@@ -39,7 +39,7 @@ class Atlas:
         return Measured(1 - aligned.value, aligned.error, aligned.num_parts)
 
     def networks_to_know(self, name: str) -> float:
-        """Return about how many networks tell the effect of an entry from none: errors fall with the root of these."""
+        """Return about how many networks it takes to see the effect of an entry: errors fall with the root of these."""
         effect = self.effect(name)
         low, _ = effect.interval
         if effect.value <= 0:

@@ -1,7 +1,7 @@
-"""What NADs cost: counted, measured, and beside what the device allows; the suite behind ``nads-book bench``.
+"""The cost of NADs: counted, measured, and compared with limits of the device; the suite behind ``nads-book bench``.
 
 Here are the work of a network, the limits of a device, and times and memory measured against them; also NADs of large
-inputs, computed to say what they cost and how well they are known (`first_directions`). How long a training takes is in
+inputs, computed to measure their cost and their certainty (`first_directions`). How long a training takes is in
 `training`; the tables of the repository's own measurements are made by its ``benchmarks/``.
 """
 

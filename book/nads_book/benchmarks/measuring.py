@@ -41,7 +41,7 @@ def torchvision_resnet18() -> nn.Module:
 def measure_network(
     ensemble: Ensemble, estimator: Estimator, limits: Limits | None, seconds: float = 2.0
 ) -> dict[str, Any]:
-    """Time what one network costs, part by part, beside the least that it can cost.
+    """Time each part of one network, and compare it with its lower bound.
 
     Args:
         ensemble: the networks; on a GPU as many are evaluated together as `compute_nads` would.
@@ -162,7 +162,7 @@ def first_directions(
     dtype: torch.dtype = torch.float32,
     progress: bool = True,
 ) -> tuple[NADs, dict[str, Any]]:
-    """Compute the first NADs for large inputs by the Gram side, and tell how well they are known.
+    """Compute the first NADs for large inputs from the Gram matrix, with their uncertainty.
 
     Args:
         factory: function that returns a new network.

@@ -17,7 +17,7 @@ LIMIT = 4.0  # standard errors
 
 @dataclass(frozen=True)
 class Check:
-    """One simulated number beside the formula for it.
+    """One simulated number, with the formula for it.
 
     Args:
         statement: key of the paper's statement in `errata.STATEMENTS`.

@@ -65,7 +65,7 @@ class WaveExperiment(DirectionExperiment):
 
 
 class Fig1(WaveExperiment):
-    """Which waves are learned."""
+    """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`, chapter 1."""
 
     figure = "fig1"
     summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
@@ -80,7 +80,7 @@ class Fig1Full(Fig1):
 
 
 class Fig2(WaveExperiment):
-    """How fast waves are learned."""
+    """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`, chapter 1."""
 
     figure = "fig2"
     summary = "iterations to a small training loss over the published grid, sigma = 0.5"
@@ -96,7 +96,7 @@ class Fig2(WaveExperiment):
 
 
 class Fig3(WaveExperiment):
-    """Which waves are learned without pooling."""
+    """Fig. 3, accuracy by wave without pooling: `figures.plot_frequency_maps`, chapter 1."""
 
     figure = "fig3"
     summary = "test accuracy over the published grid without pooling, sigma = 3"
@@ -117,7 +117,7 @@ class Fig3Full(Fig3):
 
 
 class Fig6(DirectionExperiment):
-    """Which NADs are learned."""
+    """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`, chapter 6."""
 
     figure = "fig6"
     summary = "test accuracy over the NADs, sigma = 1"
@@ -138,7 +138,7 @@ class Fig6(DirectionExperiment):
 
 
 class RandomDirections(DirectionExperiment):
-    """Which random directions are learned."""
+    """Accuracy by random direction, a control of chapter 6."""
 
     figure = "random"
     summary = "test accuracy over random directions, sigma = 1 (not in the paper)"

@@ -20,13 +20,13 @@ def run_distributed(
 
     Args:
         run: `run_experiment` of a job, to which ``out``, ``shard``, ``device`` and ``progress`` are passed.
-        out: results file; each process has one of its own beside it meanwhile.
+        out: results file; each process writes a file of its own to the same folder meanwhile.
         shard: (i, n), the part of the job that all processes together run.
         device: device of this process.
 
     Raises:
         FileNotFoundError: if the files of some processes lie on other machines.
-        ValueError: if another process is writing ``out``, or files beside it belong to another job.
+        ValueError: if another process is writing ``out``, or files of processes in its folder belong to another job.
     """
     (part, parts), rank, size = shard, distributed.rank(), distributed.size()
     group, files = distributed.new_group(), [out.with_suffix(f".process{number}.json") for number in range(size)]
@@ -50,7 +50,7 @@ def run_distributed(
 
 
 def gather(out: Path) -> Results | None:
-    """Join into ``out`` the files of processes beside it, however many they were; return None if there are none."""
+    """Join into ``out`` the files of all processes in its folder; return None if there are none."""
     files = sorted(out.parent.glob(f"{glob.escape(out.stem)}.process*.json"))
     if not files:
         return None

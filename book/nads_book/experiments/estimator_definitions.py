@@ -1,7 +1,7 @@
 """Two definitions of NADs, by long dipoles and by smoothed gradients: small networks on which they can be compared.
 
 The authors' directions are eigenvectors of the second moment of dipoles with an arm of 100, ours of that of gradients
-averaged over noise. Where the arm is long, biases and the dipole's centre are nothing beside it: dipole i is the odd
+averaged over noise. Where the arm is long, biases and the dipole's centre are negligible: dipole i is the odd
 part of what the network without biases makes of pixel i alone, on black. A gradient sees every pixel among others.
 """
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.experiments.base import Unit
-from nads_book.experiments.photo_experiments import PhotoExperiment, load_photos
+from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.experiments.shortcut_injection import (
     BACKGROUNDS,

@@ -17,7 +17,7 @@ from nads_book.experiments.direction_experiments import (
     RandomDirections,
 )
 from nads_book.experiments.injection_experiment import InjectionExperiment
-from nads_book.experiments.photo_experiments import Fig7, Fig8
+from nads_book.experiments.poison_and_flip_experiments import Fig7, Fig8
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.transform_experiments import TransformExperiment
 from nads_core.networks.architectures import ARCHITECTURES

@@ -86,7 +86,7 @@ class Family:
 
 
 def wave_energies(nads: NADs) -> list[dict[str, Any]]:
-    """Return what random weights alone say about every task of Fig. 1: the energy v^T C v of both phases of its wave.
+    """Return the prediction from random weights for each task of Fig. 1: the energy v^T C v of both phases of its wave.
 
     Args:
         nads: NADs of (1, 32, 32) images.

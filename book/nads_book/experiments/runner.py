@@ -1,6 +1,6 @@
 """How a job runs: it can be interrupted, resumed, and split over machines, and loses little.
 
-A row is written as soon as its network is trained. The state of an unfinished training lies in a file of its own beside
+A row is written as soon as its network is trained. The state of an unfinished training is in a file of its own next to
 the results, so that a killed training loses its last epoch. Where many small networks share each step of a GPU, the
 whole group is lost.
 """
@@ -20,7 +20,7 @@ import torch
 
 from nads_book.experiments.base import Experiment, Unit
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.photo_experiments import PhotoExperiment
+from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.experiments.results import Results, merge_results, writing
 from nads_core.runtime.arguments import require_integers, usable_device

@@ -18,7 +18,7 @@ from nads_book.experiments.orthogonal_transforms import (
     principal_components,
     transform,
 )
-from nads_book.experiments.photo_experiments import PhotoExperiment, load_photos
+from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
 from nads_book.experiments.presets import Size
 from nads_core.data.fourier import fourier_basis
 from nads_core.data.images import normalize

@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER / "sources"
 NAME = "nadExplorer"  # global variable that holds what the program exports
-FILE = "_static/explorer/explorer.js"  # beside the pages of a book
+FILE = "_static/explorer/explorer.js"  # in the folder of a book's pages
 UNPACK = """(async (packed) => {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
@@ -79,7 +79,7 @@ def element(
         scripts: scripts with the figure's data.
         name: name of the attribute.
     """
-    needs = ", and the files of this book beside the page" if book else " and a browser of 2023 or later"
+    needs = ", and the files of this book in the folder of the page" if book else " and a browser of 2023 or later"
     everything = "".join(f"<script>{text}</script>" for text in (*scripts, link() if book else packed_script()))
     attribute = html.escape(json.dumps(config))
     return f'<{tag} {name}="{attribute}">{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'

@@ -112,7 +112,7 @@ def _step(maps: Sequence[FrequencyMap], size: int) -> int:
 
 
 def _in_words(values: FrequencyMap | None, norm: Callable[[Any], Any]) -> str:
-    """Return what a map of many waves says that has one colour, to the eye; otherwise nothing."""
+    """Return a text for a map of many waves that has one colour to the eye; otherwise an empty one."""
     if not values:
         return "not run"
     low, high = min(values.values()), max(values.values())
@@ -135,7 +135,7 @@ def plot_frequency_maps(
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
 
-    Cells without a value are grey; a panel that is None says so. One of k and -k stands for both. More rows than
+    Cells without a value are grey; a panel that is None has a text. One of k and -k stands for both. More rows than
     columns are drawn as columns.
 
     Args:
@@ -167,7 +167,7 @@ def plot_frequency_maps(
         for axis, title in zip(line, columns, strict=True):
             values = panels.get(title)
             grid, words = _filled(values or {}, size, step), _in_words(values, norms[name])
-            shown = np.ma.masked_array(grid, np.isnan(grid) | bool(words))  # one colour says less than its number
+            shown = np.ma.masked_array(grid, np.isnan(grid) | bool(words))  # a number shows more than one colour
             ran = values and words  # a panel with words has no grey cells
             colouring = {"cmap": cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, "norm": norms[name]}
             axis.imshow(shown, **colouring, interpolation="nearest", extent=extent)

@@ -84,7 +84,7 @@ def plot_hole(
         mean: means of the images' coordinates along NAD 0, 1, ..., (D,); those below a tenth of ``strength`` are left
             out.
         deviation: standard deviations of the same coordinates, (D,). Means that are larger, so that a hole at 0 lies
-            beside what images have, stand out.
+            compared with those of images, stand out.
         strength: strength of the poison, drawn as a line.
         carriers: NAD indices to mark below.
     """
@@ -130,7 +130,7 @@ def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: 
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
         for number, (kind, response) in enumerate(curves.items()):
             lengths = bars(response.mean, np.stack([response.low, response.high], 1))
-            where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # beside each other
+            where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # next to each other
             style = {"color": colours()[number], "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "label": kind}
             axis.errorbar(where, 100 * response.mean, np.where(np.isfinite(lengths), lengths, 0), fmt="o-", **style)
         axis.axhline(0, color=shade(0.6), linewidth=0.8)

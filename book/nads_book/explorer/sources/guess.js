@@ -109,11 +109,12 @@ class Guess {
     this.after.box.setAttribute("aria-label",
       `Accuracy of ${label} after training${revealed ? "" : ": hidden until you have guessed"}. ${steering}`);
     const lowest = Math.min(...tasks.map(([, , energy]) => energy));
-    paint(this.before.canvas, CELLS, (i) => energyColour(at(i)[2], -Math.log10(lowest)));
+    paint(this.before.canvas, CELLS, (i) => energyColour(at(i)[2], -Math.log10(lowest)),
+      `energies of waves in random ${label}s`);
     this.before.scale.replaceChildren(energyScale(short(lowest)));
     this.after.scale.replaceChildren(accuracyScale());
     paint(this.after.canvas, CELLS, (i) =>
-      revealed ? accuracyColour(at(i)[3]) : HIDDEN[(Math.floor(i / CELLS) + i) % 2]);
+      revealed ? accuracyColour(at(i)[3]) : HIDDEN[(Math.floor(i / CELLS) + i) % 2], `accuracies of ${label}`);
     const left = asked - chosen.size;
     this.question.replaceChildren(`One wave, hidden in noise, tells two classes of images apart. ${label} was trained on ${
       tasks.length} such tasks, each with another wave, and learnt some of them. `,

@@ -85,8 +85,9 @@ function drawMaps(architecture, { accuracy, energy }) {
     const row = known.get(i);
     if (!row) return UNMEASURED[(Math.floor(i / cells) + i) % 2];
     return accuracyColour(row[1]);
-  });
-  paint(energy.canvas, cells, (i) => energyColour(energies[2 * Math.floor(i / cells)][2 * (i % cells)]));
+  }, `accuracies of ${label}`);
+  const colour = (i) => energyColour(energies[2 * Math.floor(i / cells)][2 * (i % cells)]);
+  paint(energy.canvas, cells, colour, `energies of ${label}`);
   accuracy.box.setAttribute("aria-label", `Accuracy of ${label} after training, by frequency. ${STEERING}`);
   energy.box.setAttribute("aria-label", `Energy of each frequency in the NADs of untrained ${label}. ${STEERING}`);
   accuracy.element.hidden = !fourier;

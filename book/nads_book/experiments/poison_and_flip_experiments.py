@@ -1,4 +1,4 @@
-"""Experiments on CIFAR-10: its photos, and Figs. 7 (poison) and 8 (flip)."""
+"""Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class PhotoDatasets(Sequence[Dataset]):
 
 
 class Fig7(PhotoExperiment):
-    """What a poison along a NAD costs."""
+    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, chapter 7."""
 
     figure = "fig7"
     summary = "clean accuracy after training on CIFAR-10 that is poisoned at a NAD"
@@ -137,7 +137,7 @@ class Fig7(PhotoExperiment):
 
 
 class Fig8(PhotoExperiment):
-    """What reversing the order of the NAD components costs."""
+    """Fig. 8, the cost of reversing the order of the NAD components: `figures.plot_curves`, chapter 8."""
 
     figure = "fig8"
     summary = "accuracy on CIFAR-10 and on its flipped version"

@@ -1,0 +1,75 @@
+"""The names of the library, which `__init__.py` imports when they are first used."""
+
+from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
+from .data import (
+    ClassDifferences,
+    DatasetNotFoundError,
+    ImageSet,
+    SeparableDatasets,
+    carriers,
+    class_differences,
+    flip,
+    fourier_basis,
+    fourier_direction,
+    load_folder,
+    load_images,
+    normalize,
+    poison,
+    separable_dataset,
+    spectrum,
+)
+from .directions import (
+    Dipole,
+    MixedDerivative,
+    NADs,
+    PointGradient,
+    SmoothedGradient,
+    StoppingCriterion,
+    compute_nads,
+    forecast,
+    load_nads,
+)
+from .networks import (
+    ARCHITECTURES,
+    DENSENET121,
+    LENET,
+    LOGREG,
+    RESNET18,
+    VGG11,
+    Architecture,
+)
+from .theory import (
+    deep_linear,
+    lemma2,
+    pooling,
+    regression,
+)
+from .training import (
+    CIFAR10_RECIPE,
+    SEPARABLE_RECIPE,
+    Recipe,
+    TrainConfig,
+    TrainingResult,
+    TrainingState,
+    TrainingTimeout,
+    accuracy,
+    accuracy_interval,
+    changed_predictions,
+    difference_interval,
+    predicted_classes,
+    train_network,
+    train_networks,
+)
+
+__all__ = [
+    "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
+    "NADs", "compute_nads", "forecast", "load_nads",
+    "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "StoppingCriterion",
+    "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
+    "DatasetNotFoundError", "ImageSet", "load_folder", "load_images", "normalize", "carriers", "flip", "poison",
+    "ClassDifferences", "class_differences",
+    "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainConfig", "TrainingResult", "TrainingState", "TrainingTimeout",
+    "accuracy", "accuracy_interval", "changed_predictions", "difference_interval", "predicted_classes", "train_network",
+    "train_networks",
+    "deep_linear", "lemma2", "pooling", "regression",
+]  # fmt: skip
