@@ -32,7 +32,7 @@ LAYERS = {
     ),
     "nads_book": (
         {"publishing", "report"},
-        {"checks", "benchmarks"},
+        {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "crossed_resampling", "figures", "map_summaries", "toy_shortcuts", "wave_orders"},
         {"explorer"},

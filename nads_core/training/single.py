@@ -6,12 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from tqdm import tqdm
 
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.seeds import seed_sequence, seeded
@@ -19,6 +18,9 @@ from nads_core.training.evaluation import accuracy
 from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _LOW_LOSS = 0.1  # mean loss of an epoch above which a full test accuracy is improbable
 
@@ -194,4 +196,6 @@ def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: 
 
 def progress_bar(total: int, label: str, unit: str, show: bool) -> tqdm:
     """Return a tqdm bar that shows the remaining time."""
+    from tqdm import tqdm
+
     return tqdm(total=total, desc=label, unit=unit, disable=not show, mininterval=0.5, leave=False)
