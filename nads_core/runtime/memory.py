@@ -28,15 +28,14 @@ def _free_in_container() -> int | None:
 
     Cached pages of files count as used there, but the system releases them on demand.
     """
-    for folder, limit, used, cached in (
-        (_CONTAINER, "memory.max", "memory.current", ("inactive_file", "active_file")),
-        (_CONTAINER / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-         ("total_inactive_file", "total_active_file")),  # version 1
-    ):  # fmt: skip
+    for folder, limit, used, total in (
+        (_CONTAINER, "max", "current", ""),
+        (_CONTAINER / "memory", "limit_in_bytes", "usage_in_bytes", "total_"),  # version 1
+    ):
         with contextlib.suppress(OSError, ValueError):  # "max": no limit
-            taken = int((folder / used).read_text())
-            reclaimable = _fields(folder / "memory.stat")
-            return int((folder / limit).read_text()) - taken + sum(reclaimable.get(name, 0) for name in cached)
+            limit_bytes, used_bytes = (int((folder / f"memory.{name}").read_text()) for name in (limit, used))
+            pages = _fields(folder / "memory.stat")
+            return limit_bytes - used_bytes + sum(pages.get(f"{total}{kind}active_file", 0) for kind in ("in", ""))
     return None
 
 
