@@ -344,10 +344,14 @@ def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
 
 def test_two_interrupted_computations_do_not_overwrite_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for factory in (convnet, nc.LOGREG):
+    lambdas = [
+        lambda layer=layer: nn.Sequential(nn.Flatten(), nn.Linear(D, 8), layer(), nn.Linear(8, 1))
+        for layer in (nn.ReLU, nn.Tanh)
+    ]
+    for factory in (convnet, nc.LOGREG, *lambdas):
         with pytest.raises(KeyboardInterrupt):
             compute(factory, 200, estimator=Interrupted(ESTIMATOR, 2))
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @pytest.mark.usefixtures("one_worker")

@@ -289,7 +289,9 @@ class _SharedWork:
 def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
     """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
     if distributed.all_reduce_max(interrupt.received):
-        path = state.path or Path(f"interrupted-nads-{state.name}.ckpt")
+        # Factories can share a description, as lambdas do; the gradient of the first network differs.
+        norm = distributed.broadcast(max((float(first.norm()) for first in state.first.values()), default=0.0))
+        path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
         if distributed.rank() == 0:
             state.save(path)
         raise KeyboardInterrupt(

@@ -115,7 +115,9 @@ class DenseMoments:
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
         self.num_networks = state["num_networks"]
-        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
+        # Earlier versions stored the contributions of `FusedMoments` as they came, not in tuples.
+        buffer = [self._split(parts) if isinstance(parts, Tensor) else parts for parts in state["buffer"]]
+        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in buffer]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
