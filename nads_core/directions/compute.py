@@ -83,19 +83,6 @@ class ComputeOptions:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
 
 
-@dataclass(frozen=True)
-class Symmetries:
-    """Symmetries of a run.
-
-    Args:
-        names: symmetries to average over, of `SYMMETRIES`.
-        tested: whether to average over those that the first networks do not contradict instead.
-    """
-
-    names: tuple[str, ...] = ()
-    tested: bool = False
-
-
 def compute_nads(
     architecture: Architecture | Callable[[], nn.Module] | str,
     num_networks: int = 2_000,
@@ -163,7 +150,7 @@ def compute_nads(
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     name, factory = _factory(architecture, image_shape)
-    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)
+    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
     estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
@@ -178,17 +165,17 @@ def compute_nads(
     )  # fmt: skip
     state.identify(first)
     recorded = _zero_init(ensemble, name)
-    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
+    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
     evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
     num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
-    if averaged.tested:
+    if symmetries == "test":
         averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
     pairs = find_eigenpairs(
         state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
-        settings.debiasing, averaged.names, effective_share=state.effective_share,
+        settings.debiasing, averaged, effective_share=state.effective_share,
     )  # fmt: skip
-    recorded |= {"num_networks": num_networks, "symmetries": list(averaged.names)}
+    recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
     recorded |= rule.final_value(state.groups, pairs) | _effective(state, num_networks, name)
     return _nads(state, ensemble, pairs, recorded)
 
@@ -210,11 +197,7 @@ def _settings(
 
 
 def _ensemble(
-    factory: Callable[[], nn.Module],
-    image_shape: tuple[int, ...],
-    seed: int,
-    device: torch.device | str | None,
-    settings: ComputeOptions,
+    factory: Callable[[], nn.Module], image_shape: tuple[int, ...], seed: int, device: Any, settings: ComputeOptions
 ) -> Ensemble:
     """Return the networks."""
     options: dict[str, Any] = {"seed": seed, "output": settings.output, "evaluation": settings.evaluation}
@@ -250,8 +233,8 @@ def _symmetries(
     symmetries: tuple[str, ...] | Literal["test"] | None,
     image_shape: tuple[int, ...],
     num_networks: int,
-) -> Symmetries:
-    """Return the symmetries to average over: by default those that the architecture declares."""
+) -> tuple[str, ...]:
+    """Return the symmetries to average over: by default those that the architecture declares, none before a test."""
     dense = _is_dense(image_shape)
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
@@ -264,7 +247,7 @@ def _symmetries(
             f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
             "them out"
         )
-    return Symmetries(tested=True) if symmetries == "test" else Symmetries(symmetries)
+    return () if symmetries == "test" else symmetries
 
 
 def _factory(
@@ -273,12 +256,9 @@ def _factory(
     """Return the name of an architecture, and the function that draws its networks."""
     if not isinstance(architecture, Architecture):
         return getattr(architecture, "__qualname__", type(architecture).__name__), architecture
-    if len(image_shape) != 3:
-        raise ValueError(f"{architecture.name} needs images, got image_shape {image_shape}")
-    channels, height, width = image_shape
-    if height != width:
-        raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
-    return architecture.name, partial(architecture.build, channels, height, 1)
+    if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+        raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
+    return architecture.name, partial(architecture.build, *image_shape[:2], 1)
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:
@@ -313,11 +293,8 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
-    optional = {
-        "fresh_readout": settings.fresh_readout,
-        "evaluation": settings.evaluation if settings.evaluation == "rebuild" else None,  # others give equal numbers
-        "normalise": settings.normalise,
-    }
+    rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers
+    optional = {"fresh_readout": settings.fresh_readout, "evaluation": rebuild, "normalise": settings.normalise}
     return description | {key: value for key, value in optional.items() if value}
 
 
@@ -347,7 +324,7 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     return {"effective_networks": float(f"{number:.4g}")}
 
 
-def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetries, dict[str, Any]]:
+def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
@@ -356,7 +333,7 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetri
     results = {symmetry: asdict(test) for symmetry, test in tests.items()}
     for result in results.values():
         result["limit"] = round(result["limit"], 3) if math.isfinite(result["limit"]) else None  # JSON has no infinity
-    return Symmetries(tuple(accepted)), results
+    return tuple(accepted), results
 
 
 def with_signs(directions: Tensor) -> Tensor:
