@@ -702,7 +702,7 @@ def test_overlap_by_hand():
     plane = nc.NADs(torch.eye(4)[:2].view(2, 1, 2, 2), torch.ones(2))
     tilted = torch.tensor([[1.0, 0, 0, 0], [0, math.cos(0.3), math.sin(0.3), 0]])
     assert plane.overlap(tilted, k=2) == pytest.approx((1 + math.cos(0.3) ** 2) / 2, abs=1e-6)
-    with pytest.raises(ValueError, match="k = 3 directions asked for, but there are 2 and 2"):
+    with pytest.raises(ValueError, match="k = 3 directions requested, but there are 2 and 2"):
         plane.overlap(plane, k=3)
     with pytest.raises(ValueError, match="k = 0"):
         plane.overlap(plane, k=0)

@@ -24,10 +24,9 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMomen
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.networks.architectures import SYMMETRIES, Architecture
+from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.networks.named import architecture_named
-from nads_core.networks.zero_init import described, find_zero_init, with_fresh_readout
+from nads_core.networks.readouts import described, find_zero_init, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory

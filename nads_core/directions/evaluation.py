@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.zero_init import described, find_zero_init
+from nads_core.networks.readouts import described, find_zero_init
 
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
