@@ -329,9 +329,10 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[st
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected
-    results = {symmetry: asdict(test) for symmetry, test in tests.items()}
-    for result in results.values():
-        result["limit"] = round(result["limit"], 3) if math.isfinite(result["limit"]) else None  # JSON has no infinity
+    results = {
+        symmetry: asdict(test) | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
+        for symmetry, test in tests.items()
+    }  # JSON has no infinity
     return tuple(accepted), results
 
 
