@@ -9,12 +9,13 @@ the network and share one expectation: their mean is the network's vector, their
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map, tree_map_only
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
@@ -44,7 +45,7 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        return Draw(*(_each(lambda tensor: tensor[rows], part) for part in self._parts()))
+        return Draw(*tree_map_only(Tensor, lambda tensor: tensor[rows], self._parts()))
 
     def _parts(self) -> tuple[Any, ...]:
         return self.state, self.inputs, self.probes, self.readouts
@@ -59,15 +60,8 @@ class Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
-        columns = zip(*map(Draw._parts, draws), strict=True)
-        return Draw(*(_each(lambda *tensors: torch.cat(tensors), *column) for column in columns))
-
-
-def _each(change: Callable[..., Tensor], *parts: Any) -> Any:
-    """Return ``change`` of tensors, or of the entries of states; None stays None."""
-    if isinstance(parts[0], Mapping):
-        return {name: change(*(part[name] for part in parts)) for name in parts[0]}
-    return None if parts[0] is None else change(*parts)
+        parts = map(Draw._parts, draws)
+        return Draw(*tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *parts))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import effective_share

@@ -145,11 +145,6 @@ class Ensemble:
         return self._function.module
 
     @property
-    def num_features(self) -> int | None:
-        """Inputs of the last linear layer; None if the network does not end in one with fresh, centred weights."""
-        return None if self._readout is None else self._readout.num_features
-
-    @property
     def replays(self) -> bool:
         """Whether the weights of many networks are drawn together (else the factory is called for each)."""
         return self._initialisation.steps is not None and self.evaluation != "rebuild"
