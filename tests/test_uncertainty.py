@@ -458,7 +458,7 @@ def test_forecasts_that_make_no_sense_are_refused(short_run, tmp_path):
             nc.forecast(path, bad)
     few = tmp_path / "few.ckpt"
     nc.compute_nads(nc.LOGREG, 3, image_shape=(1, 8, 8), checkpoint=few, progress=False)
-    with pytest.raises(ValueError, match="networks: 16 at least can tell something"):
+    with pytest.raises(ValueError, match="a forecast needs 16"):
         nc.forecast(few)
 
 

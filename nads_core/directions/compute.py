@@ -302,11 +302,8 @@ def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     parts = find_zero_init(ensemble.template)
     if not parts:
         return {}
-    warnings.warn(
-        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute almost "
-        "nothing to the NADs",
-        stacklevel=3,
-    )
+    message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"
+    warnings.warn(f"{message} almost nothing to the NADs", stacklevel=3)
     return {"silent_parts": parts}
 
 

@@ -254,12 +254,12 @@ def _joined(types: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
     indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
     for index, (_, number, _, partner) in enumerate(places):
         indices.setdefault((number, partner), []).append(index)
-    bands = []
-    for (number, _), of_ranks in indices.items():
-        certificate = types[number].certificate
-        for start, end in certificate.bands:
-            if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
-                bands.append(DegenerateCluster(tuple(inside), certificate.band_certainty(start, start + len(inside))))
+    bands = [
+        DegenerateCluster(tuple(inside), types[number].certificate.band_certainty(start, start + len(inside)))
+        for (number, _), of_ranks in indices.items()
+        for start, end in types[number].certificate.bands
+        if len(inside := of_ranks[start:end]) > 1  # as far as they were asked for
+    ]
 
     def of_each(name: str) -> Tensor:
         columns = [getattr(part.certificate, name).tolist() for part in types]

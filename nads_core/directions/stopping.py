@@ -47,9 +47,9 @@ class StoppingCriterion:
         if tolerance is not None and not 0 < tolerance <= 0.1:
             raise ValueError(f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}")
         num_leading = min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
-        limit, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
+        limit = dimension - (tolerance is not None)  # all of them span the whole space, whatever the networks
         if num_leading > limit:
-            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
+            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}")
         if num_certain is not None and tolerance is not None:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:

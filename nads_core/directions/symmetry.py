@@ -15,21 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.networks.architectures import SYMMETRIES
+from nads_core.networks.architectures import require_known_symmetries
 
 
 def require_symmetries(image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless inputs of this shape have these symmetries."""
-    unknown = set(symmetries) - set(SYMMETRIES)
-    if unknown:
-        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
-    if not symmetries:
-        return
-    if len(image_shape) != 3:
+    require_known_symmetries(symmetries)
+    if symmetries and len(image_shape) != 3:
         raise ValueError(f"symmetries are those of images (C, H, W), not of inputs of shape {tuple(image_shape)}")
-    _, height, width = image_shape
-    if "transpose" in symmetries and height != width:
-        raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
+    if "transpose" in symmetries and image_shape[1] != image_shape[2]:
+        raise ValueError(f"a transposed image needs height = width, got {image_shape[1]} x {image_shape[2]}")
 
 
 @dataclass(frozen=True, eq=False)

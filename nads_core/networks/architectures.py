@@ -23,6 +23,12 @@ from nads_core.runtime.arguments import require_integers
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 
+def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
+    """Raise a ValueError unless all names are among `SYMMETRIES`."""
+    if unknown := set(symmetries) - set(SYMMETRIES):
+        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+
+
 @dataclass(frozen=True)
 class Architecture:
     """A named family of networks: everything about a network but its weights, its input size and its class count.
@@ -47,9 +53,7 @@ class Architecture:
     flip_multiple: int = 1
 
     def __post_init__(self) -> None:
-        unknown = set(self.symmetries) - set(SYMMETRIES)
-        if unknown:
-            raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+        require_known_symmetries(self.symmetries)
 
     def build(self, in_channels: int = 1, image_size: int = 32, num_classes: int = 1) -> nn.Module:
         """Return a freshly initialised network.
