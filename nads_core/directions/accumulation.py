@@ -65,7 +65,14 @@ class Accumulation:
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
-            saved = read_checkpoint_of(self.description, self.path)
+            saved = read_checkpoint(self.path)
+            # Earlier versions wrote the chosen numbers of inputs, which the repr of the estimator holds too.
+            saved["description"].pop("budget", None)
+            if different := differences(saved["description"], self.description):
+                raise ValueError(
+                    f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
+                    "same options"
+                )
             for group, state in zip(self.groups, saved["moments"], strict=True):
                 group.load_state_dict(state)
             self.first_networks.load_state_dict(saved["first_networks"])
@@ -315,23 +322,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             "with that version, or name another file"
         )
     return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
-
-
-def read_checkpoint_of(description: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Return what a checkpoint of this computation holds.
-
-    Raises:
-        ValueError: if the file is no checkpoint, or its description is another.
-    """
-    saved = read_checkpoint(path)
-    # Earlier versions wrote the chosen numbers of inputs, which the repr of the estimator holds too.
-    saved["description"].pop("budget", None)
-    different = differences(saved["description"], description)
-    if different:
-        raise ValueError(
-            f"{path} belongs to another computation ({different}): name another file, or resume with the same options"
-        )
-    return saved
 
 
 def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:

@@ -222,11 +222,6 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
     return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
-def _is_dense(image_shape: tuple[int, ...]) -> bool:
-    """Whether D x D moments are summed; otherwise the vectors are stored."""
-    return math.prod(image_shape) <= DENSE_LIMIT
-
-
 def _symmetries(
     architecture: Architecture | Callable[[], nn.Module],
     symmetries: tuple[str, ...] | Literal["test"] | None,
@@ -234,7 +229,7 @@ def _symmetries(
     num_networks: int,
 ) -> tuple[str, ...]:
     """Return the symmetries to average over: by default those that the architecture declares, none before a test."""
-    dense = _is_dense(image_shape)
+    dense = math.prod(image_shape) <= DENSE_LIMIT
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
     elif symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3 and dense:
@@ -264,7 +259,7 @@ def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
-    if not _is_dense(ensemble.image_shape):
+    if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
     if ensemble.kernels != "torch" and ensemble.dtype != torch.float64:
         return FusedMoments(dimension, device)
