@@ -334,7 +334,7 @@ class ThreadedEnsemble:
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
         self.size = 1 if alone else torch.get_num_threads()
-        self.device, self._ensemble, self._thread = ensemble.device, ensemble, threading.local()
+        self._ensemble, self._thread = ensemble, threading.local()
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:

@@ -186,7 +186,7 @@ def without_overwritten(steps: Sequence[Step]) -> list[Step]:
 
 def state_of(network: nn.Module) -> State:
     """Return every parameter and buffer of one network."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+    return dict(network.named_parameters()) | dict(network.named_buffers())
 
 
 @dataclass(frozen=True)
