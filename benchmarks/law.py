@@ -31,7 +31,7 @@ from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence

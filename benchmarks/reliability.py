@@ -25,7 +25,7 @@ from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks

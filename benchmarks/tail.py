@@ -14,7 +14,7 @@ from reliability import PIXELS, ROOT
 from result_files import write_result
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.nads import NADs
 from nads_core.runtime.files import atomic_write
 

@@ -16,7 +16,7 @@ from nads_book.experiments.results import writing
 import nads_core as nc
 from nads_core.directions import compute
 from nads_core.directions import nads as shipped
-from nads_core.directions.checkpoints import read_checkpoint
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime import provenance
 from nads_core.runtime.files import atomic_write

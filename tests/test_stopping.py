@@ -125,9 +125,9 @@ def shared_bias() -> nn.Module:
 
 
 def test_a_bias_that_serves_elsewhere_too_is_not_replaced():
-    assert Ensemble(ConstantBias, SHAPE, device="cpu").num_features == 27
+    assert Ensemble(ConstantBias, SHAPE, device="cpu")._readout.num_features == 27
     shared = Ensemble(shared_bias, SHAPE, device="cpu")
-    assert shared.replays and shared.num_features is None
+    assert shared.replays and shared._readout is None
 
 
 def test_readouts_need_a_last_linear_layer():
@@ -147,11 +147,11 @@ def test_readouts_need_a_last_linear_layer():
         def forward(self, x):
             return self.last(self.first(x.flatten(1)).relu())
 
-    assert Ensemble(Tied, SHAPE).num_features is None
-    assert Ensemble(convnet, SHAPE).num_features == 27
+    assert Ensemble(Tied, SHAPE)._readout is None
+    assert Ensemble(convnet, SHAPE)._readout.num_features == 27
     for name, num_features in {"logreg": 1024, "lenet": 84, "vgg11": 512, "resnet18": 512}.items():
         ensemble = Ensemble(lambda a=nc.ARCHITECTURES[name]: a.build(1, 32, 1), (1, 32, 32))
-        assert ensemble.num_features == num_features
+        assert ensemble._readout.num_features == num_features
 
 
 # --- the tolerance

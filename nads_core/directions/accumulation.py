@@ -1,34 +1,32 @@
-"""Accumulation of second moments over networks: resumable after an interrupt, and shared among processes."""
+"""Accumulation of second moments over networks: resumable after an interrupt, and shared among processes.
+
+Checkpoints of unfinished computations are written atomically, and can be read on any machine.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from nads_core.directions.checkpoints import read_checkpoint_of, write_checkpoint
 from nads_core.directions.evaluation import Block, Evaluation
-from nads_core.directions.moments import FirstNetworks, Moments, effective_share, merged
+from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
+from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.interrupts import DeferredInterrupt
-from nads_core.runtime.provenance import canonical, fingerprint
+from nads_core.runtime.provenance import canonical, differences, fingerprint
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_STORED = (
-    "blocks_done",
-    "seconds",
-    "first",
-    "devices",
-    "scale",
-    "powers",
-)  # fields that a checkpoint has
+_STORED = ("blocks_done", "seconds", "first", "devices", "scale", "powers")  # fields that a checkpoint has
 
 
 class Accumulation:
@@ -67,7 +65,14 @@ class Accumulation:
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
-            saved = read_checkpoint_of(self.description, self.path)
+            saved = read_checkpoint(self.path)
+            # Earlier versions wrote the chosen numbers of inputs, which the repr of the estimator holds too.
+            saved["description"].pop("budget", None)
+            if different := differences(saved["description"], self.description):
+                raise ValueError(
+                    f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
+                    "same options"
+                )
             for group, state in zip(self.groups, saved["moments"], strict=True):
                 group.load_state_dict(state)
             self.first_networks.load_state_dict(saved["first_networks"])
@@ -110,11 +115,32 @@ class Accumulation:
         """The effective share of the networks, see `moments.effective_share`."""
         return effective_share(self.powers, self.first_networks)
 
-    def save(self, path: Path | None = None) -> None:
-        """Write the state atomically, if it has a file."""
-        path = path or self.path
-        if path is None:
-            return
+    def add(
+        self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments] | None = None
+    ) -> Tensor:
+        """Add the networks of several blocks, each to the group of its number.
+
+        Args:
+            blocks: blocks of the networks.
+            contributions: vectors of their networks, (B * readouts, J, D).
+            block_size: size of all blocks but the last.
+            groups: moments to add to; by default those of the state.
+
+        Returns:
+            (3,), the sums of 1, |g|^2 and |g|^4 over the networks, for `add_powers`. |g|^2 is a mean over readouts.
+        """
+        groups, powers = groups or self.groups, torch.zeros(3, dtype=torch.float64)
+        readouts = len(contributions) // sum(count for _, count in blocks)
+        parts = contributions.split([count * readouts for _, count in blocks])
+        for (block, _), part in zip(blocks, parts, strict=True):
+            groups[block % len(groups)].update(part)
+            self.first_networks.update(block, block_size, part, readouts)
+            squares = part.mean(1).double().square().sum(1).unflatten(0, (-1, readouts)).mean(1).cpu()  # (B,)
+            powers += torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
+        return powers
+
+    def save(self, path: Path) -> None:
+        """Write the state atomically."""
         self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in ("description", *_STORED)}
         content["moments"] = [group.state_dict() for group in self.groups]
@@ -122,32 +148,9 @@ class Accumulation:
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
 
     def save_if_due(self) -> None:
-        """Write the state if the last time is long ago."""
+        """Write the state if it has a file and the last time is long ago."""
         if self.path and time.perf_counter() - self._saved_at > self._pause:
-            self.save()
-
-
-def _add(
-    groups: list[Moments],
-    first: FirstNetworks,
-    blocks: list[Block],
-    contributions: Tensor,
-    block_size: int,
-) -> Tensor:
-    """Add contributions (B * readouts, J, D) of the networks of several blocks, each to the group of its number.
-
-    Returns:
-        (3,), the sums of 1, |g|^2 and |g|^4 over the networks. |g|^2 is a mean over readouts.
-    """
-    powers = torch.zeros(3, dtype=torch.float64)
-    readouts = len(contributions) // sum(count for _, count in blocks)
-    parts = contributions.split([count * readouts for _, count in blocks])
-    for (block, _), part in zip(blocks, parts, strict=True):
-        groups[block % len(groups)].update(part)
-        first.update(block, block_size, part, readouts)
-        squares = part.mean(1).double().square().sum(1).unflatten(0, (-1, readouts)).mean(1).cpu()  # (B,)
-        powers += torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
-    return powers
+            self.save(self.path)
 
 
 def accumulate(
@@ -178,56 +181,41 @@ def accumulate(
         total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {evaluation.name}",
         disable=not progress or not lead, mininterval=0.5,
     )  # fmt: skip
-    shared, enough = _SharedWork(state, evaluation, bar.update), False
+    checks = rule.check_schedule(size)
+    check = next(number for number in checks if number >= state.blocks_done)
+    batches, enough = 1, False  # batches of each process between two sums over processes
+
+    def stop_if_interrupted() -> None:
+        if distributed.all_reduce_sum(interrupt.received):
+            raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
+
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
-        for unit, check in work_units(blocks, state.blocks_done, rule.check_schedule(size), shared.capacity):
-            if unit:
-                shared.add(unit)
-                state.blocks_done = unit[-1][0] + 1
-                if lead:
-                    state.save_if_due()
-                _stop_if_interrupted(interrupt, state, num_networks, size)
-            if check:
-                measurement = rule.measure(state.groups, state.first_networks, state.effective_share)
-                bar.set_postfix(measurement.values)
-                if enough := measurement.reached:
+        while True:
+            if state.blocks_done == check:
+                enough, values = rule.measure(state.groups, state.first_networks, state.effective_share)
+                bar.set_postfix(values)
+                if enough:
                     break
-        if lead:
-            state.save()  # whole blocks only, so that a later call can add networks
+                check = next(checks)
+            if not blocks:
+                break
+            count = int(min(distributed.size() * evaluation.blocks_at_once * batches, check - state.blocks_done))
+            batch, blocks = blocks[:count], blocks[count:]
+            seconds = _add_shared(state, evaluation, batch, bar.update)
+            state.blocks_done += len(batch)
+            if distributed.size() > 1:
+                batches = max(1, round(batches * _EXCHANGE_SECONDS / seconds))
+            if lead:
+                state.save_if_due()
+            stop_if_interrupted()
+        if lead and state.path:
+            state.save(state.path)  # whole blocks only, so that a later call can add networks
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
-            _stop_if_interrupted(interrupt, state, num_networks, size)
-            powers = _add(state.groups, state.first_networks, rest, contributions, size)
-            state.add_powers(powers / distributed.size())
+            stop_if_interrupted()
+            state.add_powers(state.add(rest, contributions, size) / distributed.size())
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
-
-
-def work_units(
-    blocks: list[Block], done: int, checks: Iterator[float], capacity: Callable[[], int]
-) -> Iterator[tuple[list[Block], bool]]:
-    """Divide consecutive blocks into units of work that end where the stopping rule is checked.
-
-    Args:
-        blocks: blocks that are missing, from number ``done`` on.
-        done: number of blocks that were added before.
-        checks: numbers of blocks after which to check, ascending.
-        capacity: function that returns the largest number of blocks of the next unit.
-
-    Yields:
-        The blocks of a unit, and whether to check after it. The first unit is empty if ``done`` is due for a check.
-    """
-    check = next(number for number in checks if number >= done)
-    if check == done:
-        yield [], True
-        check = next(checks)
-    while blocks:
-        count = int(min(capacity(), check - done))
-        unit, blocks = blocks[:count], blocks[count:]
-        done += count
-        yield unit, done == check
-        if done == check:
-            check = next(checks)
 
 
 def _require_num_networks(num_networks: int, state: Accumulation, block_size: int) -> None:
@@ -246,53 +234,102 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
         )
 
 
-class _SharedWork:
-    """Units of work that all processes of a group share, with a sum over processes after each.
+def _add_shared(
+    state: Accumulation, evaluation: Evaluation, blocks: list[Block], advance: Callable[[int], object]
+) -> float:
+    """Add blocks, of which each process evaluates its share, and sum over processes.
 
     Args:
         state: moments to add to.
         evaluation: evaluation of the networks.
+        blocks: consecutive blocks.
         advance: function that takes the number of networks done since the last call.
+
+    Returns:
+        The seconds that it took, the same in all processes.
     """
-
-    def __init__(self, state: Accumulation, evaluation: Evaluation, advance: Callable[[int], object]):
-        self._state, self._evaluation, self._advance = state, evaluation, advance
-        self._steps = 1  # batches of each process from one exchange to the next
-
-    def capacity(self) -> int:
-        """Return the number of blocks that all processes evaluate until the next exchange."""
-        return distributed.size() * self._evaluation.blocks_at_once * self._steps
-
-    def add(self, blocks: list[Block]) -> None:
-        """Add blocks, of which each process evaluates its share."""
-        state, evaluation = self._state, self._evaluation
-        num_processes, start, groups = distributed.size(), time.perf_counter(), state.groups
-        local_groups = groups if num_processes == 1 else [group.empty() for group in groups]
-        share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
-        size, powers = evaluation.ensemble.block_size, torch.zeros(3, dtype=torch.float64)
-        for batch in [share[i : i + step] for i in range(0, len(share), step)]:
-            contributions = evaluation.contributions(batch)
-            powers += _add(local_groups, state.first_networks, batch, contributions, size)
-            self._advance(num_processes * sum(count for _, count in batch))
-        state.add_powers(powers)
-        if num_processes == 1:
-            return
-        for group, added in zip(groups, local_groups, strict=True):
-            added.gather()
-            group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
-        if state.first_networks.wants(blocks[0][0], size):  # the same answer in all processes
-            state.first_networks.gather()
-        seconds = distributed.broadcast(time.perf_counter() - start) / self._steps
-        self._steps = max(1, round(_EXCHANGE_SECONDS / seconds))
+    num_processes, start = distributed.size(), time.perf_counter()
+    local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
+    share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
+    size, powers = evaluation.ensemble.block_size, torch.zeros(3, dtype=torch.float64)
+    for batch in [share[i : i + step] for i in range(0, len(share), step)]:
+        powers += state.add(batch, evaluation.contributions(batch), size, local_groups)
+        advance(num_processes * sum(count for _, count in batch))
+    state.add_powers(powers)
+    if num_processes == 1:
+        return time.perf_counter() - start
+    for group, added in zip(state.groups, local_groups, strict=True):
+        added.gather()
+        group.merge(added)  # type: ignore[arg-type]  # all groups are of one kind
+    if state.first_networks.wants(blocks[0][0], size):  # the same answer in all processes
+        state.first_networks.gather()
+    return distributed.broadcast(time.perf_counter() - start)
 
 
-def _stop_if_interrupted(interrupt: DeferredInterrupt, state: Accumulation, num_networks: int, block_size: int) -> None:
-    """Raise a KeyboardInterrupt in all processes if one of them was interrupted, when the state has been saved."""
-    if distributed.all_reduce_sum(interrupt.received):
-        path = state.path or Path(f"interrupted-nads-{state.name}.ckpt")
-        if distributed.rank() == 0:
-            state.save(path)
-        raise KeyboardInterrupt(
-            f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
-            f"call again with checkpoint={str(path)!r} to resume"
+def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: int) -> str:
+    """Save the state, and return the message that names the file."""
+    # Factories can share a description, as lambdas do; the gradient of the first network differs.
+    norm = distributed.broadcast(max((float(first.norm()) for first in state.first.values()), default=0.0))
+    path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
+    if distributed.rank() == 0:
+        state.save(path)
+    return (
+        f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
+        f"call again with checkpoint={str(path)!r} to resume"
+    )
+
+
+def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        path: path of the file.
+        content: "description" (of the computation), "moments" (one state per group), "blocks_done", "seconds", "first"
+            (the vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
+
+    Raises:
+        OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
+    """
+    with atomic_write(path, "wb") as file:
+        torch.save(content, file)
+        seal(file)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return what a checkpoint holds, on the CPU, wherever it was written.
+
+    Raises:
+        ValueError: if the file is none, was cut off, or differs by a bit from what was written.
+    """
+    try:
+        require_undamaged(path)
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():  # for files from before there were seals
+                raise ValueError(f"{damaged} is not what was written")
+        saved = torch.load(path, weights_only=True, map_location="cpu")
+    except OSError:
+        raise
+    except Exception as error:  # an unpickler that reads something else can raise anything
+        raise ValueError(
+            f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
+            "delete it if it was one"
+        ) from error
+    if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
+        raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
+    if not {"devices", "first_networks"} <= saved.keys():
+        raise ValueError(
+            f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
+            "with that version, or name another file"
         )
+    return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
+
+
+def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:
+    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
+    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), FirstNetworks()
+    for group in saved["moments"]:
+        part = moments.empty()
+        part.load_state_dict(group)
+        moments.merge(part)
+    first.load_state_dict(saved["first_networks"])
+    return moments, first

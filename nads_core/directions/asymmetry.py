@@ -87,16 +87,12 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
         return [lambda images: images.mT] if height == width > 1 else []
     if channels == 1:
         return []
-    maps: list[Callable[[Tensor], Tensor]] = []
-    for channel in range(channels):
-        sign = torch.ones(channels, 1, 1, dtype=torch.float64)
-        sign[channel] = -1
-        maps.append(partial(torch.mul, sign))
-    for channel in range(1, channels):  # which changes places with the first
-        order = torch.arange(channels)
+    signs = 1 - 2 * torch.eye(channels, dtype=torch.float64)[:, :, None, None]
+    orders = torch.arange(channels).repeat(channels - 1, 1)
+    for channel, order in enumerate(orders, start=1):  # which changes places with the first
         order[[0, channel]] = order[[channel, 0]]
-        maps.append(partial(torch.index_select, dim=-3, index=order))
-    return maps
+    swaps = [partial(torch.index_select, dim=-3, index=order) for order in orders]
+    return [*(partial(torch.mul, sign) for sign in signs), *swaps]
 
 
 def _test(networks: Tensor, moved: Tensor) -> SymmetryTest:

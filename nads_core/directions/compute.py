@@ -24,10 +24,9 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMomen
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.networks.architectures import SYMMETRIES, Architecture
+from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.networks.named import architecture_named
-from nads_core.networks.zero_init import described, find_zero_init, with_fresh_readout
+from nads_core.networks.readouts import described, find_zero_init, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
@@ -81,19 +80,6 @@ class ComputeOptions:
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
-
-
-@dataclass(frozen=True)
-class Symmetries:
-    """Symmetries of a run.
-
-    Args:
-        names: symmetries to average over, of `SYMMETRIES`.
-        tested: whether to average over those that the first networks do not contradict instead.
-    """
-
-    names: tuple[str, ...] = ()
-    tested: bool = False
 
 
 def compute_nads(
@@ -163,7 +149,7 @@ def compute_nads(
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     name, factory = _factory(architecture, image_shape)
-    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)
+    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
     estimator = with_defaults(estimator or SmoothedGradient())
     moments = empty_moments(ensemble)
@@ -178,17 +164,17 @@ def compute_nads(
     )  # fmt: skip
     state.identify(first)
     recorded = _zero_init(ensemble, name)
-    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged.names)
+    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
     evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
     num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
-    if averaged.tested:
+    if symmetries == "test":
         averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
     pairs = find_eigenpairs(
         state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
-        settings.debiasing, averaged.names, effective_share=state.effective_share,
+        settings.debiasing, averaged, effective_share=state.effective_share,
     )  # fmt: skip
-    recorded |= {"num_networks": num_networks, "symmetries": list(averaged.names)}
+    recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
     recorded |= rule.final_value(state.groups, pairs) | _effective(state, num_networks, name)
     return _nads(state, ensemble, pairs, recorded)
 
@@ -210,11 +196,7 @@ def _settings(
 
 
 def _ensemble(
-    factory: Callable[[], nn.Module],
-    image_shape: tuple[int, ...],
-    seed: int,
-    device: torch.device | str | None,
-    settings: ComputeOptions,
+    factory: Callable[[], nn.Module], image_shape: tuple[int, ...], seed: int, device: Any, settings: ComputeOptions
 ) -> Ensemble:
     """Return the networks."""
     options: dict[str, Any] = {"seed": seed, "output": settings.output, "evaluation": settings.evaluation}
@@ -240,19 +222,14 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
     return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
-def _is_dense(image_shape: tuple[int, ...]) -> bool:
-    """Whether D x D moments are summed; otherwise the vectors are stored."""
-    return math.prod(image_shape) <= DENSE_LIMIT
-
-
 def _symmetries(
     architecture: Architecture | Callable[[], nn.Module],
     symmetries: tuple[str, ...] | Literal["test"] | None,
     image_shape: tuple[int, ...],
     num_networks: int,
-) -> Symmetries:
-    """Return the symmetries to average over: by default those that the architecture declares."""
-    dense = _is_dense(image_shape)
+) -> tuple[str, ...]:
+    """Return the symmetries to average over: by default those that the architecture declares, none before a test."""
+    dense = math.prod(image_shape) <= DENSE_LIMIT
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
     elif symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3 and dense:
@@ -264,7 +241,7 @@ def _symmetries(
             f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
             "them out"
         )
-    return Symmetries(tested=True) if symmetries == "test" else Symmetries(symmetries)
+    return () if symmetries == "test" else symmetries
 
 
 def _factory(
@@ -273,19 +250,16 @@ def _factory(
     """Return the name of an architecture, and the function that draws its networks."""
     if not isinstance(architecture, Architecture):
         return getattr(architecture, "__qualname__", type(architecture).__name__), architecture
-    if len(image_shape) != 3:
-        raise ValueError(f"{architecture.name} needs images, got image_shape {image_shape}")
-    channels, height, width = image_shape
-    if height != width:
-        raise ValueError(f"{architecture.name} needs square images, got image_shape {image_shape}")
-    return architecture.name, partial(architecture.build, channels, height, 1)
+    if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+        raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
+    return architecture.name, partial(architecture.build, *image_shape[:2], 1)
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
-    if not _is_dense(ensemble.image_shape):
+    if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
     if ensemble.kernels != "torch" and ensemble.dtype != torch.float64:
         return FusedMoments(dimension, device)
@@ -313,11 +287,8 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
-    optional = {
-        "fresh_readout": settings.fresh_readout,
-        "evaluation": settings.evaluation if settings.evaluation == "rebuild" else None,  # others give equal numbers
-        "normalise": settings.normalise,
-    }
+    rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers
+    optional = {"fresh_readout": settings.fresh_readout, "evaluation": rebuild, "normalise": settings.normalise}
     return description | {key: value for key, value in optional.items() if value}
 
 
@@ -326,11 +297,8 @@ def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     parts = find_zero_init(ensemble.template)
     if not parts:
         return {}
-    warnings.warn(
-        f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute almost "
-        "nothing to the NADs",
-        stacklevel=3,
-    )
+    message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"
+    warnings.warn(f"{message} almost nothing to the NADs", stacklevel=3)
     return {"silent_parts": parts}
 
 
@@ -347,16 +315,17 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     return {"effective_networks": float(f"{number:.4g}")}
 
 
-def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[Symmetries, dict[str, Any]]:
+def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     tests = symmetry_tests(state.first_networks.halves(), image_shape)
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected
-    results = {symmetry: asdict(test) for symmetry, test in tests.items()}
-    for result in results.values():
-        result["limit"] = round(result["limit"], 3) if math.isfinite(result["limit"]) else None  # JSON has no infinity
-    return Symmetries(tuple(accepted)), results
+    results = {
+        symmetry: asdict(test) | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
+        for symmetry, test in tests.items()
+    }  # JSON has no infinity
+    return tuple(accepted), results
 
 
 def with_signs(directions: Tensor) -> Tensor:

@@ -102,9 +102,8 @@ def _supported(raw: _OfType, normalised: _OfType, effective: float) -> _OfType:
     expected = normalised.eigenvalues[:count].double().cpu()
     expected = expected * values[:count].sum() / expected.sum().clamp(min=1e-300)
     certificate = certificate.until(count).extended(len(values))
-    error = certificate.eigenvalue_std * float(
-        values[:count].sum() / normalised.eigenvalues[:count].sum().clamp(min=1e-300)
-    )
+    unit = float(values[:count].sum() / normalised.eigenvalues[:count].sum().clamp(min=1e-300))
+    error = certificate.eigenvalue_std * unit
     off = (values[:count] - expected).square() + values[:count].square() / effective
     error[:count] = (error[:count].square() + off).sqrt()
     return replace(raw, certificate=replace(certificate, eigenvalue_std=error))
@@ -241,53 +240,38 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     return torch.linalg.qr(matrix @ start).Q
 
 
-class _Place(NamedTuple):
-    """Place of a direction in the order of all types, which sorts by its fields.
-
-    Args:
-        negative_eigenvalue: minus its eigenvalue.
-        kind: number of its symmetry type.
-        rank: rank within the type.
-        partner: number of the partner.
-    """
-
-    negative_eigenvalue: float
-    kind: int
-    rank: int
-    partner: int
+_Place = tuple[float, int, int, int]  # of a direction: minus its eigenvalue, number of its type, rank in it, partner
 
 
 def _joined(types: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
     places = sorted(
-        _Place(-value, number, rank, partner)
+        (-value, number, rank, partner)
         for number, part in enumerate(types)
         for rank, value in enumerate(part.eigenvalues.tolist())
         for partner in range(len(part.images))
     )[:count]
     indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
-    for index, place in enumerate(places):
-        indices.setdefault((place.kind, place.partner), []).append(index)
-    bands = []
-    for (number, _), of_ranks in indices.items():
-        certificate = types[number].certificate
-        for start, end in certificate.bands:
-            if len(inside := of_ranks[start:end]) > 1:  # as far as they were asked for
-                bands.append(DegenerateCluster(tuple(inside), certificate.band_certainty(start, start + len(inside))))
+    for index, (_, number, _, partner) in enumerate(places):
+        indices.setdefault((number, partner), []).append(index)
+    bands = [
+        DegenerateCluster(tuple(inside), types[number].certificate.band_certainty(start, start + len(inside)))
+        for (number, _), of_ranks in indices.items()
+        for start, end in types[number].certificate.bands
+        if len(inside := of_ranks[start:end]) > 1  # as far as they were asked for
+    ]
 
     def of_each(name: str) -> Tensor:
         columns = [getattr(part.certificate, name).tolist() for part in types]
-        return torch.tensor([columns[place.kind][place.rank] for place in places])
+        return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
 
     certificates = DirectionUncertainty(
-        tuple(types[place.kind].kind.names[place.partner] for place in places),
+        tuple(types[number].kind.names[partner] for _, number, _, partner in places),
         of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(types, places),
         tuple(sorted(bands, key=lambda band: band.indices)),
     )  # fmt: skip
-    directions = torch.stack([types[place.kind].images[place.partner][place.rank] for place in places])
-    return Eigenpairs(
-        torch.tensor([-place.negative_eigenvalue for place in places]), directions, certificates, debiasing
-    )
+    directions = torch.stack([types[number].images[partner][rank] for _, number, rank, partner in places])
+    return Eigenpairs(torch.tensor([-place[0] for place in places]), directions, certificates, debiasing)
 
 
 def _leading(types: list[_OfType], places: list[_Place]) -> Tensor:
@@ -301,7 +285,7 @@ def _leading(types: list[_OfType], places: list[_Place]) -> Tensor:
         places: place of each direction, in order.
     """
     owners = [(number, partner) for number, part in enumerate(types) for partner in range(len(part.images))]
-    of = torch.tensor([owners.index((place.kind, place.partner)) for place in places])  # (n,)
+    of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
     ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
     generator = torch.Generator().manual_seed(0)
 

@@ -9,12 +9,13 @@ the network and share one expectation: their mean is the network's vector, their
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map, tree_map_only
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
@@ -44,7 +45,7 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        return Draw(*(_each(lambda tensor: tensor[rows], part) for part in self._parts()))
+        return Draw(*tree_map_only(Tensor, lambda tensor: tensor[rows], self._parts()))
 
     def _parts(self) -> tuple[Any, ...]:
         return self.state, self.inputs, self.probes, self.readouts
@@ -59,15 +60,8 @@ class Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
-        columns = zip(*map(Draw._parts, draws), strict=True)
-        return Draw(*(_each(lambda *tensors: torch.cat(tensors), *column) for column in columns))
-
-
-def _each(change: Callable[..., Tensor], *parts: Any) -> Any:
-    """Return ``change`` of tensors, or of the entries of states; None stays None."""
-    if isinstance(parts[0], Mapping):
-        return {name: change(*(part[name] for part in parts)) for name in parts[0]}
-    return None if parts[0] is None else change(*parts)
+        parts = map(Draw._parts, draws)
+        return Draw(*tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *parts))
 
 
 @dataclass(frozen=True)
@@ -95,7 +89,8 @@ class Estimator(ABC):
     """
 
     def __repr__(self) -> str:
-        return _named(self)
+        values = ", ".join(f"{name}={value!r}" for name, value in getattr(self, "__dict__", {}).items())
+        return f"{type(self).__qualname__}({values})"  # the same in every process
 
     @abstractmethod
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -127,23 +122,18 @@ class Estimator(ABC):
 class _DuckTypedEstimator(Estimator):
     """An estimator with two methods, and the defaults of `Estimator`."""
 
-    own: Estimator
+    methods: Estimator
 
     def __repr__(self) -> str:
-        own = repr(self.own)  # object's own would name an address, another one in every process
-        return _named(self.own) if type(self.own).__repr__ is object.__repr__ else own
+        # The repr of a plain object names its address, another one in every process.
+        unnamed = type(self.methods).__repr__ is object.__repr__
+        return Estimator.__repr__(self.methods) if unnamed else repr(self.methods)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
-        return self.own.draw(ensemble, block)
+        return self.methods.draw(ensemble, block)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        return self.own.contributions(ensemble, draw)
-
-
-def _named(estimator: object) -> str:
-    """Return the class of an estimator with the values that it holds, ``Mine(scale=2)``: the same in every process."""
-    values = ", ".join(f"{name}={value!r}" for name, value in getattr(estimator, "__dict__", {}).items())
-    return f"{type(estimator).__qualname__}({values})"
+        return self.methods.contributions(ensemble, draw)
 
 
 def with_defaults(estimator: Estimator) -> Estimator:
@@ -157,33 +147,27 @@ def _require_positive(**values: float) -> None:
             raise ValueError(f"{name} must be positive, got {value!r}")
 
 
-def _draw_inputs(ensemble: Ensemble, block: int, num_inputs: int, input_std: float, antithetic: bool) -> Tensor:
-    count = num_inputs // 2 if antithetic else num_inputs
-    inputs = input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
-    return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if antithetic else inputs
+class _AtOnePoint(Estimator):
+    """An estimator with one random point x ~ N(0, input_std^2 I) for each network."""
 
-
-def _average_pairs(vectors: Tensor, antithetic: bool) -> Tensor:
-    """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
-    vectors = vectors.flatten(2)  # (B, K, D)
-    return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if antithetic else vectors
-
-
-@dataclass(frozen=True)
-class PointGradient(Estimator):
-    """The input gradient at one random point, as the paper's text has it (section 3.1).
-
-    g = grad_x f_theta(x), x ~ N(0, input_std^2 I), one x a network.
-    """
-
-    input_std: float = 1.0  # of the random point, in units of the input
+    input_std: float
 
     def __post_init__(self) -> None:
         _require_positive(input_std=self.input_std)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the point of each network of one block."""
-        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+        return Draw(ensemble.draw(block), self.input_std * ensemble.randn(block, _INPUTS, 1, *ensemble.image_shape))
+
+
+@dataclass(frozen=True)
+class PointGradient(_AtOnePoint):
+    """The input gradient at one random point, as the paper's text has it (section 3.1).
+
+    g = grad_x f_theta(x), x ~ N(0, input_std^2 I), one x a network.
+    """
+
+    input_std: float = 1.0  # of the random point, in units of the input
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, 1, D)."""
@@ -215,6 +199,15 @@ class _OverInputs(Estimator):
         """J: one contribution per pair of inputs, or per input when not antithetic."""
         return self._count // (2 if self.antithetic else 1)
 
+    def _draw_inputs(self, ensemble: Ensemble, block: int) -> Tensor:
+        inputs = self.input_std * ensemble.randn(block, _INPUTS, self.num_contributions, *ensemble.image_shape)
+        return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if self.antithetic else inputs
+
+    def _average_pairs(self, vectors: Tensor) -> Tensor:
+        """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
+        vectors = vectors.flatten(2)  # (B, K, D)
+        return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if self.antithetic else vectors
+
 
 @dataclass(frozen=True)
 class SmoothedGradient(_OverInputs):
@@ -236,14 +229,13 @@ class SmoothedGradient(_OverInputs):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
-        inputs = _draw_inputs(ensemble, block, self._count, self.input_std, self.antithetic)
         readouts = ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
-        return Draw(ensemble.draw(block), inputs, readouts=readouts)
+        return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), readouts=readouts)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
         gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)  # (B * readouts, K, C, H, W)
-        return _average_pairs(gradients, self.antithetic)
+        return self._average_pairs(gradients)
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one backward for each of the readouts."""
@@ -251,7 +243,7 @@ class SmoothedGradient(_OverInputs):
 
 
 @dataclass(frozen=True)
-class Dipole(Estimator):
+class Dipole(_AtOnePoint):
     """Finite differences along every pixel at one random point: the discriminative dipole of section 3.
 
     g[i] = (f(x + step e_i) - f(x - step e_i)) / (2 step), x ~ N(0, input_std^2 I), as the authors computed
@@ -262,11 +254,8 @@ class Dipole(Estimator):
     input_std: float = 1.0  # of the random point
 
     def __post_init__(self) -> None:
-        _require_positive(step=self.step, input_std=self.input_std)
-
-    def draw(self, ensemble: Ensemble, block: int) -> Draw:
-        """Draw the weights and the centre of each network's dipoles."""
-        return Draw(ensemble.draw(block), _draw_inputs(ensemble, block, 1, self.input_std, False))
+        _require_positive(step=self.step)
+        super().__post_init__()
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, 1, D)."""
@@ -301,13 +290,12 @@ class MixedDerivative(_OverInputs):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
-        inputs = _draw_inputs(ensemble, block, self._count, self.input_std, self.antithetic)
-        return Draw(ensemble.draw(block), inputs, ensemble.probes(block, _PROBES))
+        return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), ensemble.probes(block, _PROBES))
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
         probes = draw.probes or {}  # `draw` always draws some
-        return _average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, probes), self.antithetic)
+        return self._average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, probes))
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.zero_init import described, find_zero_init
+from nads_core.networks.readouts import described, find_zero_init
 
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
@@ -56,10 +56,9 @@ class Evaluation:
         draw = Draw.cat([self.estimator.draw(ensemble, block)[:count] for block, count in blocks])
         batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
         contributions = torch.cat([self.estimator.contributions(ensemble, batch) for batch in batches])
-        vectors = contributions.reshape(len(draw), -1)  # (B, readouts * J * D)
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
-        network_ids = (block * ensemble.block_size + row for block, count in blocks for row in range(count))
-        _require_finite(vectors, network_ids, self.name, ensemble.seed)
+        network_ids = [block * ensemble.block_size + row for block, count in blocks for row in range(count)]
+        _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale
         if self.normalise:
@@ -81,8 +80,8 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         contributions = estimator.contributions(ensemble, draw)
         first = contributions[0].mean(0) if first is None else first
         network_ids = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
-        _require_finite(ensemble.outputs(draw.state, draw.inputs), network_ids, name, ensemble.seed)
-        _require_finite(contributions.reshape(len(draw), -1), network_ids, name, ensemble.seed)
+        for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):
+            _require_finite(values, network_ids, name, ensemble.seed)
         if contributions.any():
             return first, moment_scale(contributions)
     zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
@@ -103,11 +102,11 @@ def moment_scale(vectors: Tensor) -> float:
     return 1.0 if 1e-24 <= square <= 1e24 else 2.0 ** -round(math.log2(square) / 2)
 
 
-def _require_finite(values: Tensor, network_ids: Iterable[int], name: str, seed: int) -> None:
+def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed: int) -> None:
     """Raise a ValueError that names the first network of B whose values (B, ...) are not finite."""
     finite = values.flatten(1).isfinite().all(1)  # (B,)
     if not finite.all():
-        index = list(network_ids)[int((~finite).nonzero()[0])]
+        index = network_ids[int((~finite).nonzero()[0])]
         raise ValueError(
             f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
             "divisions, and that eval mode is meant"

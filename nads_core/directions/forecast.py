@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nads_core.directions.checkpoints import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import effective_share
@@ -72,18 +72,16 @@ def forecast(
     if moments.num_networks < _FEWEST:
         raise ValueError(f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}")
     done = moments.num_networks // first.halves().shape[1]  # each readout of a network counts in the moments
-    if num_networks is None:
-        num_networks = [done * 2**k for k in range(5)]
+    num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
         require_integers(num_networks=count)
         if count < done:
             raise ValueError(f"the checkpoint has {done:,} networks: ask for these or more, got {list(num_networks)}")
-    forecasts = []
+    forecasts, share = [], effective_share(saved["powers"], first)
     for count in num_networks:
         growth = count / done
         pairs = find_eigenpairs(
-            moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth,
-            effective_share=effective_share(saved["powers"], first),
-        )  # fmt: skip
+            moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth, effective_share=share
+        )
         forecasts.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return forecasts

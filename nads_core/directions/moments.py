@@ -115,7 +115,9 @@ class DenseMoments:
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
         self.num_networks = state["num_networks"]
-        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
+        # Earlier versions stored the contributions of `FusedMoments` as they came, not in tuples.
+        buffer = [self._split(parts) if isinstance(parts, Tensor) else parts for parts in state["buffer"]]
+        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in buffer]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
@@ -188,11 +190,11 @@ class GramMoments:
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D)."""
-        contributions, half = contributions.to(self.device), contributions.shape[1] // 2
-        if half == 0:  # one contribution per network is its mean, of unknown noise
+        contributions = contributions.to(self.device)
+        if contributions.shape[1] == 1:  # one contribution per network is its mean, of unknown noise
             self._means.append(contributions[:, 0])
             return
-        first, second = contributions[:, :half].mean(1), contributions[:, half : 2 * half].mean(1)  # (B, D) each
+        first, second = _halves(contributions)
         self._means.append((first + second) / 2)
         self._spreads.append((first - second) / 2)
 
@@ -231,6 +233,14 @@ class GramMoments:
 
 
 Moments = DenseMoments | GramMoments
+
+
+def _halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """(..., J, D) -> means (..., D) of the first and of the second half; one contribution is its own other half."""
+    half, first = contributions.shape[-2] // 2, contributions[..., 0, :]
+    if half == 0:
+        return first, first
+    return contributions[..., :half, :].mean(-2), contributions[..., half : 2 * half, :].mean(-2)
 
 
 def _require_dimension(ours: Moments, theirs: Moments) -> None:
@@ -283,11 +293,7 @@ class FirstNetworks:
         vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
         vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
         self.num_contributions = vectors.shape[2]
-        half = self.num_contributions // 2
-        halves = (
-            [vectors[:, :, :half].mean(2), vectors[:, :, half : 2 * half].mean(2)] if half else [vectors[:, :, 0]] * 2
-        )
-        self._blocks[block] = torch.stack(halves, dim=2).float().cpu()
+        self._blocks[block] = torch.stack(_halves(vectors), dim=2).float().cpu()
 
     @staticmethod
     def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,8 +139,8 @@ class NADs:
             ValueError: if there are no certificates, or as `overlap` has it.
         """
         apart = max(0.0, 1 - self.overlap(other, k)) ** 0.5
-        known = [self._require_certificates(), *([other._require_certificates()] if isinstance(other, NADs) else [])]
-        room = sum(max(0.0, 1 - float(one.leading_certainty[k - 1])) ** 0.5 for one in known)
+        sampled = [nads._require_certificates() for nads in (self, other) if isinstance(nads, NADs)]
+        room = sum(max(0.0, 1 - float(one.leading_certainty[k - 1])) ** 0.5 for one in sampled)
         return max(0.0, 1 - (apart + room) ** 2), 1 - max(0.0, apart - room) ** 2
 
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
@@ -291,18 +289,14 @@ def _fingerprint(stored: dict[str, np.ndarray]) -> str:
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
-def _shipped() -> dict[str, dict[int | None, Traversable]]:
+def _shipped() -> dict[str, dict[int | None, Path]]:
     """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn", have no version."""
-    folder = resources.files("nads_core") / "precomputed"
-    files: dict[str, dict[int | None, Traversable]] = {}
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if match := re.fullmatch(r"(\w+)\.v(\d+)\.npz", entry.name):
-            files.setdefault(match[1], {})[int(match[2])] = entry
-    atlas = folder / "atlas"
-    names = (
-        sorted(entry.name[:-4] for entry in atlas.iterdir() if entry.name.endswith(".npz")) if atlas.is_dir() else ()
-    )
-    return files | {f"atlas/{name}": {None: atlas / f"{name}.npz"} for name in names}
+    folder = Path(__file__).parents[1] / "precomputed"
+    files: dict[str, dict[int | None, Path]] = {}
+    for path in sorted(folder.glob("*.v*.npz"), key=lambda path: path.name):
+        name, version = path.stem.split(".v")
+        files.setdefault(name, {})[int(version)] = path
+    return files | {f"atlas/{path.stem}": {None: path} for path in sorted(folder.glob("atlas/*.npz"))}
 
 
 def load_nads(name: str, version: int | None = None) -> NADs:
@@ -329,8 +323,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     if version not in versions:
         choices = sorted(versions)  # type: ignore[type-var]  # integers
         raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {choices}")
-    with resources.as_file(versions[version]) as path:
-        return NADs.load(path, **({} if in_atlas else {"version": version}))
+    return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from nads_core.runtime.arguments import require_integers
 GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
 _FIRST_CHECK = 64  # networks
 
-Groups = Sequence[Moments]
-
 
 @dataclass(frozen=True)
 class StoppingCriterion:
@@ -49,27 +47,14 @@ class StoppingCriterion:
         if tolerance is not None and not 0 < tolerance <= 0.1:
             raise ValueError(f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}")
         num_leading = min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
-        limit, why = (dimension, "") if tolerance is None else (dimension - 1, ", for all of them span the whole space")
+        limit = dimension - (tolerance is not None)  # all of them span the whole space, whatever the networks
         if num_leading > limit:
-            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions{why}, got {num_leading}")
+            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}")
         if num_certain is not None and tolerance is not None:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:
             raise ValueError(f"num_certain = {num_certain} is more than the {num_directions} directions requested")
         return replace(self, num_leading=num_leading)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Value of a criterion for the networks so far.
-
-    Args:
-        reached: whether the criterion is met.
-        values: the measured quantities, by name.
-    """
-
-    reached: bool
-    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -88,22 +73,19 @@ class StoppingRule:
     debiasing: str = "shrink"
     symmetries: tuple[str, ...] = ()
 
-    @property
-    def active(self) -> bool:
-        """Whether the criterion can end a run."""
-        return self.criterion.tolerance is not None or self.criterion.num_certain is not None
-
     def check_schedule(self, block_size: int) -> Iterator[float]:
         """Yield the numbers of blocks after which to check, the same however the networks come in."""
-        if not self.active:
-            return iter([math.inf])
-        return check_schedule(block_size, 1.25 if self.criterion.tolerance is not None else 1.5)
+        if self.criterion.tolerance is not None:
+            return check_schedule(block_size, 1.25)
+        return iter([math.inf]) if self.criterion.num_certain is None else check_schedule(block_size, 1.5)
 
-    def measure(self, groups: Groups, first: FirstNetworks, effective_share: float) -> Measurement:
-        """Measure the criterion, which must be active, on the networks of all groups."""
+    def measure(
+        self, groups: Sequence[Moments], first: FirstNetworks, effective_share: float
+    ) -> tuple[bool, dict[str, float]]:
+        """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
-            return Measurement(error + spread <= self.criterion.tolerance, {"error": error, "spread": spread})
+            return error + spread <= self.criterion.tolerance, {"error": error, "spread": spread}
         assert self.criterion.num_certain is not None
         dimension = math.prod(self.image_shape)
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
@@ -112,9 +94,9 @@ class StoppingRule:
             effective_share=effective_share,
         )  # fmt: skip
         count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits
-        return Measurement(count >= self.criterion.num_certain, {"certain": count})
+        return count >= self.criterion.num_certain, {"certain": count}
 
-    def final_value(self, groups: Groups, pairs: Eigenpairs) -> dict[str, Any]:
+    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs) -> dict[str, Any]:
         """Return the final value of the criterion, if there is one, for the provenance of these eigenpairs."""
         criterion = self.criterion
         if criterion.num_certain is not None:
@@ -125,14 +107,14 @@ class StoppingRule:
         interval = [max(0, error - spread), error + spread]
         return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
 
-    def error(self, groups: Groups) -> tuple[float, float]:
+    def error(self, groups: Sequence[Moments]) -> tuple[float, float]:
         """Return the `subspace_error` of the first ``num_leading`` directions."""
         assert self.criterion.num_leading is not None
         return subspace_error(groups, self.criterion.num_leading, self.symmetries, self.image_shape)
 
 
 def subspace_error(
-    groups: Groups, num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
+    groups: Sequence[Moments], num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
 ) -> tuple[float, float]:
     """Estimate how far the first directions are from those of infinitely many networks.
 

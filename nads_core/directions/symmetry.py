@@ -11,24 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.networks.architectures import SYMMETRIES
+from nads_core.networks.architectures import require_known_symmetries
 
 
 def require_symmetries(image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless inputs of this shape have these symmetries."""
-    unknown = set(symmetries) - set(SYMMETRIES)
-    if unknown:
-        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
-    if not symmetries:
-        return
-    if len(image_shape) != 3:
+    require_known_symmetries(symmetries)
+    if symmetries and len(image_shape) != 3:
         raise ValueError(f"symmetries are those of images (C, H, W), not of inputs of shape {tuple(image_shape)}")
-    _, height, width = image_shape
-    if "transpose" in symmetries and height != width:
-        raise ValueError(f"a transposed image needs height = width, got {height} x {width}")
+    if "transpose" in symmetries and image_shape[1] != image_shape[2]:
+        raise ValueError(f"a transposed image needs height = width, got {image_shape[1]} x {image_shape[2]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +103,9 @@ def symmetry_types(image_shape: tuple[int, ...], symmetries: tuple[str, ...] = (
                 size = row_basis.shape[0]
                 types += [((name + "s",), (_folded(size, 1) @ planes,)), ((name + "a",), (_folded(size, -1) @ planes,))]
             elif row_name == "+":
-                types.append(((name, name[::-1]), (planes, _transposed(planes, height))))
-    parts = [sparse.eye_array(channels)]
-    labels = [""]
+                transposed = planes[:, np.arange(height**2).reshape(height, height).T.ravel()]
+                types.append(((name, name[::-1]), (planes, transposed)))
+    parts, labels = [sparse.eye_array(channels)], [""]
     if "channels" in symmetries:
         parts = [parts[0].tocsr()[[channel]] for channel in range(channels)]
         labels = [f"c{channel} " for channel in range(channels)]
@@ -137,7 +133,6 @@ def _parities(size: int, flipped: bool) -> dict[str, Any]:
 
 def _folded(size: int, sign: int) -> Any:
     """Return the basis (d, size^2), sparse, of the symmetric (sign 1) or antisymmetric (-1) size x size matrices."""
-    import numpy as np
     from scipy import sparse
 
     i, j = np.triu_indices(size, 0 if sign > 0 else 1)
@@ -145,13 +140,6 @@ def _folded(size: int, sign: int) -> Any:
     number = np.arange(len(i))
     places = (np.tile(number, 2), np.concatenate([i * size + j, j * size + i]))
     return sparse.csr_array((np.concatenate([weight, sign * weight]), places), shape=(len(i), size * size))
-
-
-def _transposed(planes: Any, size: int) -> Any:
-    """Return images (d, size^2), sparse, with rows and columns exchanged."""
-    import numpy as np
-
-    return planes[:, np.arange(size * size).reshape(size, size).T.ravel()]
 
 
 def _sparse(matrix: Any) -> Tensor:

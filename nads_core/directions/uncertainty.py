@@ -184,12 +184,6 @@ class TypeUncertainty:
     leading: Tensor
     bands: list[tuple[int, int]]
 
-    @classmethod
-    def of_nothing(cls) -> TypeUncertainty:
-        """Return the certificate of no ranks."""
-        nothing = torch.zeros(0, dtype=torch.float64)
-        return cls(nothing, nothing, nothing, torch.zeros(1, 1, dtype=torch.float64), [])
-
     def band_certainty(self, first: int, last: int) -> float:
         """Return the certainty of the subspace of the ranks from ``first`` to ``last`` - 1."""
         inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
@@ -246,7 +240,8 @@ def certify(
         bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)  # the others belong to the bulk
         values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
-        return TypeUncertainty.of_nothing().extended(count)
+        leading, nothing = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
+        return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
     model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
@@ -328,9 +323,8 @@ class _SamplingError:
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     """Return values (k,) by regression on their rank, local to those that are within about one ``spread`` (k,)."""
     ranks = torch.arange(len(values), dtype=values.dtype)
-    weights = torch.exp(
-        -0.5 * ((values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=1e-300)) ** 2
-    )  # (k, k)
+    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=1e-300)  # (k, k)
+    weights = torch.exp(-0.5 * distances**2)
     weights /= weights.sum(1, keepdim=True)
     mean_rank, mean = weights @ ranks, weights @ values
     rank_spread = weights @ ranks.square() - mean_rank.square()
@@ -338,9 +332,7 @@ def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     return torch.where(rank_spread > 1e-6, mean + slope * (ranks - mean_rank), values).sort(descending=True).values
 
 
-def _simulated(
-    levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int) -> tuple[Tensor, ...]:
     """Return what the eigenpairs of diag(levels) + E are like, window by window.
 
     Args:
@@ -367,9 +359,8 @@ def _simulated(
         window, inner = slice(start, start + width), slice(first - start, last - start)
         spread = variances[window, window]
         # Where a direction mixes with dozens of neighbours, the mean over few draws says as much: nothing is known
-        crowd = float(
-            spread.diagonal().mean().sqrt() * width / (levels[window][0] - levels[window][-1]).clamp(min=1e-300)
-        )
+        gap = (levels[window][0] - levels[window][-1]).clamp(min=1e-300)
+        crowd = float(spread.diagonal().mean().sqrt() * width / gap)
         generator = torch.Generator().manual_seed(2 * number + seed)
         noise = torch.randn(draws if crowd < _CROWD else min(draws, _FEW_DRAWS), width, width, generator=generator)
         noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
@@ -379,9 +370,8 @@ def _simulated(
         mean[first:last] = values.mean(0)
         error[first:last] = (values - levels[first:last]).square().mean(0)
         squares = vectors.flip(2).square()
-        overlaps[:, first:last, window] = torch.stack(
-            [half.mean(0).T[inner].double() for half in (squares[::2], squares[1::2])]
-        )
+        for run in range(2):
+            overlaps[run, first:last, window] = squares[run::2].mean(0).T[inner].double()
         inside[first:last, window] = True
     far = mixing.masked_fill(inside, 0)
     shift = (far * gaps).sum(1)  # the far ones repel in second order

@@ -1,4 +1,4 @@
-"""The networks of the paper, and how they are downsampled, as named values.
+"""The networks of the paper, and how they are downsampled, as named values; and architectures by name.
 
 All are the CIFAR variants (32x32 inputs by default) with PyTorch's default initialisation; VGG-11's convolutions
 alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
@@ -6,7 +6,9 @@ alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published N
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +21,12 @@ from torch.nn import functional as F
 from nads_core.runtime.arguments import require_integers
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
+
+
+def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
+    """Raise a ValueError unless all names are among `SYMMETRIES`."""
+    if unknown := set(symmetries) - set(SYMMETRIES):
+        raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
 
 
 @dataclass(frozen=True)
@@ -45,9 +53,7 @@ class Architecture:
     flip_multiple: int = 1
 
     def __post_init__(self) -> None:
-        unknown = set(self.symmetries) - set(SYMMETRIES)
-        if unknown:
-            raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
+        require_known_symmetries(self.symmetries)
 
     def build(self, in_channels: int = 1, image_size: int = 32, num_classes: int = 1) -> nn.Module:
         """Return a freshly initialised network.
@@ -304,6 +310,65 @@ RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "chann
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
-LABELS = {name: name for name in ARCHITECTURES} | {
+LABELS = {
     "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
 }  # fmt: skip
+
+
+def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture | Callable[[], nn.Module]:
+    """Return what a name stands for.
+
+    Args:
+        name: one of ours, such as "lenet"; "torchvision:" and the name of one of its models, without weights; or
+            "module:function", a factory in a module that can be imported from here.
+        image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
+            is built for that size.
+
+    Raises:
+        ValueError: if nothing has that name, torchvision is not there, or a vision transformer cannot take the shape.
+    """
+    if name in ARCHITECTURES:
+        return ARCHITECTURES[name]
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        raise ValueError(
+            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, or "
+            "module:factory"
+        )
+    if module == "torchvision":
+        return _of_torchvision(attribute, image_shape)
+    sys.path.insert(0, "")
+    try:
+        factory: Callable[[], nn.Module] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"cannot load {name!r}: {error}") from error
+    finally:
+        sys.path.remove("")
+    return factory
+
+
+def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    """Return a factory of one of torchvision's models, with random weights."""
+    try:
+        from torchvision import models
+        from torchvision.models import get_model, list_models
+    except ImportError as error:
+        raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
+    classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
+    if model not in classifiers:
+        import difflib
+
+        close = difflib.get_close_matches(model, classifiers, n=5, cutoff=0.4)
+        raise ValueError(f"torchvision has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+    options = {}
+    if model.startswith("vit_"):  # its position embeddings have the length of the image
+        if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+            raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
+        options["image_size"] = image_shape[-1]
+
+    def factory() -> nn.Module:
+        network: nn.Module = get_model(model, weights=None, **options)
+        return network
+
+    factory.__qualname__ = model
+    return factory

@@ -91,10 +91,8 @@ class ScalarFunction:
         images = images.detach().requires_grad_()
         with torch.enable_grad():
             # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
-            if of_all_outputs:
-                totals = self.outputs(weights, images).sum(0)  # (R,)
-            else:
-                totals = self(weights, images).sum()[None]  # (1,)
+            values = self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
+            totals = values.sum(0)  # (R,) or (1,)
             if not totals.requires_grad:
                 raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
             last = len(totals) - 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from queue import SimpleQueue
 from typing import TypeVar
 
 import torch
@@ -145,11 +145,6 @@ class Ensemble:
         return self._function.module
 
     @property
-    def num_features(self) -> int | None:
-        """Inputs of the last linear layer; None if the network does not end in one with fresh, centred weights."""
-        return None if self._readout is None else self._readout.num_features
-
-    @property
     def replays(self) -> bool:
         """Whether the weights of many networks are drawn together (else the factory is called for each)."""
         return self._initialisation.steps is not None and self.evaluation != "rebuild"
@@ -170,10 +165,6 @@ class Ensemble:
         """Yield (block, networks to use of it) for the first ``num_networks`` networks, from block ``first`` on."""
         for block in range(first, -(-num_networks // self.block_size)):
             yield block, min(self.block_size, num_networks - block * self.block_size)
-
-    def generator(self, block: int, stream: int) -> torch.Generator:
-        """Return the generator of one block: stream 0 draws its weights, higher ones its inputs and probes."""
-        return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
 
     def draw(self, block: int) -> State:
         """Draw the weights of networks ``block * block_size`` up to the next block.
@@ -204,7 +195,8 @@ class Ensemble:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
         if self.keyed:
             return self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
-        draw = partial(torch.randn, generator=self.generator(block, stream), device=self.device, dtype=dtype)
+        generator = torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
+        draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
         return [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
 
     def _converted(self, state: State) -> State:
@@ -342,26 +334,19 @@ class ThreadedEnsemble:
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
         self.size = 1 if alone else torch.get_num_threads()
-        self.device = ensemble.device
-        self._pool = ThreadPoolExecutor(self.size)
-        self._duplicates: SimpleQueue[Ensemble] = SimpleQueue()
-        for _ in range(self.size):
-            self._duplicates.put(ensemble if self.size == 1 else ensemble.duplicate())
+        self._ensemble, self._thread = ensemble, threading.local()
+        self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
+
+    def _start_thread(self) -> None:
+        self._thread.ensemble = self._ensemble.duplicate()
 
     def map(self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Return ``function(ensemble, item)`` for each item, in order; the first error is raised."""
         if self.size == 1:
-            return [self._work(function, item) for item in items]
+            return [function(self._ensemble, item) for item in items]
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            return list(self._pool.map(partial(self._work, function), items))
+            return list(self._pool.map(lambda item: function(self._thread.ensemble, item), items))
         finally:
             torch.set_num_threads(threads)
-
-    def _work(self, function: Callable[[Ensemble, _Item], _Result], item: _Item) -> _Result:
-        duplicate = self._duplicates.get()
-        try:
-            return function(duplicate, item)
-        finally:
-            self._duplicates.put(duplicate)

@@ -23,7 +23,7 @@ from nads_core.runtime.seeds import seeded
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _UNIFORM, _NORMAL = torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default
-_ARGUMENTS = {_UNIFORM: ("from", "to"), _NORMAL: ("mean", "std")}  # 0 and 1 unless given
+_ARGUMENTS = {_UNIFORM: {"from": 0.0, "to": 1.0}, _NORMAL: {"mean": 0.0, "std": 1.0}}  # unless given
 _OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
 _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
@@ -53,11 +53,9 @@ class Step:
         """Return ("uniform", centre, half width) or ("normal", mean, standard deviation); None if it draws nothing."""
         if self.operation not in _ARGUMENTS:
             return None
-        names = _ARGUMENTS[self.operation]
-        values = (
-            dict(zip(names, (0.0, 1.0), strict=True)) | dict(zip(names, self.args, strict=False)) | dict(self.kwargs)
-        )
-        first, second = (float(values[name]) for name in names)
+        defaults = _ARGUMENTS[self.operation]
+        values = defaults | dict(zip(defaults, self.args, strict=False)) | dict(self.kwargs)
+        first, second = (float(values[name]) for name in defaults)
         if self.operation is _NORMAL:
             return "normal", first, second
         return "uniform", (first + second) / 2, (second - first) / 2
@@ -188,7 +186,7 @@ def without_overwritten(steps: Sequence[Step]) -> list[Step]:
 
 def state_of(network: nn.Module) -> State:
     """Return every parameter and buffer of one network."""
-    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+    return dict(network.named_parameters()) | dict(network.named_buffers())
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ class Initialisation:
         steps = None
         if one.steps is not None and not unsure and one.steps == other.steps and _repeats(one.steps, first, names):
             steps = [step for step in without_overwritten(one.steps) if step.name in names]
-        varying = {name: torch.empty(first[name].shape, dtype=first[name].dtype, device="meta") for name in names}
+        varying = {name: first[name].detach().to("meta") for name in names}
         return cls(factory, device, one.network, other.network, varying, steps, unsure)
 
     def build(self, count: int, seed: int) -> list[nn.Module]:
@@ -266,10 +264,7 @@ class Initialisation:
                 for network in networks:
                     check(network)
             return drawn
-        state = {
-            name: torch.empty((count, *tensor.shape), dtype=tensor.dtype, device=self.device)
-            for name, tensor in self.varying.items()
-        }
+        state = {name: t.new_empty((count, *t.shape), device=self.device) for name, t in self.varying.items()}
         generator = torch.Generator(self.device).manual_seed(seed)
         for step in self.steps:
             step.apply(state[step.name], generator)
@@ -325,9 +320,7 @@ def _varying(
 def _repeats(steps: list[Step], expected: State, names: list[str]) -> bool:
     """Whether the steps, from seed 1, draw the named tensors bit for bit as the factory did."""
     generator = torch.Generator().manual_seed(1)
-    drawn = {
-        name: torch.full_like(tensor, torch.nan) for name, tensor in expected.items() if tensor.is_floating_point()
-    }
+    drawn = {name: torch.full_like(t, torch.nan) for name, t in expected.items() if t.is_floating_point()}
     for step in steps:
         if step.name in drawn:
             step.apply(drawn[step.name], generator)
