@@ -182,3 +182,12 @@ def test_simulation_of_the_optimal_classifier_on_a_two_pixel_signal():
         v, layer, 1.0, 2.0, 50_000, generator=torch.Generator().manual_seed(0)
     )
     assert abs(accuracy - float(torch.special.ndtr(torch.tensor(0.5)))) < 4 * error
+
+
+@pytest.mark.parametrize("stride", [0, -1, 2.0, True], ids=repr)
+def test_strides_are_positive_integers(stride):
+    for use in (pooling.num_outputs, pooling.aliasing_matrix):
+        with pytest.raises(ValueError, match=f"stride must be .*, got {stride!r}"):
+            use(8, stride)
+    with pytest.raises(ValueError, match=f"size must be .*, got {stride!r}"):
+        pooling.num_outputs(stride, 2)
