@@ -426,6 +426,23 @@ def pooled(layer) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
 
 
+def silent_at_first() -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
+    nn.init.zeros_(network[3].weight)
+    return network
+
+
+def test_a_fresh_readout_is_part_of_the_description(tmp_path):
+    options = dict(image_shape=(1, 8, 8), checkpoint=tmp_path / "x.ckpt", progress=False)
+    with pytest.raises(ValueError, match="fresh_readout=True"):
+        nc.compute_nads(silent_at_first, 8, **options)
+    nads = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
+    assert nads.provenance["fresh_readout"] is True and nads.eigenvalues[0] > 0
+    again = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
+    assert torch.equal(again.directions, nads.directions)
+    assert "fresh_readout" not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
+
+
 def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)

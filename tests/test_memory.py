@@ -4,6 +4,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.cli import main
+from nads_core.directions import ComputeOptions, compute
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
@@ -34,6 +35,14 @@ def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys
     arguments = ["compute", "lenet", "--image-shape", "3", "64", "64", "--num-networks", "100000", "--device", "cpu"]
     assert main([*arguments, "--out", str(tmp_path / "x.npz")]) == 2
     assert "GB are free on this machine" in capsys.readouterr().err
+
+
+def test_fewer_directions_need_less_memory(monkeypatch):
+    needed, dimension = {}, 3 * 64 * 64
+    for count in (10, None):
+        monkeypatch.setattr(compute, "require_memory", lambda size, *_, count=count: needed.update({count: size}))
+        compute._require_memory(GramMoments(dimension), 100, nc.SmoothedGradient(4), ComputeOptions(count))
+    assert needed[None] - needed[10] == 90 * 4 * dimension  # float32; 100 networks have 100 directions at most
 
 
 GIB = 2**30

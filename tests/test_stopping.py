@@ -1,6 +1,7 @@
 """Stopping when the directions are known well enough, readouts that share the layers below, and bfloat16."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import check_schedule, subspace_error
+from nads_core.directions.stopping import StoppingCriterion, StoppingRule, check_schedule, subspace_error
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -175,6 +176,20 @@ def test_the_error_told_is_the_error_there_is():
         true.append(1 - nads.overlap(exact, 4))
     spread = math.hypot(np.std(told), np.std(true)) / math.sqrt(8)
     assert abs(np.mean(told) - np.mean(true)) < 4 * spread + 0.1 * np.mean(true)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "expected"),
+    [
+        ({"tolerance": 0.05}, [8, 10, 12, 16, 20, 24]),
+        ({"num_certain": 3}, [8, 12, 18, 27, 40, 61]),  # finding eigenpairs costs more: fewer checks
+        ({}, [math.inf]),
+    ],
+    ids=str,
+)
+def test_checks_become_rarer(criterion, expected):
+    rule = StoppingRule(StoppingCriterion(**criterion), SHAPE)
+    assert [*islice(rule.check_schedule(8), 6)] == expected
 
 
 @pytest.mark.parametrize("moments", [DenseMoments, GramMoments])

@@ -15,7 +15,7 @@ from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
 from nads_core.directions.share_variance import share_variances
 from nads_core.directions.symmetry import symmetrize, symmetry_types
-from nads_core.directions.uncertainty import certify
+from nads_core.directions.uncertainty import BulkSpectrum, certify
 from nads_core.theory.deep_linear import gradient_covariance
 
 D = 64
@@ -64,6 +64,18 @@ def test_partners_and_readouts_are_averaged_first():
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
     told = share_variances(rows, 1)
     torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
+
+
+@pytest.mark.parametrize("num_contributions", [2, 5, 8])
+def test_halves_share_no_contribution(num_contributions):
+    drawn = contributions(6, 2, num_contributions)
+    half = num_contributions // 2
+    x, y = drawn[:, :half].mean(1), drawn[:, half : 2 * half].mean(1)
+    moments, first = filled(drawn, GramMoments)
+    torch.testing.assert_close(first.halves()[:, 0], torch.stack([x, y], 1))
+    (means,), (spreads,) = moments.vectors()
+    torch.testing.assert_close(means, (x + y) / 2)
+    torch.testing.assert_close(spreads, (x - y) / 2)
 
 
 def test_only_the_first_networks_are_kept():
@@ -395,6 +407,21 @@ def test_certify_needs_no_more_than_its_numbers():
     variances = levels.outer(levels) * (1 + torch.eye(200))
     first, again = (certify(levels, torch.zeros(200), variances, 10_000) for _ in range(2))
     assert len(first.certainty) == 200 and torch.equal(first.certainty, again.certainty)  # no seed of the user's
+
+
+def test_levels_are_corrected_for_the_bulk():
+    """The bulk shifts eigenvalues by a known amount; a certificate made from these starts from the levels themselves.
+
+    One planted level, 4, above a million dimensions of level 0.01 and noise 0.02, of which 10,000 networks show little.
+    """
+    bulk, level, noise, networks = BulkSpectrum(10**6, 0.01, 0.02), torch.tensor([4.0]).double(), torch.zeros(1), 10_000
+    retained, shift = bulk.shrink(level, noise, networks)
+    assert float(shift) == pytest.approx(3 * 4 / 3.99)  # the bulk's energy per network is 3, the gap 3.99
+    assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
+    value = level + shift
+    torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
+    certificate = certify(value, noise, 2 * value.square()[None], networks, rest=bulk)
+    assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
 
 
 def test_a_run_ends_when_enough_directions_are_certain():
