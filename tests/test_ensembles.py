@@ -14,6 +14,7 @@ from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 
 import nads_core as nc
+from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import record, without_overwritten
 from nads_core.runtime.seeds import seed_sequence
@@ -588,3 +589,11 @@ def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, reque
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     assert ThreadedEnsemble(Ensemble(factory, SHAPE)).size == 1
+
+
+def test_gradients_leave_the_images_of_the_caller_alone():
+    module, images = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), torch.ones(3, 1, 2, 2)
+    weights = dict(module.named_parameters())
+    (gradients,) = ScalarFunction(module, set(weights)).input_gradients(weights, images)
+    torch.testing.assert_close(gradients, module[1].weight.detach().view(1, 1, 2, 2).expand(3, 1, 2, 2))
+    assert not images.requires_grad

@@ -178,6 +178,10 @@ def test_the_error_told_is_the_error_there_is():
     assert abs(np.mean(told) - np.mean(true)) < 4 * spread + 0.1 * np.mean(true)
 
 
+def test_the_seconds_of_a_run_begin_at_zero():
+    assert 0 <= Accumulation({}, DenseMoments(16), None, measures_error=False).elapsed() < 0.5
+
+
 @pytest.mark.parametrize(
     ("criterion", "expected"),
     [

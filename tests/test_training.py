@@ -257,6 +257,14 @@ def test_a_training_that_diverges_ends_with_that_epoch():
     assert len(looks) < 100  # not all epochs
 
 
+def test_each_network_of_a_sequence_has_a_progress_bar_where_asked_for(capsys):
+    options = dict(recipe=RECIPE, device="cpu", method="loop")
+    nc.train_networks(small_network, [small_data(0)] * 2, progress=True, **options)
+    assert "network 1 of 2" in (shown := capsys.readouterr().err) and "network 2 of 2" in shown
+    nc.train_networks(small_network, [small_data(0)] * 2, progress=False, **options)
+    assert capsys.readouterr().err == ""
+
+
 def test_one_network_has_a_time_limit():
     with pytest.raises(nc.TrainingTimeout, match="digits took longer than 0 s: 1 of 9 steps done"):
         nc.train_network(
