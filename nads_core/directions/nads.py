@@ -327,7 +327,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     versions = files[key]
     version = max(versions) if version is None and not in_atlas else version  # type: ignore[type-var]  # integers
     if version not in versions:
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {[*versions]}")
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}")  # type: ignore[type-var]
     with resources.as_file(versions[version]) as path:
         return NADs.load(path, **({} if in_atlas else {"version": version}))
 
