@@ -250,7 +250,7 @@ def test_sizes_must_be_positive_integers(label, value):
 @pytest.mark.parametrize("architecture", [nc.LENET, nc.VGG11, nc.DENSENET121], ids=by_name)
 def test_too_small_images_are_refused(architecture):
     smallest = SMALLEST[architecture.name]
-    with pytest.raises(ValueError, match=rf"image_size {smallest - 1} is too small.*at least {smallest}"):
+    with pytest.raises(ValueError, match=rf"image_size {smallest - 1} .*{smallest}"):
         architecture.build(1, smallest - 1, 1)
     architecture.build(1, smallest, 1)
 

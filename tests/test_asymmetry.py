@@ -129,7 +129,7 @@ def test_compute_nads_takes_the_symmetries_that_hold():
     tests = nads.provenance["symmetry_tests"]
     assert not {"flip_rows", "flip_columns"} & set(nads.provenance["symmetries"])
     assert tests["flip_rows"]["p_value"] < 0.01 < tests["transpose"]["p_value"]
-    with pytest.raises(ValueError, match=r"symmetries are those of images \(C, H, W\), not of inputs of shape \(8,\)"):
+    with pytest.raises(ValueError, match=r"symmetries .*\(C, H, W\).*\(8,\)"):
         nc.compute_nads(lambda: torch.nn.Linear(8, 1), image_shape=(8,), symmetries="test")
 
 

@@ -367,7 +367,7 @@ def test_a_network_with_one_number_per_image():
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
     expected = state["1.weight"].view(-1, 1, *SHAPE).expand(-1, 2, *SHAPE)
     torch.testing.assert_close(ensemble.input_gradients(state, images), expected)
-    with pytest.raises(ValueError, match="output 1 does not exist: the network has 1 outputs"):
+    with pytest.raises(ValueError, match="output 1 .*1 outputs"):
         Ensemble(factory, SHAPE, output=1)
 
 
@@ -547,7 +547,7 @@ def test_a_network_that_draws_in_eval_mode_is_refused(evaluation):
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(ValueError, match="output 3 does not exist: the network has 3 outputs"):
+    with pytest.raises(ValueError, match="output 3 .*3 outputs"):
         Ensemble(convnet, SHAPE, output=3)
     with pytest.raises(ValueError, match="evaluation must be 'loop', 'vmap' or 'rebuild', got 'jit'"):
         Ensemble(convnet, SHAPE, evaluation="jit")

@@ -157,7 +157,7 @@ def test_arrays_of_frequencies_and_numpy():
 
 def test_errors_say_what_to_do():
     h = pooling.prefilter("average", 12, 4)
-    with pytest.raises(ValueError, match="stride 5 does not divide the size 12: use one of"):
+    with pytest.raises(ValueError, match="stride 5 .*size 12.*use one of"):
         pooling.bayes_accuracy(1, h, 5)
     with pytest.raises(TypeError, match="must be integers, got torch.float"):
         pooling.bayes_accuracy(1.5, h, 4)

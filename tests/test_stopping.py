@@ -135,7 +135,7 @@ def test_readouts_need_a_last_linear_layer():
     squashed = lambda: nn.Sequential(convnet(), nn.Tanh())  # noqa: E731
     with pytest.raises(ValueError, match="ends in a linear layer.*use readouts=1"):
         nc.compute_nads(squashed, 10, image_shape=SHAPE, estimator=nc.SmoothedGradient(4, readouts=2), progress=False)
-    with pytest.raises(ValueError, match="28 readouts asked for, but the last layer reads 27"):
+    with pytest.raises(ValueError, match="28 readouts .*27"):
         compute(10, nc.SmoothedGradient(4, readouts=28))
 
     class Tied(nn.Module):
@@ -242,9 +242,9 @@ def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path)
     [
         ({"tolerance": 0.5}, "tolerance must be in"),
         ({"tolerance": 0.01, "num_leading": 65}, "num_leading must be at most 63 .*, got 65"),
-        ({"tolerance": 0.01, "num_leading": 64}, "num_leading must be at most 63 of 64 directions, for all .*, got 64"),
-        ({"num_leading": 65}, "num_leading must be at most 64 of 64 directions, got 65"),
-        ({"tolerance": 0.01, "num_networks": 192}, "ask for 193 networks at least, not 192"),
+        ({"tolerance": 0.01, "num_leading": 64}, "num_leading .*63 of 64 directions.*, got 64"),
+        ({"num_leading": 65}, "num_leading .*64 of 64 directions, got 65"),
+        ({"tolerance": 0.01, "num_networks": 192}, "193 networks .*192"),
     ],
 )
 def test_bad_tolerances_are_refused(options, message):

@@ -374,13 +374,13 @@ def test_certificates_in_files(tmp_path):
     without.save(tmp_path / "old.npz")
     old = nc.NADs.load(tmp_path / "old.npz")
     assert old.certificates is None and "certain" not in repr(old)
-    with pytest.raises(ValueError, match="computed before directions had certificates"):
+    with pytest.raises(ValueError, match="certificates"):
         _ = old.names
 
 
 def test_certificates_of_other_directions():
     nads = nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 4, 4), progress=False)
-    with pytest.raises(ValueError, match="expected certificates of 3 directions, got 16"):
+    with pytest.raises(ValueError, match="certificates of 3 .*got 16"):
         nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.certificates)
 
 
@@ -432,9 +432,9 @@ def test_a_run_ends_when_enough_directions_are_certain():
     with pytest.raises(ValueError, match="tolerance and num_certain"):
         nc.compute_nads(nc.LENET, 100, num_certain=8, tolerance=0.1, **options)
     assert nads.provenance["num_certain"] == 8 and nads.provenance["certain"] >= 8
-    with pytest.raises(ValueError, match="num_certain = 8 is more than the 5 directions"):
+    with pytest.raises(ValueError, match="num_certain = 8 .*5 directions"):
         nc.compute_nads(nc.LENET, 100, num_certain=8, num_directions=5, **options)
-    with pytest.raises(ValueError, match="num_certain = 300 is more than the 256 directions"):
+    with pytest.raises(ValueError, match="num_certain = 300 .*256 directions"):
         nc.compute_nads(nc.LENET, 100, num_certain=300, **options)
 
 
@@ -485,7 +485,7 @@ def test_forecasts_that_make_no_sense_are_refused(short_run, tmp_path):
             nc.forecast(path, bad)
     few = tmp_path / "few.ckpt"
     nc.compute_nads(nc.LOGREG, 3, image_shape=(1, 8, 8), checkpoint=few, progress=False)
-    with pytest.raises(ValueError, match="networks: 16 at least can tell something"):
+    with pytest.raises(ValueError, match="0 networks.* 16"):
         nc.forecast(few)
 
 
@@ -499,7 +499,7 @@ def test_vectors_that_are_kept_have_no_forecast(tmp_path):
     factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 1))  # noqa: E731
     path = tmp_path / "large.ckpt"
     nc.compute_nads(factory, 64, image_shape=(3, 64, 64), num_directions=2, checkpoint=path, progress=False)
-    with pytest.raises(ValueError, match="up to 8,192 pixels keep, and this one has 12,288"):
+    with pytest.raises(ValueError, match="8,192 pixels .*12,288"):
         nc.forecast(path)
 
 
