@@ -10,6 +10,7 @@ from torch.nn import functional as F
 import nads_core as nc
 from nads_core.networks.architectures import POOLINGS
 from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.named import architecture_named
 
 ALL = list(nc.ARCHITECTURES.values())
 PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
@@ -249,7 +250,7 @@ def test_sizes_must_be_positive_integers(label, value):
 @pytest.mark.parametrize("architecture", [nc.LENET, nc.VGG11, nc.DENSENET121], ids=by_name)
 def test_too_small_images_are_refused(architecture):
     smallest = SMALLEST[architecture.name]
-    with pytest.raises(ValueError, match=rf"image_size {smallest - 1} is too small.*at least {smallest}"):
+    with pytest.raises(ValueError, match=rf"image_size {smallest - 1} .*{smallest}"):
         architecture.build(1, smallest - 1, 1)
     architecture.build(1, smallest, 1)
 
@@ -269,3 +270,17 @@ def test_unknown_pooling(architecture):
 def test_unknown_symmetry():
     with pytest.raises(ValueError, match=r"unknown symmetries \['rotate'\]: choose from"):
         nc.Architecture("mine", nn.Flatten, symmetries=("rotate",))
+
+
+@pytest.mark.parametrize(("model", "options"), [("vit_b_16", {"image_size": 48}), ("resnet18", {})])
+def test_transformers_of_torchvision_are_built_for_the_size_of_the_image(monkeypatch, model, options):
+    models = pytest.importorskip("torchvision.models")
+    monkeypatch.setattr(models, "get_model", lambda *args, **kwargs: (args, kwargs))
+    factory = architecture_named(f"torchvision:{model}", (3, 48, 48))
+    assert factory() == ((model,), {"weights": None} | options) and factory.__qualname__ == model
+
+
+def test_transformers_of_torchvision_need_square_images():
+    pytest.importorskip("torchvision")
+    with pytest.raises(ValueError, match=r"vit_b_16 needs square images .*, got image_shape \(3, 48, 32\)"):
+        architecture_named("torchvision:vit_b_16", (3, 48, 32))

@@ -1,4 +1,9 @@
-"""Counts are integers, and devices are there, or the error says what was given."""
+"""Arguments: their names and defaults, and the errors for counts that are no integers and for missing devices."""
+
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import nads_book as nb
 import numpy as np
@@ -7,15 +12,45 @@ import torch
 from nads_book.experiments import prediction
 
 import nads_core as nc
+from nads_core.directions import ComputeOptions
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import usable_device
 
+SIGNATURES = Path(__file__).with_name("signatures.txt")
 WAVE = nc.fourier_direction((1, 0), 4)
 DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
 
 
 def compute(**options) -> nc.NADs:
     return nc.compute_nads(nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options})
+
+
+def public_callables() -> Iterator[tuple[str, Callable]]:
+    """Yield the public functions, classes and methods by name."""
+    yield "ComputeOptions", ComputeOptions  # its fields are arguments of `compute_nads`
+    for name in nc.__all__:
+        value = getattr(nc, name)
+        if inspect.isfunction(value) or inspect.isclass(value):
+            yield name, value
+        if inspect.isclass(value) or isinstance(value, types.ModuleType):
+            for member, function in inspect.getmembers(value, inspect.isroutine):
+                if not member.startswith("_") and (getattr(function, "__module__", None) or "").startswith("nads_core"):
+                    yield f"{name}.{member}", function
+
+
+def signature_without_annotations(function: Callable) -> str:
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
+    return str(inspect.Signature(parameters))
+
+
+def test_signatures_and_defaults_are_those_on_record():
+    """A changed name or default changes what users' scripts do: signatures.txt records all of them."""
+    present = [
+        f"{name}{signature_without_annotations(function)}"
+        for name, function in public_callables()
+        if not (inspect.isclass(function) and issubclass(function, Exception))
+    ]
+    assert sorted(present) == SIGNATURES.read_text("utf8").splitlines()
 
 
 @pytest.mark.parametrize("value", [True, 1.5, 2.0, "2", 0, -1, np.float64(2), None], ids=repr)

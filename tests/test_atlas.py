@@ -24,6 +24,22 @@ MAPS = {
     "flip_columns": lambda x: x.flip(-1),
     "transpose": lambda x: x.transpose(-1, -2),
 }
+# Weights and biases for images (1, 32, 32) and one output: an entry that lost a layer or a block would differ.
+NUM_PARAMETERS = {
+    "cnn": 5_057, "cnn-average": 5_057, "cnn-blurred": 5_057, "cnn-strided": 5_057, "cnn-nopool": 21_185,
+    "cnn-global": 4_817, "cnn-poolfirst": 5_057, "cnn-poollast": 5_057, "cnn-kernel1": 833, "cnn-kernel5":
+    13_505, "cnn-kernel7": 26_177, "cnn-depth6": 12_017, "cnn-depth12": 25_937, "cnn-width4": 401,
+    "cnn-width64": 75_521, "cnn-circular": 5_057, "cnn-valid": 4_865, "cnn-residual": 5_057, "cnn-dense":
+    8_177, "cnn-batchnorm": 5_153, "cnn-layernorm": 5_153, "cnn-groupnorm": 5_153, "cnn-gelu": 5_057,
+    "cnn-tanh": 5_057, "cnn-sine": 5_057, "cnn-linear": 5_057, "cnn-he": 5_057, "cnn-orthogonal": 5_057,
+    "cnn-times4": 5_057, "resnet": 700_017, "resnet-average": 700_017, "resnet-max": 700_017,
+    "resnet-blurred": 700_017, "resnet-flat": 701_937, "resnet-width32": 2_794_721, "resnet-circular":
+    700_017, "resnet-noskip": 688_817, "resnet-nonorm": 697_617, "resnet-groupnorm": 700_017, "resnet-tanh":
+    700_017, "resnet-he": 700_017, "resnet-he-average": 700_017, "resnet-he-noskip": 688_817, "densenet":
+    43_314, "densenet-circular": 43_314, "densenet-max": 43_314, "vit": 139_265, "vit-patch2": 150_785,
+    "vit-patch8": 139_265, "vit-noposition": 135_169, "vit-sine": 135_169, "mixer": 134_913, "convnext":
+    147_969, "mlp": 328_449,
+}  # fmt: skip
 DECLARED = [(name, map) for name, entry in ATLAS.items() for map in entry.architecture.symmetries_at(32)]
 
 
@@ -55,9 +71,11 @@ def test_every_entry_differs_from_its_base_in_one_thing():
 
 
 @pytest.mark.parametrize("name", ATLAS)
-def test_every_entry_sees_the_image(name):
+def test_every_entry_has_all_its_layers_and_sees_the_image(name):
     x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
-    out = network(name)(x)
+    module = network(name)
+    assert sum(parameter.numel() for parameter in module.parameters()) == NUM_PARAMETERS[name]
+    out = module(x)
     assert out.shape == (2, 1) and len(ATLAS[name].architecture.build(3, 32, 10)(x.repeat(1, 3, 1, 1).float())[0]) == 10
     (gradient,) = torch.autograd.grad(out.sum(), x)
     assert gradient.isfinite().all() and (gradient != 0).any()

@@ -430,6 +430,23 @@ def pooled(layer) -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), layer, nn.Flatten(), nn.Linear(27, 1))
 
 
+def silent_at_first() -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 1))
+    nn.init.zeros_(network[3].weight)
+    return network
+
+
+def test_a_fresh_readout_is_part_of_the_description(tmp_path):
+    options = dict(image_shape=(1, 8, 8), checkpoint=tmp_path / "x.ckpt", progress=False)
+    with pytest.raises(ValueError, match="fresh_readout=True"):
+        nc.compute_nads(silent_at_first, 8, **options)
+    nads = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
+    assert nads.provenance["fresh_readout"] is True and nads.eigenvalues[0] > 0
+    again = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
+    assert torch.equal(again.directions, nads.directions)
+    assert "fresh_readout" not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
+
+
 def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(lambda: pooled(nn.MaxPool2d(2)), 64, checkpoint=path)
@@ -458,7 +475,7 @@ def test_a_checkpoint_with_more_networks_than_asked_for(tmp_path):
     path = tmp_path / "state.ckpt"
     compute(num_networks=192, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="state.ckpt already holds 192 networks, more than num_networks = 100"):
+    with pytest.raises(ValueError, match="state.ckpt .*192 .*num_networks = 100"):
         compute(num_networks=100, checkpoint=path)
     assert path.read_bytes() == before
 
@@ -616,7 +633,7 @@ def test_a_network_that_fails_late_is_named():
                 g[5] = math.inf
             return g
 
-    with pytest.raises(ValueError, match=r"network 69 of convnet \(seed 0\) returned NaN or infinite values"):
+    with pytest.raises(ValueError, match=r"network 69 of convnet \(seed 0\) .*NaN"):
         compute(num_networks=200, estimator=Late(ESTIMATOR, 0))
 
 
@@ -669,9 +686,7 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
 
 def test_files_that_hold_no_nads(tmp_path):
     np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
-    with pytest.raises(
-        ValueError, match=r"other.npz holds no NADs: it lacks \['directions', 'eigenvalues', 'provenance'\]"
-    ):
+    with pytest.raises(ValueError, match=r"other.npz .*\['directions', 'eigenvalues', 'provenance'\]"):
         nc.NADs.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         nc.NADs.load(tmp_path / "none.npz")
@@ -706,7 +721,7 @@ def test_overlap_by_hand():
         plane.overlap(plane, k=3)
     with pytest.raises(ValueError, match="k = 0"):
         plane.overlap(plane, k=0)
-    with pytest.raises(ValueError, match="directions of 4 and 9 pixels cannot be compared"):
+    with pytest.raises(ValueError, match="directions of 4 and 9 pixels"):
         plane.overlap(torch.eye(9)[:2], k=2)
 
 
@@ -723,7 +738,7 @@ def test_energy_is_the_quadratic_form(seed, count):
 
 
 def test_energy_of_the_wrong_shape():
-    with pytest.raises(ValueError, match=r"expected a direction of shape \(2, 3, 4\), got \(2, 4, 3\)"):
+    with pytest.raises(ValueError, match=r"direction .*\(2, 3, 4\), got \(2, 4, 3\)"):
         random_nads(0).energy(torch.zeros(2, 4, 3))
     with pytest.raises(ValueError, match=r"got \(24,\)"):
         random_nads(0).energy(torch.zeros(24))
@@ -742,9 +757,7 @@ def test_a_completed_basis(missing):
 
 
 def test_bad_nads():
-    with pytest.raises(
-        ValueError, match=r"expected directions \(n, \*image_shape\) and eigenvalues \(n,\), got \(3,\) and \(3,\)"
-    ):
+    with pytest.raises(ValueError, match=r"directions .*eigenvalues .*got \(3,\) and \(3,\)"):
         nc.NADs(torch.zeros(3), torch.zeros(3))
     with pytest.raises(ValueError, match=r"got \(3, 1, 2, 2\) and \(2,\)"):
         nc.NADs(torch.zeros(3, 1, 2, 2), torch.zeros(2))
@@ -818,7 +831,7 @@ def test_other_directions_are_found_again():
     index, closeness = nads.find(mixed)
     assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
     assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
-    with pytest.raises(ValueError, match=r"expected directions \(m, \*\(1, 32, 32\)\), got \(1, 32, 32\)"):
+    with pytest.raises(ValueError, match=r"directions \(m, \*\(1, 32, 32\)\), got \(1, 32, 32\)"):
         nads.find(nads.directions[0])
 
 

@@ -14,6 +14,7 @@ from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 
 import nads_core as nc
+from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import record, without_overwritten
 from nads_core.runtime.seeds import seed_sequence
@@ -366,7 +367,7 @@ def test_a_network_with_one_number_per_image():
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
     expected = state["1.weight"].view(-1, 1, *SHAPE).expand(-1, 2, *SHAPE)
     torch.testing.assert_close(ensemble.input_gradients(state, images), expected)
-    with pytest.raises(ValueError, match="output 1 does not exist: the network has 1 outputs"):
+    with pytest.raises(ValueError, match="output 1 .*1 outputs"):
         Ensemble(factory, SHAPE, output=1)
 
 
@@ -546,7 +547,7 @@ def test_a_network_that_draws_in_eval_mode_is_refused(evaluation):
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(ValueError, match="output 3 does not exist: the network has 3 outputs"):
+    with pytest.raises(ValueError, match="output 3 .*3 outputs"):
         Ensemble(convnet, SHAPE, output=3)
     with pytest.raises(ValueError, match="evaluation must be 'loop', 'vmap' or 'rebuild', got 'jit'"):
         Ensemble(convnet, SHAPE, evaluation="jit")
@@ -588,3 +589,11 @@ def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, reque
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     assert ThreadedEnsemble(Ensemble(factory, SHAPE)).size == 1
+
+
+def test_gradients_leave_the_images_of_the_caller_alone():
+    module, images = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), torch.ones(3, 1, 2, 2)
+    weights = dict(module.named_parameters())
+    (gradients,) = ScalarFunction(module, set(weights)).input_gradients(weights, images)
+    torch.testing.assert_close(gradients, module[1].weight.detach().view(1, 1, 2, 2).expand(3, 1, 2, 2))
+    assert not images.requires_grad

@@ -295,10 +295,10 @@ def test_a_file_with_one_other_character_is_refused_by_name(shelf):
 def test_a_file_about_other_directions_is_refused_by_name(shelf):
     nads = nb.load_results("fig6-lenet").settings["nads"]
     edited(shelf, lambda r: r.settings.update(nads=nads | {"fingerprint": "0" * 16}))
-    with pytest.raises(ValueError, match="fig6-lenet.json does not belong to fig6-lenet .*nads.fingerprint was '0000"):
+    with pytest.raises(ValueError, match="fig6-lenet.json .*nads.fingerprint was '0000"):
         nb.load_results("fig6-lenet")
     edited(shelf, lambda r: r.settings.update(nads=nads | {"version": 99}))
-    with pytest.raises(ValueError, match="fig6-lenet.json .*no version 99 of the NADs of lenet"):
+    with pytest.raises(ValueError, match="fig6-lenet.json .*version 99 .*lenet"):
         nb.load_results("fig6-lenet")
 
 
@@ -323,7 +323,7 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
 
 
 def test_a_version_of_nads_that_says_nothing_is_refused():
-    with pytest.raises(ValueError, match="fig1-logreg is not about NADs: leave nads_version out"):
+    with pytest.raises(ValueError, match="fig1-logreg .*nads_version"):
         run_experiment("fig1-logreg", "smoke", nads_version=1, progress=False)
     with pytest.raises(ValueError, match="no version 0 of the NADs of logreg"):
         run_experiment("fig6-logreg", "smoke", nads_version=0, progress=False)
@@ -331,7 +331,7 @@ def test_a_version_of_nads_that_says_nothing_is_refused():
 
 def test_a_file_under_another_jobs_name_is_refused(shelf):
     shelf.rename(shelf.with_name("fig6-logreg.json"))
-    with pytest.raises(ValueError, match="fig6-logreg.json does not belong to fig6-logreg .*it holds fig6-lenet"):
+    with pytest.raises(ValueError, match="fig6-logreg.json .*fig6-lenet"):
         nb.load_results("fig6-logreg")
 
 
@@ -340,7 +340,7 @@ def test_rows_of_no_unit_are_named_and_kept(whole, tmp_path):
     out = tmp_path / "r.json"
     dataclasses.replace(whole, rows=[*whole.rows, foreign]).save(out)
     before = out.read_bytes()
-    with pytest.raises(ValueError, match=r"r.json .*1 rows do not belong to fig1-logreg .*'frequency': \[5, 5\]"):
+    with pytest.raises(ValueError, match=r"r.json .*1 rows .*fig1-logreg .*'frequency': \[5, 5\]"):
         run_experiment("fig1-logreg", "smoke", out=out, device="cpu", progress=False)
     assert out.read_bytes() == before
     with pytest.raises(ValueError, match="do not belong"):

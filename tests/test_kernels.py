@@ -322,7 +322,7 @@ def test_rounding_to_tf32():
 
 def test_bad_moments_are_refused():
     seen = torch.zeros(3, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"expected float32 contributions \(B, J, D\) with J > 0, got torch.float64"):
+    with pytest.raises(ValueError, match=r"float32 contributions .*got torch.float64"):
         add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
     with pytest.raises(ValueError, match=r"noise must be a contiguous float64 \(3, 3\), got torch.float32"):
         add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
@@ -430,7 +430,7 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     command = ["compute", "logreg", "--out", str(tmp_path / "x.npz"), "--device", "cpu", "--kernels", "triton"]
     assert main(command) == 2 and "TRITON_INTERPRET=1" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "triton", None)
-    with pytest.raises(ValueError, match="needs Triton, which comes with PyTorch on Linux"):
+    with pytest.raises(ValueError, match="needs Triton"):
         require_kernels("triton", "cuda")
 
 

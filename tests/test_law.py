@@ -49,7 +49,7 @@ def test_a_fit_finds_the_powers_that_made_accuracies():
     true = GainCorrection((-0.5, 0.4, -0.2))
     found = GainCorrection.fit(ratios, gains, true.accuracies(ratios, gains))
     np.testing.assert_allclose(found.powers, true.powers, atol=1e-6)
-    with pytest.raises(ValueError, match="three accuracies between .* are needed, got 0"):
+    with pytest.raises(ValueError, match="three accuracies .*got 0"):
         GainCorrection.fit(ratios, gains, np.full(50, 0.5))
 
 

@@ -74,6 +74,13 @@ def test_statistics_are_seeded_and_leave_the_generator_alone():
     assert torch.equal(state, torch.get_rng_state())
 
 
+def test_statistics_are_of_networks_in_evaluation_mode():
+    """Dropout of every feature would leave slopes and rates of 0."""
+    factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1))  # noqa: E731
+    slopes, rates = lemma2.dipole_statistics(factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0)
+    assert slopes.all() and rates.tolist() == pytest.approx([1.0] * 3)  # the slope is w^T v
+
+
 def test_a_dipole_and_an_image_of_different_shapes_are_refused():
     with pytest.raises(ValueError, match="must have one shape"):
         lemma2.dipole_slope(Product(), torch.zeros(1, 1, 2), torch.zeros(1, 2, 2))

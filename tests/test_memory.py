@@ -4,6 +4,7 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.cli import main
+from nads_core.directions import ComputeOptions, compute
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
@@ -19,7 +20,7 @@ def wide() -> nn.Module:
 def test_more_than_there_is_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda device: 2_000_000_000)
     require_memory(1.9e9, "cpu", "it takes", "ask for less")
-    with pytest.raises(MemoryError, match=r"it takes 3\.0 GB, but 2\.0 GB are free on this machine: ask for less"):
+    with pytest.raises(MemoryError, match=r"it takes 3\.0 GB.* 2\.0 GB.*ask for less"):
         require_memory(3e9, "cpu", "it takes", "ask for less")
     monkeypatch.setattr(memory, "available_memory", lambda device: None)
     require_memory(1e18, "cpu", "it takes", "ask for less")  # where nobody knows, nobody is held up
@@ -28,12 +29,20 @@ def test_more_than_there_is_is_refused(monkeypatch):
 def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(memory, "available_memory", lambda device: 10_000_000_000)
     options = {"estimator": nc.SmoothedGradient(4, readouts=2), "image_shape": (3, 64, 64), "progress": False}
-    with pytest.raises(MemoryError, match=r"100,000 networks with 2 readouts each .* 12,288 pixels.*10\.0 GB are free"):
+    with pytest.raises(MemoryError, match=r"100,000 networks .*2 readouts .* 12,288 pixels.*10\.0 GB"):
         nc.compute_nads(wide, 100_000, num_directions=100, device="cpu", **options)
     assert len(nc.compute_nads(wide, 8, num_directions=3, device="cpu", **options)) == 3
     arguments = ["compute", "lenet", "--image-shape", "3", "64", "64", "--num-networks", "100000", "--device", "cpu"]
     assert main([*arguments, "--out", str(tmp_path / "x.npz")]) == 2
     assert "GB are free on this machine" in capsys.readouterr().err
+
+
+def test_fewer_directions_need_less_memory(monkeypatch):
+    needed, dimension = {}, 3 * 64 * 64
+    for count in (10, None):
+        monkeypatch.setattr(compute, "require_memory", lambda size, *_, count=count: needed.update({count: size}))
+        compute._require_memory(GramMoments(dimension), 100, nc.SmoothedGradient(4), ComputeOptions(count))
+    assert needed[None] - needed[10] == 90 * 4 * dimension  # float32; 100 networks have 100 directions at most
 
 
 GIB = 2**30

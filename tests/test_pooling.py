@@ -157,7 +157,7 @@ def test_arrays_of_frequencies_and_numpy():
 
 def test_errors_say_what_to_do():
     h = pooling.prefilter("average", 12, 4)
-    with pytest.raises(ValueError, match="stride 5 does not divide the size 12: use one of"):
+    with pytest.raises(ValueError, match="stride 5 .*size 12.*use one of"):
         pooling.bayes_accuracy(1, h, 5)
     with pytest.raises(TypeError, match="must be integers, got torch.float"):
         pooling.bayes_accuracy(1.5, h, 4)
@@ -182,3 +182,12 @@ def test_simulation_of_the_optimal_classifier_on_a_two_pixel_signal():
         v, layer, 1.0, 2.0, 50_000, generator=torch.Generator().manual_seed(0)
     )
     assert abs(accuracy - float(torch.special.ndtr(torch.tensor(0.5)))) < 4 * error
+
+
+@pytest.mark.parametrize("stride", [0, -1, 2.0, True], ids=repr)
+def test_strides_are_positive_integers(stride):
+    for use in (pooling.num_outputs, pooling.aliasing_matrix):
+        with pytest.raises(ValueError, match=f"stride must be .*, got {stride!r}"):
+            use(8, stride)
+    with pytest.raises(ValueError, match=f"size must be .*, got {stride!r}"):
+        pooling.num_outputs(stride, 2)

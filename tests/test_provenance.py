@@ -85,7 +85,7 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
     assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
     assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
-    with pytest.raises(ValueError, match=r"no version 3 of the NADs of lenet ships: choose from \[1, 2, 10\]"):
+    with pytest.raises(ValueError, match=r"version 3 .*lenet .*\[1, 2, 10\]"):
         nc.load_nads("lenet", version=3)
 
 
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_out(tmp_path
     saved = torch.load(path, weights_only=True)
     del saved["devices"]
     torch.save(saved, path)
-    with pytest.raises(ValueError, match="written by an earlier nads_core.*finish it with that version"):
+    with pytest.raises(ValueError, match="earlier nads_core.*that version"):
         checkpointed(path)
 
 

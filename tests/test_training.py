@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 
 import pytest
@@ -15,7 +16,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import many, single
+from nads_core.training import many, processes, single, vectorised
 from nads_core.training import state as checkpoints
 from nads_core.training.run import NetworkFamily
 
@@ -180,6 +181,10 @@ def test_training_stops_when_no_test_image_is_wrong(tmp_path):
     assert 2 * epoch <= done < 8 * epoch and done % epoch == 0
     assert stopped.test_accuracy == full.test_accuracy == 1
     torch.testing.assert_close(stopped.losses[0, :done], full.losses[0, :done])
+    alone = nc.train_network(
+        first_weights(partial(nc.LOGREG.build, 1, 8, 2), 0, 0), train, test, stop_at_full_accuracy=True, **options
+    )
+    torch.testing.assert_close(alone.losses, stopped.losses[0], equal_nan=True)
     means = full.losses[0].view(8, epoch).mean(1)
     ready = [n for n in range(1, 8) if means[n] < means[n - 1] and means[n] < single._LOW_LOSS]
     assert done == epoch * (ready[0] + 1)
@@ -250,6 +255,78 @@ def test_a_training_that_diverges_ends_with_that_epoch():
             network, (images * float("nan"), labels), recipe=nc.Recipe(epochs=500), device="cpu", progress=False
         )
     assert len(looks) < 100  # not all epochs
+
+
+def test_each_network_of_a_sequence_has_a_progress_bar_where_asked_for(capsys):
+    options = dict(recipe=RECIPE, device="cpu", method="loop")
+    nc.train_networks(small_network, [small_data(0)] * 2, progress=True, **options)
+    assert "network 1 of 2" in (shown := capsys.readouterr().err) and "network 2 of 2" in shown
+    nc.train_networks(small_network, [small_data(0)] * 2, progress=False, **options)
+    assert capsys.readouterr().err == ""
+
+
+def test_one_network_has_a_time_limit():
+    with pytest.raises(nc.TrainingTimeout, match="digits took longer than 0 s: 1 of 9 steps done"):
+        nc.train_network(
+            small_network(), small_data(0), recipe=RECIPE, device="cpu", timeout=0.0, label="digits", progress=False
+        )
+
+
+def test_groups_that_do_not_fit_into_memory_are_halved(monkeypatch):
+    datasets, groups, fitting = [small_data(0)] * 5, [], 2
+    train_group = vectorised._train_group
+
+    def limited(run, group):
+        groups.append([*group])
+        assert len(groups) < 10
+        if len(group) > fitting:
+            raise torch.OutOfMemoryError("simulated")
+        train_group(run, group)
+
+    options = dict(recipe=RECIPE, device="cpu", method="vmap", progress=False)
+    expected = nc.train_networks(small_network, datasets, **options)
+    monkeypatch.setattr(vectorised, "_train_group", limited)
+    result = nc.train_networks(small_network, datasets, **options)
+    assert groups == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4]]
+    torch.testing.assert_close(result.losses, expected.losses)
+    fitting, groups[:] = 0, []
+    with pytest.raises(torch.OutOfMemoryError, match="simulated"):
+        nc.train_networks(small_network, datasets, **options)
+    assert groups == [[0, 1, 2, 3, 4], [0, 1], [0]]
+
+
+class FakePool:
+    """Two workers, of which the first is killed; the second finishes before this is noticed."""
+
+    def __init__(self, result: nc.TrainingResult):
+        finished = Future()
+
+        class Killed(Future):
+            def result(self, timeout=None):
+                finished.set_result(result)
+                return super().result(timeout)
+
+        killed = Killed()
+        killed.set_exception(BrokenExecutor("simulated"))
+        self.futures, self.killed_workers = [killed, finished], None
+
+    def submit(self, task):
+        return self.futures.pop(0)
+
+    def shutdown(self, kill_workers):
+        self.killed_workers = kill_workers
+
+
+def test_a_killed_process_does_not_take_a_finished_result_with_it(monkeypatch):
+    result, ready = nc.TrainingResult(torch.tensor(1.0), None, torch.zeros(3)), {}
+    pool = FakePool(result)
+    monkeypatch.setattr(processes, "_worker_pool", lambda count: pool)
+    with pytest.raises(MemoryError, match="fewer workers"):
+        nc.train_networks(
+            small_network, [small_data(0)] * 2, recipe=RECIPE, device="cpu", method="processes", workers=2,
+            on_result=ready.__setitem__, progress=False,
+        )  # fmt: skip
+    assert ready == {1: result} and pool.killed_workers
 
 
 def kill_itself(network):
@@ -427,6 +504,14 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
     torch.testing.assert_close(again.test_accuracy, whole.test_accuracy, rtol=0, atol=0.02)
     states[0].forget()
     assert not states[0].path.exists()
+
+
+def test_seconds_of_earlier_calls_are_added(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
+    state, cpu = nc.TrainingState(tmp_path / "0.part", seconds=3.0), torch.device("cpu")
+    state.save_if_due({}, [torch.tensor(1.0)], cpu, 2.0)
+    resumed = nc.TrainingState(state.path)
+    assert resumed.restore({}, cpu) == [1.0] and resumed.seconds == 5.0
 
 
 def test_a_damaged_training_is_named(tmp_path):

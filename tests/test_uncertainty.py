@@ -15,7 +15,7 @@ from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments
 from nads_core.directions.share_variance import share_variances
 from nads_core.directions.symmetry import symmetrize, symmetry_types
-from nads_core.directions.uncertainty import certify
+from nads_core.directions.uncertainty import BulkSpectrum, certify
 from nads_core.theory.deep_linear import gradient_covariance
 
 D = 64
@@ -64,6 +64,18 @@ def test_partners_and_readouts_are_averaged_first():
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
     told = share_variances(rows, 1)
     torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
+
+
+@pytest.mark.parametrize("num_contributions", [2, 5, 8])
+def test_halves_share_no_contribution(num_contributions):
+    drawn = contributions(6, 2, num_contributions)
+    half = num_contributions // 2
+    x, y = drawn[:, :half].mean(1), drawn[:, half : 2 * half].mean(1)
+    moments, first = filled(drawn, GramMoments)
+    torch.testing.assert_close(first.halves()[:, 0], torch.stack([x, y], 1))
+    (means,), (spreads,) = moments.vectors()
+    torch.testing.assert_close(means, (x + y) / 2)
+    torch.testing.assert_close(spreads, (x - y) / 2)
 
 
 def test_only_the_first_networks_are_kept():
@@ -362,13 +374,13 @@ def test_certificates_in_files(tmp_path):
     without.save(tmp_path / "old.npz")
     old = nc.NADs.load(tmp_path / "old.npz")
     assert old.certificates is None and "certain" not in repr(old)
-    with pytest.raises(ValueError, match="computed before directions had certificates"):
+    with pytest.raises(ValueError, match="certificates"):
         _ = old.names
 
 
 def test_certificates_of_other_directions():
     nads = nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 4, 4), progress=False)
-    with pytest.raises(ValueError, match="expected certificates of 3 directions, got 16"):
+    with pytest.raises(ValueError, match="certificates of 3 .*got 16"):
         nc.NADs(nads.directions[:3], nads.eigenvalues[:3], {}, nads.certificates)
 
 
@@ -397,6 +409,21 @@ def test_certify_needs_no_more_than_its_numbers():
     assert len(first.certainty) == 200 and torch.equal(first.certainty, again.certainty)  # no seed of the user's
 
 
+def test_levels_are_corrected_for_the_bulk():
+    """The bulk shifts eigenvalues by a known amount; a certificate made from these starts from the levels themselves.
+
+    One planted level, 4, above a million dimensions of level 0.01 and noise 0.02, of which 10,000 networks show little.
+    """
+    bulk, level, noise, networks = BulkSpectrum(10**6, 0.01, 0.02), torch.tensor([4.0]).double(), torch.zeros(1), 10_000
+    retained, shift = bulk.shrink(level, noise, networks)
+    assert float(shift) == pytest.approx(3 * 4 / 3.99)  # the bulk's energy per network is 3, the gap 3.99
+    assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
+    value = level + shift
+    torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
+    certificate = certify(value, noise, 2 * value.square()[None], networks, rest=bulk)
+    assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
+
+
 def test_a_run_ends_when_enough_directions_are_certain():
     options = dict(image_shape=(1, 16, 16), progress=False)
     nads = nc.compute_nads(nc.LENET, 20_000, num_certain=8, **options)
@@ -405,9 +432,9 @@ def test_a_run_ends_when_enough_directions_are_certain():
     with pytest.raises(ValueError, match="tolerance and num_certain"):
         nc.compute_nads(nc.LENET, 100, num_certain=8, tolerance=0.1, **options)
     assert nads.provenance["num_certain"] == 8 and nads.provenance["certain"] >= 8
-    with pytest.raises(ValueError, match="num_certain = 8 is more than the 5 directions"):
+    with pytest.raises(ValueError, match="num_certain = 8 .*5 directions"):
         nc.compute_nads(nc.LENET, 100, num_certain=8, num_directions=5, **options)
-    with pytest.raises(ValueError, match="num_certain = 300 is more than the 256 directions"):
+    with pytest.raises(ValueError, match="num_certain = 300 .*256 directions"):
         nc.compute_nads(nc.LENET, 100, num_certain=300, **options)
 
 
@@ -472,7 +499,7 @@ def test_vectors_that_are_kept_have_no_forecast(tmp_path):
     factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 1))  # noqa: E731
     path = tmp_path / "large.ckpt"
     nc.compute_nads(factory, 64, image_shape=(3, 64, 64), num_directions=2, checkpoint=path, progress=False)
-    with pytest.raises(ValueError, match="up to 8,192 pixels keep, and this one has 12,288"):
+    with pytest.raises(ValueError, match="8,192 pixels .*12,288"):
         nc.forecast(path)
 
 
