@@ -4,13 +4,13 @@ import math
 import pytest
 import torch
 from convergence import assert_mean, assert_normal, standard_error
+from nads_core.networks.named import architecture_named
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.networks.architectures import POOLINGS
 from nads_core.networks.ensembles import Ensemble
-from nads_core.networks.named import architecture_named
 
 ALL = list(nc.ARCHITECTURES.values())
 PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]

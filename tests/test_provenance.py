@@ -81,7 +81,7 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         values = torch.full((1,), float(version))
         nc.NADs(torch.ones(1, 1, 1, 1), values).save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
-    monkeypatch.setattr(shipped.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "directions" / "nads.py"))
     newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
     assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
     assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
