@@ -5,6 +5,7 @@ Checkpoints of unfinished computations are written atomically, and can be read o
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import zipfile
@@ -23,10 +24,11 @@ from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.interrupts import DeferredInterrupt
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
+logger = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_STORED = ("blocks_done", "seconds", "first", "devices", "scale", "powers")  # fields that a checkpoint has
+_STORED = ("blocks_done", "seconds", "first", "devices", "scale", "powers")  # attributes stored under their own names
 
 
 class Accumulation:
@@ -61,7 +63,8 @@ class Accumulation:
         self.description = description | {"groups": len(self.groups)}
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
-        self.blocks_done, self.seconds, self._saved_at, self._pause = 0, 0.0, time.perf_counter(), _CHECKPOINT_SECONDS
+        self.blocks_done, self.seconds = 0, 0.0
+        self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
         self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
@@ -79,6 +82,7 @@ class Accumulation:
             for name in _STORED:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
+            logger.info("resuming from %s after %d blocks of networks", self.path, self.blocks_done)
 
     def identify(self, first: Tensor) -> None:
         """Compare the vector of network 0, ``first`` (D,), with that of the file, because factories can share names.
@@ -98,7 +102,7 @@ class Accumulation:
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
-        return self.seconds + time.perf_counter() - self._saved_at
+        return self.seconds + time.perf_counter() - self._clock_start
 
     def total(self) -> Moments:
         """Return the moments of all networks."""
@@ -141,15 +145,16 @@ class Accumulation:
 
     def save(self, path: Path) -> None:
         """Write the state atomically."""
-        self.seconds, self._saved_at = self.elapsed(), time.perf_counter()
+        self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
         content = {name: getattr(self, name) for name in ("description", *_STORED)}
         content["moments"] = [group.state_dict() for group in self.groups]
         write_checkpoint(path, content | {"first_networks": self.first_networks.state_dict()})
-        self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._saved_at))
+        logger.debug("%d blocks of networks saved in %s", self.blocks_done, path)
+        self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start))
 
     def save_if_due(self) -> None:
         """Write the state if it has a file and the last time is long ago."""
-        if self.path and time.perf_counter() - self._saved_at > self._pause:
+        if self.path and time.perf_counter() - self._clock_start > self._pause:
             self.save(self.path)
 
 
@@ -285,7 +290,8 @@ def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
     Args:
         path: path of the file.
         content: "description" (of the computation), "moments" (one state per group), "blocks_done", "seconds", "first"
-            (the vector of network 0, by the kind of device), "devices" (that drew) and "first_networks" (a state).
+            (the vector of network 0, by the kind of device), "devices" (that drew), "scale" (of the vectors), "powers"
+            (sums of 1, |g|^2 and |g|^4) and "first_networks" (a state).
 
     Raises:
         OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.

@@ -51,10 +51,10 @@ class ComputeOptions:
         output: index of the network's output that is f(x).
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
             begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
-        evaluation: "loop" and "vmap" evaluate one network with the weights and buffers of the others, one after another
-            or, by default on a GPU, many at once. "rebuild" evaluates every network as the factory builds it: slower,
-            but right for networks that differ in more than weights and buffers, such as a random permutation kept as a
-            plain attribute, a random activation or a random structure. It takes no ``readouts`` beyond one.
+        evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on a GPU); both load
+            the weights and buffers of all networks into one network. "rebuild" evaluates every network as the factory
+            builds it: slower, but right for networks that differ in more than weights and buffers, such as a random
+            permutation in a plain attribute, a random activation or a random structure. It takes ``readouts=1`` only.
         dtype: type of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
             of float32, rounded.
@@ -117,7 +117,7 @@ def compute_nads(
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
         checkpoint: file that stores the state, in whose name ``{run}`` stands for a short fingerprint of everything
-            that determines the numbers: an interrupted call resumes from it, with the same result as an
+            that determines the numbers. An interrupted call resumes from it, with the same result as an
             uninterrupted one; a finished one is extended by a call with more networks.
         progress: whether to show a progress bar.
         **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
@@ -125,7 +125,7 @@ def compute_nads(
     Returns:
         Directions in order of preference, with their eigenvalues. The provenance holds the effective number of
         networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few networks hold the
-        second moment: a warning says so, and certainties are those that the effective number supports. Eigenvalues are
+        second moment: a warning is issued, and certainties are those that the effective number supports. Eigenvalues are
         in float32; in float64 where the mean square of the first gradients lies outside of [1e-24, 1e24].
 
     Raises:

@@ -24,8 +24,8 @@ from nads_core.runtime.seeds import seeded
 _CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
 _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
-_OVERSAMPLED = 16
-_NOTHING = 1e-9  # of the energy along all directions
+_EXTRA_COLUMNS = 16  # of the randomised range finder
+_NEGLIGIBLE_SHARE = 1e-9  # of the energy along all directions
 HEAVY = 0.15  # effective share of networks below which a few of them hold the second moment (benchmarks/heavy_tails.py)
 
 
@@ -47,7 +47,7 @@ class Eigenpairs:
 
 
 @dataclass(frozen=True)
-class _OfType:
+class _TypeEigenpairs:
     """Eigenpairs of one symmetry type: eigenvalues (k,), images of each partner (k, D), and what is known of them."""
 
     kind: SymmetryType
@@ -88,14 +88,15 @@ def find_eigenpairs(
         summed = moments.empty()
         halves = normalised.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
         summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
-        effective = effective_share * growth * moments.num_networks / summed.num_networks
-        problem = _Problem(summed, normalised, count, image_shape, debiasing, symmetries, effective)
-        effective *= len(first.halves())
-        types = [_supported(one, other, effective) for one, other in zip(types, problem.solve()[0], strict=True)]
+        growth_to_effective = effective_share * growth * moments.num_networks / summed.num_networks
+        problem = _Problem(summed, normalised, count, image_shape, debiasing, symmetries, growth_to_effective)
+        num_effective = growth_to_effective * len(first.halves())
+        pairs = zip(types, problem.solve()[0], strict=True)
+        types = [_with_certificate_of(raw, other, num_effective) for raw, other in pairs]
     return _joined(types, count, debiasing)
 
 
-def _supported(raw: _OfType, normalised: _OfType, effective: float) -> _OfType:
+def _with_certificate_of(raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float) -> _TypeEigenpairs:
     """Return eigenpairs with the certificate of normalised networks, and errors in the units of ``raw``."""
     certificate, values = normalised.certificate, raw.eigenvalues.double().cpu()
     count = min(len(values), len(normalised.eigenvalues))
@@ -104,8 +105,8 @@ def _supported(raw: _OfType, normalised: _OfType, effective: float) -> _OfType:
     certificate = certificate.until(count).extended(len(values))
     unit = float(values[:count].sum() / normalised.eigenvalues[:count].sum().clamp(min=1e-300))
     error = certificate.eigenvalue_std * unit
-    off = (values[:count] - expected).square() + values[:count].square() / effective
-    error[:count] = (error[:count].square() + off).sqrt()
+    bias = (values[:count] - expected).square() + values[:count].square() / num_effective
+    error[:count] = (error[:count].square() + bias).sqrt()
     return replace(raw, certificate=replace(certificate, eigenvalue_std=error))
 
 
@@ -143,7 +144,7 @@ class _Problem:
     symmetries: tuple[str, ...]
     growth: float
 
-    def solve(self) -> tuple[list[_OfType], str]:
+    def solve(self) -> tuple[list[_TypeEigenpairs], str]:
         """Return the leading eigenpairs of each type, and the debiasing that was applied."""
         if isinstance(self.moments, GramMoments):
             return self._solve_gram(self.moments)
@@ -155,7 +156,7 @@ class _Problem:
 
     def _spectrum(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _Spectrum:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
-        negligible = _NOTHING * second_moment.trace()  # energy along one axis that rounding can explain
+        negligible = _NEGLIGIBLE_SHARE * second_moment.trace()  # energy along one axis that rounding can explain
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
         num_vectors = self.moments.num_networks * self.first.num_contributions * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
@@ -177,7 +178,7 @@ class _Problem:
         axes = axes if basis is None else axes @ basis.T
         return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()), basis is None)
 
-    def _of_type(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _OfType:
+    def _of_type(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _TypeEigenpairs:
         """Return the leading eigenpairs of a type, each with its certificate."""
         spectrum = self._spectrum(kind, second_moment, noise_moment)
         count, used = min(self.count, len(kind)), min(_CERTIFIED, spectrum.spanned)
@@ -195,7 +196,7 @@ class _Problem:
         if len(axes) < count:
             axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
             values = torch.cat([values, values.new_zeros(count - len(values))])
-        return _OfType(kind, values, kind.images(axes), certificate.extended(count))
+        return _TypeEigenpairs(kind, values, kind.images(axes), certificate.extended(count))
 
     def _certified(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
         """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
@@ -205,7 +206,7 @@ class _Problem:
         num_networks = self.moments.num_networks / readouts
         return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth)
 
-    def _solve_gram(self, moments: GramMoments) -> tuple[list[_OfType], str]:
+    def _solve_gram(self, moments: GramMoments) -> tuple[list[_TypeEigenpairs], str]:
         """Return the leading eigenpairs from stored vectors, of all types together."""
         means, spreads = moments.vectors()
         debiasing = "subtract" if spreads and self.debiasing != "none" else "none"
@@ -227,12 +228,12 @@ class _Problem:
         if debiasing == "none" and spreads:
             certificate = certificate.until(0)  # directions of C + W, about those of C
         count, kind = self.count, symmetry_types((1,))[0]
-        return [_OfType(kind, values[:count], [axes[:count]], certificate)], debiasing
+        return [_TypeEigenpairs(kind, values[:count], [axes[:count]], certificate)], debiasing
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
     """Return an orthonormal basis (d, r) of what so few vectors span; None where that is most of the space."""
-    rank = num_vectors + _OVERSAMPLED
+    rank = num_vectors + _EXTRA_COLUMNS
     if rank > 0.75 * len(matrix):
         return None
     with seeded(0, matrix.device):
@@ -243,7 +244,7 @@ def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
 _Place = tuple[float, int, int, int]  # of a direction: minus its eigenvalue, number of its type, rank in it, partner
 
 
-def _joined(types: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
+def _joined(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpairs:
     """Put the eigenpairs of all types in one order; those of partners, with equal eigenvalues, stand together."""
     places = sorted(
         (-value, number, rank, partner)
@@ -274,22 +275,23 @@ def _joined(types: list[_OfType], count: int, debiasing: str) -> Eigenpairs:
     return Eigenpairs(torch.tensor([-place[0] for place in places]), directions, certificates, debiasing)
 
 
-def _leading(types: list[_OfType], places: list[_Place]) -> Tensor:
+def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
     """Return the expected overlap (n,) of the first directions up to each with the exact ones.
 
-    Which names the exact first ones have is not certain either: eigenvalues of different types are drawn within their
-    errors, and put in order.
+    The exact order is uncertain too, because errors of eigenvalues can swap directions of different types. The overlap
+    is averaged over draws of the eigenvalues within their errors.
 
     Args:
         types: eigenpairs of each type.
         places: place of each direction, in order.
     """
     owners = [(number, partner) for number, part in enumerate(types) for partner in range(len(part.images))]
-    of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
-    ours = torch.nn.functional.one_hot(of, len(owners)).cumsum(0)  # (n, owners): how many of each among the first
+    owner_of = torch.tensor([owners.index((number, partner)) for _, number, _, partner in places])  # (n,)
+    # (n, owners): number of directions of each owner, a type and partner, among the first
+    num_estimated = torch.nn.functional.one_hot(owner_of, len(owners)).cumsum(0)
     generator = torch.Generator().manual_seed(0)
 
-    def draw(part: _OfType) -> Tensor:
+    def draw(part: _TypeEigenpairs) -> Tensor:
         """Return eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
         values = part.eigenvalues.double().cpu()
         errors = part.certificate.eigenvalue_std[: len(values)]
@@ -299,9 +301,9 @@ def _leading(types: list[_OfType], places: list[_Place]) -> Tensor:
     total = torch.zeros(len(places), dtype=torch.float64)
     for _ in range(_CROSSINGS):
         drawn = [draw(part) for part in types]
-        label = torch.cat([torch.full((len(drawn[number]),), place) for place, (number, _) in enumerate(owners)])
+        owner = torch.cat([torch.full((len(drawn[number]),), index) for index, (number, _) in enumerate(owners)])
         order = torch.cat([drawn[number] for number, _ in owners]).argsort(descending=True, stable=True)[: len(places)]
-        exact = torch.nn.functional.one_hot(label[order], len(owners)).cumsum(0)  # (n, owners)
-        for place, (number, _) in enumerate(owners):
-            total += types[number].certificate.leading[ours[:, place], exact[:, place]]
+        num_exact = torch.nn.functional.one_hot(owner[order], len(owners)).cumsum(0)  # (n, owners)
+        for index, (number, _) in enumerate(owners):
+            total += types[number].certificate.leading[num_estimated[:, index], num_exact[:, index]]
     return total / _CROSSINGS / torch.arange(1, len(places) + 1)

@@ -76,6 +76,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
     """
     first = None
     for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
+        # Two inputs suffice to see whether f depends on its input.
         draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
         contributions = estimator.contributions(ensemble, draw)
         first = contributions[0].mean(0) if first is None else first

@@ -2,7 +2,7 @@
 
 A second moment that commutes with the maps is block diagonal in a basis adapted to the irreducible representations of
 the group that they generate (Schur's lemma): images of different type never mix, and types of several partners hold the
-same block once for each partner.
+same block once for each partner. Architectures declare their maps in `networks.architectures`.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from nads_core.runtime.seeds import seed_sequence
 _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
 _KEYED_BLOCK_WEIGHTS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
+_WEIGHTS = 0  # the random stream of the weights; those of the estimators are in `directions.estimators`
 _INDEX = "index of the network"  # the only entry of a state where networks are rebuilt
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -105,8 +106,9 @@ class Ensemble:
         network = self._prepared(initialisation.network)  # the template
         self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
-        # Any weights show what the network returns.
-        weights = {} if rebuild else _network(self._converted(initialisation.draw(1, seed_sequence(seed, 0, 0))), 0)
+        weights = {}  # any weights show the shape of the output
+        if not rebuild:
+            weights = _state_at(self._converted(initialisation.draw(1, seed_sequence(seed, 0, _WEIGHTS))), 0)
         images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
         layers = self._function.require_outputs(weights, images)
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
@@ -116,7 +118,7 @@ class Ensemble:
     def _prepared(self, network: nn.Module) -> nn.Module:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
-        network._apply(partial(_as_precise, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
+        network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
         return network if self.evaluation == "vmap" else faster_first_convolutions(network)
 
     def _require_reproduced(self, network: nn.Module) -> None:
@@ -127,15 +129,15 @@ class Ensemble:
         images = torch.randn(2, *self.image_shape, generator=generator).to(self.device, self.dtype)
         self._function.require_reproduces(network, weights, images)
 
-    def _networks(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
+    def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
         if self.evaluation != "rebuild":
-            yield from ((self._function, _network(state, b)) for b in range(len(next(iter(state.values())))))
+            yield from ((self._function, _state_at(state, b)) for b in range(len(next(iter(state.values())))))
             return
         for index in state[_INDEX].tolist():
             block, row = divmod(index, self.block_size)
             if block not in self._rebuilt:
-                built = self._initialisation.build(self.block_size, seed_sequence(self.seed, block, 0))
+                built = self._initialisation.build(self.block_size, seed_sequence(self.seed, block, _WEIGHTS))
                 self._rebuilt = {block: list(map(self._prepared, built))}
             yield ScalarFunction(self._rebuilt[block][row], set(), self.output), {}
 
@@ -161,9 +163,9 @@ class Ensemble:
         other._function.module = copy.deepcopy(self.template)
         return other
 
-    def blocks(self, num_networks: int, first: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from block ``first`` on."""
-        for block in range(first, -(-num_networks // self.block_size)):
+    def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
+        for block in range(start_block, -(-num_networks // self.block_size)):
             yield block, min(self.block_size, num_networks - block * self.block_size)
 
     def draw(self, block: int) -> State:
@@ -179,9 +181,9 @@ class Ensemble:
         if self.evaluation == "rebuild":
             return {_INDEX: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
-            tensors = self._draw_keyed(self._keyed_parameters, block, 0)
+            tensors = self._draw_keyed(self._keyed_parameters, block, _WEIGHTS)
             return dict(zip(self._initialisation.varying, tensors, strict=True))
-        seed = seed_sequence(self.seed, block, 0)
+        seed = seed_sequence(self.seed, block, _WEIGHTS)
         return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced))
 
     def _draw_keyed(self, parameters: Sequence[RandomParameter], block: int, stream: int) -> list[Tensor]:
@@ -201,7 +203,7 @@ class Ensemble:
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
-        return {name: _as_precise(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
+        return {name: _cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
         """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
@@ -262,7 +264,7 @@ class Ensemble:
         """Evaluate B networks on K inputs each: (B, K, C, H, W) -> (B, K)."""
         with torch.no_grad():
             if self.evaluation != "vmap":
-                networks = zip(self._networks(state), images, strict=True)
+                networks = zip(self._functions_and_weights(state), images, strict=True)
                 return torch.stack([f(weights, x) for (f, weights), x in networks])
             return vmap(self._function)(state, images)
 
@@ -285,8 +287,8 @@ class Ensemble:
         if readouts is not None:
             state = self._require_readout().replaced(state, readouts)
         if self.evaluation != "vmap":
-            networks = zip(self._networks(state), images, strict=True)
-            return torch.cat([g.input_gradients(weights, x, many_outputs) for (g, weights), x in networks])
+            networks = zip(self._functions_and_weights(state), images, strict=True)
+            return torch.cat([one.input_gradients(weights, x, many_outputs) for (one, weights), x in networks])
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
         if many_outputs:
             jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
@@ -304,18 +306,18 @@ class Ensemble:
         Returns:
             (B, K, C, H, W).
         """
-        networks = enumerate(zip(self._networks(state), images, strict=True))
-        return torch.stack([f.mixed_derivative(weights, x, _network(probes, b)) for b, ((f, weights), x) in networks])
+        networks = enumerate(zip(self._functions_and_weights(state), images, strict=True))
+        return torch.stack([f.mixed_derivative(weights, x, _state_at(probes, b)) for b, ((f, weights), x) in networks])
 
 
-def _as_precise(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """Convert floating-point numbers to a type, and complex ones to the complex type of its precision."""
     if tensor.is_complex():
         return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
-def _network(state: State, index: int) -> State:
+def _state_at(state: State, index: int) -> State:
     """Return the state of one network: name -> (*shape)."""
     return {name: tensor[index] for name, tensor in state.items()}
 

@@ -63,7 +63,7 @@ def train_networks(
         datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). Items
             are requested when their network is due; those of a sequence that is not a list, in a worker.
         test_datasets: B test sets.
-        config: options of every training.
+        config: options of every training; its ``cuda_graph`` is set by ``method``.
         num_classes: number of outputs of the networks that an `Architecture` builds.
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
         method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
