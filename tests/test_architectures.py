@@ -4,12 +4,11 @@ import math
 import pytest
 import torch
 from convergence import assert_mean, assert_normal, standard_error
-from nads_core.networks.named import architecture_named
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
-from nads_core.networks.architectures import POOLINGS
+from nads_core.networks.architectures import POOLINGS, architecture_named
 from nads_core.networks.ensembles import Ensemble
 
 ALL = list(nc.ARCHITECTURES.values())

@@ -359,7 +359,7 @@ def test_nads_of_an_entry_ship(name):
 
 
 def test_an_unknown_entry_is_refused():
-    with pytest.raises(ValueError, match=r"no NADs of atlas/cnn-wide ship: choose from atlas/cnn, "):
+    with pytest.raises(ValueError, match=r"atlas/cnn-wide .*atlas/cnn,"):
         nc.load_nads("atlas/cnn-wide")
     with pytest.raises(ValueError, match="no version 2 of the NADs of atlas/cnn ships"):
         nc.load_nads("atlas/cnn", 2)

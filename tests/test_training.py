@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_core.runtime.seeds import seed_sequence
-from nads_core.training import many, processes, single, vectorised
+from nads_core.training import many, single, vectorised
 from nads_core.training import state as checkpoints
 from nads_core.training.run import NetworkFamily
 
@@ -320,7 +320,7 @@ class FakePool:
 def test_a_killed_process_does_not_take_a_finished_result_with_it(monkeypatch):
     result, ready = nc.TrainingResult(torch.tensor(1.0), None, torch.zeros(3)), {}
     pool = FakePool(result)
-    monkeypatch.setattr(processes, "_worker_pool", lambda count: pool)
+    monkeypatch.setattr("loky.get_reusable_executor", lambda *_, **__: pool)
     with pytest.raises(MemoryError, match="fewer workers"):
         nc.train_networks(
             small_network, [small_data(0)] * 2, recipe=RECIPE, device="cpu", method="processes", workers=2,
