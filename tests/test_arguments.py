@@ -101,7 +101,7 @@ def test_shapes_are_integers():
         compute(image_shape=(True, 8, 8))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="asks what is said where there is no GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:3", "gpu", "xpu"])
 @pytest.mark.parametrize(
     "use",
