@@ -65,7 +65,8 @@ def _scale_table(results: list[dict]) -> str:
             "" if least is None else _short(1e3 * least), _short(1e3 * result["seconds_per_network"]),
             {"dense": "D × D", "gram": "vectors"}[last["kind"]], _short(last["seconds"]), used,
         ])  # fmt: skip
-    head = ["input", "D", "limit, ms per network", "measured", "stored", f"eigenvectors of {last['num_vectors']}, s", "GB"]
+    eigenvectors = f"eigenvectors of {last['num_vectors']}, s"
+    head = ["input", "D", "limit, ms per network", "measured", "stored", eigenvectors, "GB"]
     return _table(rows, head)
 
 
