@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", type=Path, help="checkpoint of a run of `nads compute`")
     parser.add_argument(
         "--num-networks", type=int, nargs="+", metavar="N",
-        help="numbers of networks; 1, 2, 4, 8 and 16 times the run's by default",
+        help="numbers of networks to forecast; by default 1, 2, 4, 8 and 16 times that of the run",
     )  # fmt: skip
 
 

@@ -41,9 +41,9 @@ def console() -> int:
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options that `run` and `queue` share."""
     parser.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="duration after which to stop; the job can resume"
+        "--time-limit", type=float, metavar="SECONDS", help="time after which to stop; the job can resume"
     )
-    parser.add_argument("--root", type=Path, help="folder with the images of jobs on photos; NADS_DATA by default")
+    parser.add_argument("--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default")
     parser.add_argument("--workers", type=int, help="networks trained in parallel on a CPU; one per core by default")
     parser.add_argument("--device", help="cpu, cuda, ...; a GPU if available by default")
 

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book bench``."""
     add = parser.add_argument
     add("--architectures", nargs="+", choices=tuple(ARCHITECTURES), help="architectures to measure")
-    add("--cases", nargs="+", choices=tuple(CASES), help="estimators and number types to measure")
-    add("--no-scale", dest="scale", action="store_false", help="skip the growing inputs")
+    add("--cases", nargs="+", choices=tuple(CASES), help="estimators and floating-point types to measure")
+    add("--no-scale", dest="scale", action="store_false", help="skip the measurements with growing inputs")
     add("--large", action="store_true", help="only compute the first 100 NADs at 3 x 224 x 224 (minutes)")
     add("--quick", action="store_true", help="toy sizes, to check that everything runs")
     add("--out", type=Path, help="folder for the results; benchmarks/results by default")

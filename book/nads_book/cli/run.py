@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("job", help="figure and architecture, such as fig1-lenet")
     add("--preset", choices=SIZES, help="size of the job")
-    add("--count", type=int, help="number of networks, from the start of the job; all by default")
-    add("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
+    add("--count", type=int, help="number of networks to train, from the first of the job; all by default")
+    add("--out", type=Path, help="results file; by default in book/results, named after job, preset and shard")
     add("--shard", type=_shard, metavar="I/N", help="part of the job, such as 2/8; the whole job by default")
-    add("--mixed-precision", action=argparse.BooleanOptionalAction, help="whether layers run in bfloat16")
+    add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
     add_training_arguments(parser)
 
 
