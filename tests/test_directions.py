@@ -236,7 +236,7 @@ def at_once(monkeypatch) -> None:
 
 
 def test_monte_carlo_error_falls_with_the_square_root_of_the_number_of_networks(at_once):
-    counts, errors = [64, 256, 1024], []
+    counts, errors = [32, 128, 512], []
     for replication in range(8):
         row = []
         for count in counts:

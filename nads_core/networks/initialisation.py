@@ -80,6 +80,10 @@ class _Recorder(TorchDispatchMode):
         """Whether a tensor, or one that shares its memory, was made from random numbers."""
         return _address(tensor) in self._random
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:  # else the first operation imports torch's compiler, which takes a second
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
