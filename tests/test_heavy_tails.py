@@ -72,6 +72,18 @@ def test_certainties_under_heavy_tails_are_kept():
     assert promised.max() < 0.4 and abs(promised.mean() - kept.mean()) < 0.15  # .3 and more before
 
 
+def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
+    vectors = torch.randn(600, 4, 64, generator=torch.Generator().manual_seed(0)) / torch.arange(1, 65)
+    stds = []
+    for count in (150, 600):  # fewer than are summed in one product, and more
+        moments, first = DenseMoments(64), FirstNetworks()
+        moments.update(vectors[:count])
+        first.update(0, count, vectors[:count], 1)
+        certificates = find_eigenpairs(moments, first, 8, SHAPE, effective_share=20 / count).certificates
+        stds.append(float(certificates.eigenvalue_std[0]))
+    assert 0.7 < stds[0] / stds[1] < 1.4  # both count as 20 networks
+
+
 def test_normalised_networks_count_alike():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -88,7 +88,7 @@ def find_eigenpairs(
         summed = moments.empty()
         halves = normalised.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
         summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
-        growth_to_effective = effective_share * growth * moments.num_networks / summed.num_networks
+        growth_to_effective = effective_share * growth * moments.num_networks / len(halves)
         problem = _Problem(summed, normalised, count, image_shape, debiasing, symmetries, growth_to_effective)
         num_effective = growth_to_effective * len(first.halves())
         pairs = zip(types, problem.solve()[0], strict=True)
