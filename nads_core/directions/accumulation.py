@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,7 @@ class Accumulation:
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.first_networks, self.scale = FirstNetworks(), scale
-        self.powers: list[float] | None = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4; earlier files lack them
+        self.powers = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4 over the networks
         self.description = description | {"groups": len(self.groups)}
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
@@ -69,8 +68,6 @@ class Accumulation:
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
             saved = read_checkpoint(self.path)
-            # Earlier versions wrote the chosen numbers of inputs, which the repr of the estimator holds too.
-            saved["description"].pop("budget", None)
             if different := differences(saved["description"], self.description):
                 raise ValueError(
                     f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
@@ -110,14 +107,13 @@ class Accumulation:
 
     def add_powers(self, powers: Tensor) -> None:
         """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
-        if self.powers is not None:
-            added = map(distributed.all_reduce_sum, powers.tolist())
-            self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
+        added = torch.stack(distributed.all_gather(powers)).sum(0).tolist()
+        self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
 
     @property
     def effective_share(self) -> float:
         """The effective share of the networks, see `moments.effective_share`."""
-        return effective_share(self.powers, self.first_networks)
+        return effective_share(self.powers)
 
     def add(
         self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments] | None = None
@@ -191,7 +187,7 @@ def accumulate(
     batches, enough = 1, False  # batches of each process between two sums over processes
 
     def stop_if_interrupted() -> None:
-        if distributed.all_reduce_sum(interrupt.received):
+        if any(distributed.all_gather(interrupt.received)):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
@@ -309,9 +305,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     try:
         require_undamaged(path)
-        with zipfile.ZipFile(path) as archive:
-            if damaged := archive.testzip():  # for files from before there were seals
-                raise ValueError(f"{damaged} is not what was written")
         saved = torch.load(path, weights_only=True, map_location="cpu")
     except OSError:
         raise
@@ -322,12 +315,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
         raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
-    if not {"devices", "first_networks"} <= saved.keys():
+    if not {"devices", "first_networks", "scale", "powers"} <= saved.keys():
         raise ValueError(
             f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
             "with that version, or name another file"
         )
-    return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
+    return saved
 
 
 def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:

@@ -77,7 +77,7 @@ def forecast(
         require_integers(num_networks=count)
         if count < done:
             raise ValueError(f"the checkpoint has {done:,} networks: ask for these or more, got {list(num_networks)}")
-    forecasts, share = [], effective_share(saved["powers"], first)
+    forecasts, share = [], effective_share(saved["powers"])
     for count in num_networks:
         growth = count / done
         pairs = find_eigenpairs(

@@ -102,8 +102,8 @@ class DenseMoments:
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
         for tensor in self.sums():
-            distributed.all_reduce_tensor_(tensor)
-        self.num_networks = int(distributed.all_reduce_sum(self.num_networks))
+            distributed.all_reduce_(tensor)
+        self.num_networks = sum(distributed.all_gather(self.num_networks))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state from which `load_state_dict` resumes."""
@@ -115,9 +115,7 @@ class DenseMoments:
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
         self.num_networks = state["num_networks"]
-        # Earlier versions stored the contributions of `FusedMoments` as they came, not in tuples.
-        buffer = [self._split(parts) if isinstance(parts, Tensor) else parts for parts in state["buffer"]]
-        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in buffer]
+        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
@@ -324,15 +322,11 @@ class FirstNetworks:
         return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
 
 
-def effective_share(powers: Sequence[float] | None, first: FirstNetworks) -> float:
+def effective_share(powers: Sequence[float]) -> float:
     """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
 
     Args:
-        powers: N, sum |g|^2 and sum |g|^4 over the networks; None in files that an earlier nads_core wrote.
-        first: the first networks, which stand for all of them then.
+        powers: N, sum |g|^2 and sum |g|^4 over the networks.
     """
-    if powers is None:
-        squares = first.halves().double().mean(2).square().sum(2).mean(1)  # (n,)
-        powers = [len(squares), float(squares.sum()), float(squares.square().sum())]
     count, squares, fourths = powers
     return squares**2 / (count * fourths) if fourths else 1.0
