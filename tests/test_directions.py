@@ -873,5 +873,5 @@ def test_files_that_hold_no_nads_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     (tmp_path / "text.npz").write_text("not a zip file")
     for name in ("array.npy", "text.npz"):
-        with pytest.raises(ValueError, match="holds (one array, )?no NADs"):
+        with pytest.raises(ValueError, match="holds no NADs"):
             nc.NADs.load(tmp_path / name)
