@@ -81,21 +81,21 @@ class Accumulation:
             self.devices = list(dict.fromkeys([*self.devices, device]))
             logger.info("resuming from %s after %d blocks of networks", self.path, self.blocks_done)
 
-    def identify(self, first: Tensor) -> None:
-        """Compare the vector of network 0, ``first`` (D,), with that of the file, because factories can share names.
+    def identify(self, vector: Tensor) -> None:
+        """Compare the vector of network 0, (D,), with that of the file, because factories can share names.
 
         Raises:
             ValueError: if they differ.
         """
-        first, before = first.double().cpu(), self.first.get(self.device)
+        vector, before = vector.double().cpu(), self.first.get(self.device)
         rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
         allowed = 0.3 if rounded else 0.05
-        if before is not None and (first - before).norm() > allowed * first.norm():
+        if before is not None and (vector - before).norm() > allowed * vector.norm():
             raise ValueError(
                 f"{self.path} belongs to another computation (the gradient of its first network differs): "
                 "name another file"
             )
-        self.first[self.device] = first
+        self.first[self.device] = vector
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
@@ -270,7 +270,7 @@ def _add_shared(
 def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: int) -> str:
     """Save the state, and return the message that names the file."""
     # Factories can share a description, as lambdas do; the gradient of the first network differs.
-    norm = distributed.broadcast(max((float(first.norm()) for first in state.first.values()), default=0.0))
+    norm = distributed.broadcast(max((float(vector.norm()) for vector in state.first.values()), default=0.0))
     path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
     if distributed.rank() == 0:
         state.save(path)

@@ -94,7 +94,6 @@ class DenseMoments:
 
     def merge(self, other: DenseMoments) -> None:
         """Add the networks of another accumulator, for example another worker's."""
-        _require_dimension(self, other)
         for ours, theirs in zip(self.sums(), other.sums(), strict=True):
             ours += theirs.to(self.device)
         self.num_networks += other.num_networks
@@ -192,9 +191,9 @@ class GramMoments:
         if contributions.shape[1] == 1:  # one contribution per network is its mean, of unknown noise
             self._means.append(contributions[:, 0])
             return
-        first, second = _halves(contributions)
-        self._means.append((first + second) / 2)
-        self._spreads.append((first - second) / 2)
+        x, y = _halves(contributions)
+        self._means.append((x + y) / 2)
+        self._spreads.append((x - y) / 2)
 
     def empty(self) -> GramMoments:
         """Return another accumulator of the same kind, without networks."""
@@ -202,7 +201,6 @@ class GramMoments:
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
-        _require_dimension(self, other)
         self._means += [mean.to(self.device) for mean in other._means]
         self._spreads += [spread.to(self.device) for spread in other._spreads]
 
@@ -239,12 +237,6 @@ def _halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     if half == 0:
         return first, first
     return contributions[..., :half, :].mean(-2), contributions[..., half : 2 * half, :].mean(-2)
-
-
-def _require_dimension(ours: Moments, theirs: Moments) -> None:
-    """Raise a ValueError unless moments can be merged."""
-    if theirs.dimension != ours.dimension:
-        raise ValueError(f"cannot merge moments of dimension {theirs.dimension} into {ours.dimension}")
 
 
 def merged(groups: Sequence[Moments]) -> Moments:
