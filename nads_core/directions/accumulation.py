@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_STORED = ("blocks_done", "seconds", "first", "devices", "scale", "powers")  # attributes stored under their own names
+# Attributes that a checkpoint stores under their own names
+_STORED = ("description", "blocks_done", "seconds", "first", "devices", "scale", "powers")
 
 
 class Accumulation:
@@ -140,11 +141,18 @@ class Accumulation:
         return powers
 
     def save(self, path: Path) -> None:
-        """Write the state atomically."""
+        """Write a checkpoint, whole or not at all: the attributes in `_STORED`, and the states of all moments.
+
+        Raises:
+            OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
+        """
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
-        content = {name: getattr(self, name) for name in ("description", *_STORED)}
+        content = {name: getattr(self, name) for name in _STORED}
         content["moments"] = [group.state_dict() for group in self.groups]
-        write_checkpoint(path, content | {"first_networks": self.first_networks.state_dict()})
+        content["first_networks"] = self.first_networks.state_dict()
+        with atomic_write(path, "wb") as file:
+            torch.save(content, file)
+            seal(file)
         logger.debug("%d blocks of networks saved in %s", self.blocks_done, path)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start))
 
@@ -278,23 +286,6 @@ def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: 
         f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
         f"call again with checkpoint={str(path)!r} to resume"
     )
-
-
-def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all.
-
-    Args:
-        path: path of the file.
-        content: "description" (of the computation), "moments" (one state per group), "blocks_done", "seconds", "first"
-            (the vector of network 0, by the kind of device), "devices" (that drew), "scale" (of the vectors), "powers"
-            (sums of 1, |g|^2 and |g|^4) and "first_networks" (a state).
-
-    Raises:
-        OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
-    """
-    with atomic_write(path, "wb") as file:
-        torch.save(content, file)
-        seal(file)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -153,12 +153,14 @@ class NADs:
         Raises:
             ValueError: if the shape is not that of the NADs.
         """
-        direction = torch.as_tensor(direction, dtype=torch.float64)
-        shape = self.directions.shape[1:]
-        if direction.shape[-len(shape) :] != shape or direction.dim() > len(shape) + 1:
-            raise ValueError(f"expected a direction of shape {tuple(shape)}, got {tuple(direction.shape)}")
-        coordinates = direction.flatten(-len(shape)) @ self.basis.double()
-        return coordinates.square() @ self.eigenvalues.double()
+        return self._squared_cosines(direction) @ self.eigenvalues.double()
+
+    def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
+        """Return those of directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
+        directions, shape = torch.as_tensor(directions, dtype=torch.float64), self.directions.shape[1:]
+        if directions.shape[-len(shape) :] != shape or directions.dim() > len(shape) + 1:
+            raise ValueError(f"expected one direction or many of shape {tuple(shape)}, got {tuple(directions.shape)}")
+        return (directions.flatten(-len(shape)) @ self.basis.double()).square()
 
     def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
@@ -189,20 +191,17 @@ class NADs:
         """Return which of these NADs is closest to each of other directions, and how close.
 
         Args:
-            directions: ``(m, *image_shape)``, unit norm; for example those of another version or run.
+            directions: one direction, or many, ``(m, *image_shape)``, unit norm; for example those of another version
+                or run.
 
         Returns:
-            Indices (m,), and squared cosines (m,). Inside a band an index means no more than an energy.
+            Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no more than an energy.
 
         Raises:
             ValueError: if the shape is not that of the NADs.
         """
-        directions = torch.as_tensor(directions.directions if isinstance(directions, NADs) else directions)
-        if directions.shape[1:] != self.directions.shape[1:]:
-            raise ValueError(
-                f"expected directions (m, *{tuple(self.directions.shape[1:])}), got {tuple(directions.shape)}"
-            )
-        closeness, index = (directions.flatten(1).double() @ self.basis.double()).square().max(1)
+        rows = directions.directions if isinstance(directions, NADs) else directions
+        closeness, index = self._squared_cosines(rows).max(-1)
         return index, closeness
 
     def completed(self) -> NADs:
