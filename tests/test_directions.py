@@ -831,8 +831,9 @@ def test_other_directions_are_found_again():
     index, closeness = nads.find(mixed)
     assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
     assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
-    with pytest.raises(ValueError, match=r"directions \(m, \*\(1, 32, 32\)\), got \(1, 32, 32\)"):
-        nads.find(nads.directions[0])
+    assert int(nads.find(nads.directions[3])[0]) == 3
+    with pytest.raises(ValueError, match=r"\(1, 32, 32\), got \(32, 32\)"):
+        nads.find(nads.directions[0, 0])
 
 
 @pytest.mark.stored
@@ -873,5 +874,5 @@ def test_files_that_hold_no_nads_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     (tmp_path / "text.npz").write_text("not a zip file")
     for name in ("array.npy", "text.npz"):
-        with pytest.raises(ValueError, match="holds (one array, )?no NADs"):
+        with pytest.raises(ValueError, match="holds no NADs"):
             nc.NADs.load(tmp_path / name)

@@ -474,7 +474,7 @@ def test_a_forecast_on_the_command_line(short_run, capsys):
     assert main(["forecast", str(path), "--num-networks", "448", "40000"]) == 0
     assert re.search(r"40,000 networks: +\d+ directions certain, [\d,]+ s", capsys.readouterr().out)
     assert main(["forecast", str(path), "--num-networks", "100"]) == 2
-    assert "the checkpoint has 448 networks: ask for these or more, got [100]" in capsys.readouterr().err
+    assert "num_networks must be an integer of at least 448, got 100" in capsys.readouterr().err
     assert main(["forecast", "nothing.ckpt"]) == 2
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
@@ -45,10 +45,7 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        return Draw(*tree_map_only(Tensor, lambda tensor: tensor[rows], self._parts()))
-
-    def _parts(self) -> tuple[Any, ...]:
-        return self.state, self.inputs, self.probes, self.readouts
+        return tree_map_only(Tensor, lambda tensor: tensor[rows], self)
 
     def thin(self) -> Draw:
         """Return the same networks with their first pair of inputs and their first readout."""
@@ -60,8 +57,10 @@ class Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
-        parts = map(Draw._parts, draws)
-        return Draw(*tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *parts))
+        return tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *draws)
+
+
+register_dataclass(Draw)  # so that functions of trees go through its tensors
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,12 +27,35 @@ from nads_core.directions.evaluation import Evaluation, fitting_batch, require_g
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.directions.stopping import subspace_error
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.runtime.memory import peak_memory
 from nads_core.runtime.provenance import environment
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
 _ROWS = 512  # at least, between two sums over D x D entries
+
+
+def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
+    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
+
+    The memory of the process includes Python and PyTorch, a few hundred megabytes. Where a container forbids resetting
+    its peak, the result is the peak since the process started.
+    """
+    gc.collect()
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        work()
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_allocated(device)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # return freed memory to the system
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    work()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+    return None
 
 
 def torchvision_resnet18() -> nn.Module:

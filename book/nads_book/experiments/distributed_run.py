@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import glob
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from nads_book.experiments.results import Results, merge_results, writing
 from nads_core.runtime import distributed
+
+_POLL_SECONDS = 0.1
 
 
 def run_distributed(
@@ -29,16 +34,18 @@ def run_distributed(
         ValueError: if another process is writing ``out``, or files of processes in its folder belong to another job.
     """
     (part, parts), rank, size = shard, distributed.rank(), distributed.size()
-    group, files = distributed.new_group(), [out.with_suffix(f".process{number}.json") for number in range(size)]
+    # Gloo, also on GPUs: its connections break when a process dies, so that waiting needs no time limit
+    group = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=365))  # torch lacks an infinite timeout
+    files = [out.with_suffix(f".process{number}.json") for number in range(size)]
     with nullcontext() if rank else writing(out):
         if not rank:
             gather(out)
-        distributed.barrier(group)
+        barrier(group)
         if out.exists():
             Results.load(out).save(files[rank])  # rows and precision of earlier runs
         results = run(out=files[rank], shard=(part + parts * rank, parts * size), device=device, progress=rank == 0)
         results.save(files[rank])
-        distributed.barrier(group)
+        barrier(group)
         if rank:
             return None
         if missing := [file.name for file in files if not file.exists()]:
@@ -62,3 +69,18 @@ def gather(out: Path) -> Results | None:
     for file in files:
         file.unlink()
     return results
+
+
+def barrier(group: Any) -> None:
+    """Wait until every process has called this function, without a time limit.
+
+    Raises:
+        ConnectionError: if a process died.
+    """
+    work = torch.distributed.barrier(group, async_op=True)
+    while not work.is_completed():  # polling lets Ctrl-C interrupt the wait
+        time.sleep(_POLL_SECONDS)
+    try:
+        work.wait()
+    except RuntimeError as error:
+        raise ConnectionError(f"a process died that the others waited for ({error})") from error
