@@ -42,7 +42,6 @@ from .theory import (
     deep_linear,
     lemma2,
     pooling,
-    regression,
 )
 from .training import (
     CIFAR10_RECIPE,
@@ -71,5 +70,5 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainConfig", "TrainingResult", "TrainingState", "TrainingTimeout",
     "accuracy", "accuracy_interval", "changed_predictions", "difference_interval", "predicted_classes", "train_network",
     "train_networks",
-    "deep_linear", "lemma2", "pooling", "regression",
+    "deep_linear", "lemma2", "pooling",
 ]  # fmt: skip

@@ -324,7 +324,7 @@ def test_bad_moments_are_refused():
     seen = torch.zeros(3, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"float32 contributions .*got torch.float64"):
         add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
-    with pytest.raises(ValueError, match=r"noise must be a contiguous float64 \(3, 3\), got torch.float32"):
+    with pytest.raises(ValueError, match=r"noise_moment must be a contiguous float64 \(3, 3\), got torch.float32"):
         add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
 
 

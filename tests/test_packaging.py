@@ -31,7 +31,7 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"publishing", "report"},
+        {"descent", "publishing", "regression", "report"},
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "crossed_resampling", "figures", "map_summaries", "toy_shortcuts", "wave_orders"},
