@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -14,17 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.benchmarks.roofline import Limits, count_work, timed
-from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
-from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions import DENSE_LIMIT, Draw, Estimator
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
 from nads_core.directions.estimators import with_defaults
-from nads_core.directions.evaluation import Evaluation, fitting_batch, require_gradients
+from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import subspace_error
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.runtime.memory import peak_memory
-from nads_core.runtime.provenance import environment
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
@@ -147,76 +143,3 @@ def measure_eigenvectors(
     peak = peak_memory(work, device)
     used = None if peak is None or before is None else max(peak - before, 0)
     return {"kind": kind, "num_vectors": num_vectors, "num_directions": count, "seconds": elapsed, "bytes": used}
-
-
-def first_directions(
-    factory: Callable[[], nn.Module],
-    image_shape: tuple[int, int, int],
-    estimator: Estimator,
-    num_networks: int,
-    *,
-    count: int = 100,
-    compared: tuple[int, ...] = (1, 10, 100),
-    seed: int = 0,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype = torch.float32,
-    progress: bool = True,
-) -> tuple[NADs, dict[str, Any]]:
-    """Compute the first NADs for large inputs from the Gram matrix, with their uncertainty.
-
-    Args:
-        factory: function that returns a new network.
-        image_shape: (C, H, W).
-        estimator: estimator of the gradients.
-        num_networks: number of networks.
-        count: number of NADs.
-        compared: numbers of leading directions whose error is estimated.
-        seed: seed of all networks.
-        device: device of the computation; by default a GPU if there is one.
-        dtype: number type of the networks.
-        progress: whether to show a progress bar.
-
-    Returns:
-        The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the
-        networks, with twice its standard deviation over pairs of halves, and what random directions give.
-
-    Raises:
-        ValueError: for fewer networks than four blocks.
-    """
-    estimator = with_defaults(estimator)
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
-    if num_networks < 4 * ensemble.block_size:
-        raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
-    dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
-    description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
-    found: dict[str, Any] = {}
-
-    def work() -> None:
-        start = time.perf_counter()
-        state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
-        state.identify(require_gradients(ensemble, estimator, name)[0])
-        accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
-        gradients = time.perf_counter() - start
-        whole = state.total()
-        assert isinstance(whole, GramMoments)
-        found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
-        found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
-        found["errors"] = {
-            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(found["pairs"][0])
-        }
-
-    peak = peak_memory(work, ensemble.device)
-    values, directions = found["pairs"]
-    provenance = description | {"dtype": str(dtype), "num_networks": num_networks, **environment(ensemble.device)}
-    nads = NADs(directions.float().cpu().view(-1, *image_shape), values.float().cpu(), provenance)
-    overlaps = {
-        str(k): {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": k / dimension}
-        for k, (error, two) in found["errors"].items()
-    }
-    result = {
-        "num_networks": num_networks, "seconds": found["seconds"], "first_directions": overlaps,
-        "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
-            dimension, num_networks * estimator.readouts, count, dtype),
-        "eigenvalues": [float(value) for value in values],
-    }  # fmt: skip
-    return nads, result

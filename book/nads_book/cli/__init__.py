@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,13 +11,13 @@ import torch
 
 from nads_core.cli import console as run_console
 from nads_core.cli import notify_renamed, run_command
+from nads_core.runtime.files import checkout_folder
 
 COMMANDS = {
     "run": "train the networks of one of the paper's figures",
     "queue": "run the remaining jobs of the book in order",
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
-    "bench": "measure the cost of architectures and estimators against the limits of the device",
 }
 
 
@@ -30,6 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["run"] and "--pending" in arguments:  # the spelling up to version 0.2
         notify_renamed("nads-book run --pending", "nads-book queue")
         arguments = ["queue", *(argument for argument in arguments[1:] if argument != "--pending")]
+    if arguments[:1] == ["bench"]:  # a command up to version 0.2, now a script of the repository
+        notify_renamed("nads-book bench", "python benchmarks/costs.py")
+        script = checkout_folder("benchmarks") / "costs.py"
+        return subprocess.run([sys.executable, script, *arguments[1:]]).returncode
     return run_command("nads_book", COMMANDS, arguments)
 
 
