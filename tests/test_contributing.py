@@ -82,7 +82,7 @@ ADDITIONS = {  # what the lists say: file -> texts in it with what takes their p
     "book/nads_book/checks/__init__.py": {
         " check_lemma2,": " check_lemma2, check_one,", '"check_lemma2",': '"check_lemma2", "check_one",',
     },
-    "book/nads_book/checks/errata.py": {"STATEMENTS = {": 'STATEMENTS = {"one": Statement("One", bounds.check_one), '},
+    "book/nads_book/checks/errata.toml": {"": '[one]\ntitle = "One"\n'},
     "book/errata.md": {"": GLUE},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
     "book/nads_book/figures/theory.py": {"": FIGURE},
