@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from nads_book.cli import add_training_arguments, require_cpu_for_workers
-from nads_book.experiments.distributed_run import gather, run_distributed
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, results_path, writing
-from nads_book.experiments.runner import run_experiment
+from nads_book.experiments.runner import gather, run_distributed, run_experiment
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import usable_device
 

@@ -15,7 +15,7 @@ import numpy as np
 from nads_book.atlas import load_atlas
 from nads_book.atlas.measures import SHORT
 from nads_book.experiments import published
-from nads_book.experiments.frequency_maps import of_tasks
+from nads_book.experiments.frequency_maps import LEARNED, of_tasks
 from nads_book.experiments.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS, LEVELS, Packet, as_script
@@ -31,7 +31,6 @@ SORTED_BY = {  # what the reader can sort by: title, and how it is explained
     "effect": "how far the change moves the directions",
 }
 NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")  # of the guess
-LEARNED = 0.55  # test accuracy above which a wave counts as learned; guessing gives 0.5
 
 
 def pack_atlas() -> Packet:
