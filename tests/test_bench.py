@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 import torch
 from costs import first_directions, main
-from nads_book.benchmarks import load_costs, load_first_directions, measure_eigenvectors, measure_network
+from nads_book.benchmarks import (
+    load_costs,
+    load_first_directions,
+    measure_eigenvectors,
+    measure_network,
+    seconds_per_step,
+)
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
-from nads_book.cli import main as book_main
-from nads_book.experiments.queue import seconds_per_step
 from tables import rewrite, tables
 from torch import nn
 
@@ -207,12 +211,6 @@ def test_options_that_do_not_apply_are_rejected(tmp_path, capsys, arguments, nam
     with pytest.raises(SystemExit, match="2"):
         main(["--out", str(tmp_path / "results"), *arguments])
     assert named in capsys.readouterr().err and not (tmp_path / "results").exists()
-
-
-def test_the_former_command_runs_the_script(capfd):
-    assert book_main(["bench", "--large", "--no-scale"]) == 2
-    said = capfd.readouterr().err
-    assert "`python benchmarks/costs.py`" in said and "--large is not valid with scale" in said
 
 
 @pytest.mark.slow

@@ -288,13 +288,18 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
     assert all(name in listing for name in cli.COMMANDS)
 
 
+def test_former_commands_run_scripts_of_the_checkout(capfd):
+    for arguments in (["queue"], ["run", "--pending"], ["bench"]):
+        assert book_main([*arguments, "--device", "missing"]) == 2
+        said = capfd.readouterr().err
+        assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
+
+
 def test_old_spellings_still_work(folder, capsys):
     assert main(["nearest", "atlas/cnn", "--count", "1"]) == 0
     assert "`nads similar`" in capsys.readouterr().err
     assert main(["run", "fig1-logreg", "--preset", "smoke", "--count", "1", "--out", "r.json", "--device", "cpu"]) == 0
     assert "`nads-book run`" in capsys.readouterr().err and (folder / "r.json").exists()
-    assert main(["run", "--pending", "--dry-run", "--device", "missing"]) == 2
-    assert "`nads-book queue`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -4,10 +4,15 @@ Here are the work of a network, the limits of a device, and times and memory mea
 repository's ``benchmarks/`` write results files, of which ``costs.py`` measures every architecture and estimator.
 """
 
-from nads_book.benchmarks.measuring import measure_eigenvectors, measure_network, torchvision_resnet18
+from nads_book.benchmarks.measuring import (
+    measure_eigenvectors,
+    measure_network,
+    seconds_per_step,
+    torchvision_resnet18,
+)
 from nads_book.benchmarks.stored import load_costs, load_first_directions, results_folder
 
 __all__ = [
     "load_costs", "load_first_directions", "measure_eigenvectors", "measure_network", "results_folder",
-    "torchvision_resnet18",
+    "seconds_per_step", "torchvision_resnet18",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from nads_core.data.fourier import Frequency, wrapped
 LEARNED = 0.55  # accuracy above which a wave counts as learned
 Pairs = list[tuple[float, float]]
 WavePairs = list[tuple[Frequency, Frequency]]
-Field = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -34,21 +33,7 @@ def mirrored(k: Frequency) -> Frequency:
     return wrapped(k[0], -k[1])
 
 
-@overload
-def by_frequency(
-    results: Results, field: Field = "test_accuracy", seed: int | None = None
-) -> dict[Frequency, float]: ...
-
-
-@overload
-def by_frequency(
-    results: Results, field: Literal["iterations"], seed: int | None = None
-) -> dict[Frequency, np.ndarray]: ...
-
-
-def by_frequency(
-    results: Results, field: Field | Literal["iterations"] = "test_accuracy", seed: int | None = None
-) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
+def by_frequency(results: Results, field: str = "test_accuracy", seed: int | None = None) -> dict[Frequency, Any]:
     """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
 
     ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is never reached.
