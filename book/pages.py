@@ -13,8 +13,8 @@ import nbformat
 import numpy as np
 from guess import NETWORKS, Guess, guess_data
 from nads_book import explorer
-from nads_book.figures.variants import MIME, VARIANTS, Variants
 from PIL import Image
+from variants import MIME, VARIANTS, Variants
 
 MAPS = Path(__file__).parent / "_static" / "maps.png"
 

@@ -219,8 +219,7 @@ def test_a_check(monkeypatch):
 
 def test_a_figure():
     pytest.importorskip("matplotlib").use("Agg")
-    from nads_book.figures.style import subplots
-    from nads_book.figures.variants import styled
+    from nads_book.figures.style import styled, subplots
 
     @styled
     def plot_line(values):

@@ -20,9 +20,9 @@ from nads_book.figures.style import (
     show_colours,
     show_signed,
     show_spectrum,
+    styled,
     subplots,
 )
-from nads_book.figures.variants import styled
 from nads_core.cli import class_differences
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
