@@ -11,8 +11,3 @@ from nads_book.benchmarks.measuring import (
     torchvision_resnet18,
 )
 from nads_book.benchmarks.stored import load_costs, load_first_directions, results_folder
-
-__all__ = [
-    "load_costs", "load_first_directions", "measure_eigenvectors", "measure_network", "results_folder",
-    "seconds_per_step", "torchvision_resnet18",
-]  # fmt: skip

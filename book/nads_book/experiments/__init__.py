@@ -13,8 +13,3 @@ from nads_book.experiments.presets import choose_preset
 from nads_book.experiments.results import Results, load_results, merge_results, results_path
 from nads_book.experiments.runner import run_experiment
 from nads_book.experiments.waves import grid_frequencies
-
-__all__ = [
-    "Experiment", "Results", "choose_preset", "experiment", "frequency_maps", "grid_frequencies", "load_results",
-    "merge_results", "prediction", "published", "results_path", "run_experiment", "statistics", "waves",
-]  # fmt: skip

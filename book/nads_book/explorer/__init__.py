@@ -10,7 +10,3 @@ from nads_book.explorer.gallery import AtlasGallery, pack_atlas
 from nads_book.explorer.views import PARTS, Page, Source, View, show, write_pages_data
 
 Wall = AtlasGallery  # its name up to version 0.2
-
-__all__ = [
-    "PARTS", "AtlasGallery", "Page", "Source", "View", "load_pictures", "pack_atlas", "show", "write_pages_data",
-]  # fmt: skip
