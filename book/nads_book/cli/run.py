@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,8 @@ def run(
 
 
 def _shard(text: str) -> tuple[int, int]:
-    try:
-        part, parts = map(int, text.split("/"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected I/N such as 2/8, got {text!r}") from None
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    part, parts = map(int, match.groups()) if match else (0, 0)
     if not 1 <= part <= parts:
-        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, such as 2/8, got {text!r}")
     return part, parts
