@@ -7,7 +7,8 @@ import nads_book as nb
 import numpy as np
 import torch
 from conftest import BOOK
-from nads_book.explorer import AtlasGallery, Guess, bundle, views
+from guess import Guess
+from nads_book.explorer import AtlasGallery, bundle, views
 
 import nads_core as nc
 

@@ -5,11 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.benchmarks import first_directions, load_costs, measure_eigenvectors, measure_network
+from costs import first_directions, main
+from nads_book.benchmarks import (
+    load_costs,
+    load_first_directions,
+    measure_eigenvectors,
+    measure_network,
+    seconds_per_step,
+)
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
-from nads_book.benchmarks.suite import load_first_directions
-from nads_book.benchmarks.training import seconds_per_step
-from nads_book.cli import main
 from tables import rewrite, tables
 from torch import nn
 
@@ -189,10 +193,24 @@ def test_first_directions_of_a_network_with_a_strong_preference():
 def results(tmp_path_factory) -> Path:
     pytest.importorskip("torchvision")
     folder = tmp_path_factory.mktemp("benchmarks") / "results"
-    options = ["bench", "--quick", "--device", "cpu", "--out", str(folder)]
+    options = ["--quick", "--device", "cpu", "--out", str(folder)]
     assert main([*options, "--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"]) == 0
     assert main([*options, "--large"]) == 0
     return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--large", "--kernels", "triton"], "kernels"),
+        (["--large", "--no-scale"], "scale"),
+        (["--quick", "--device", "gpu"], "device 'gpu'"),
+    ],
+)
+def test_options_that_do_not_apply_are_rejected(tmp_path, capsys, arguments, named):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--out", str(tmp_path / "results"), *arguments])
+    assert named in capsys.readouterr().err and not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ LAYERS = {
         {"descent", "publishing", "regression", "report"},
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
-        {"atlas", "crossed_resampling", "figures", "map_summaries", "toy_shortcuts", "wave_orders"},
+        {"atlas", "figures", "map_summaries", "toy_shortcuts"},
         {"explorer"},
         {"cli"},
         {"__init__", "__main__"},

@@ -14,6 +14,7 @@ from nads_book.experiments import (
     prediction,
     published,
     run_experiment,
+    statistics,
     waves,
 )
 from nads_book.report import readable
@@ -24,5 +25,5 @@ __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "choose_preset", "readable",
     "atlas", "benchmarks", "checks", "costs", "errata", "explorer", "frequency_maps", "prediction", "published",
-    "waves",
+    "statistics", "waves",
 ]  # fmt: skip
