@@ -32,7 +32,6 @@ from nads_core.directions.estimators import (
     MixedDerivative,
     PointGradient,
     SmoothedGradient,
-    with_defaults,
 )
 from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import GramMoments
@@ -92,7 +91,6 @@ def first_directions(
     Raises:
         ValueError: for fewer networks than four blocks.
     """
-    estimator = with_defaults(estimator)
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
     if num_networks < 4 * ensemble.block_size:
         raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")

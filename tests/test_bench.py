@@ -79,18 +79,6 @@ def test_work_of_an_estimator_of_ones_own_is_what_it_says():
     assert own.moments == (3 + 1) * one.moments
 
 
-def test_an_object_with_the_two_methods_has_costs_too():
-    class Bare:
-        draw, contributions = nc.PointGradient.draw, nc.PointGradient.contributions
-        input_std = 1.0
-
-    networks = ensemble(perceptron, (1, 8, 8))
-    assert count_work(networks, Bare()) == count_work(networks, nc.PointGradient())
-    assert measure_network(networks, Bare(), None, 0.01)["seconds_per_network"] > 0
-    nads, _ = first_directions(perceptron, (1, 8, 8), Bare(), 256, count=4, device="cpu", progress=False)
-    assert nads.provenance["estimator"].endswith("Bare()")
-
-
 def test_resnet18_with_sixteen_inputs_is_35_gigaflop():
     work = count_work(ensemble(partial(nc.RESNET18.build, 1, 32, 1)), nc.SmoothedGradient(16))
     assert work.forward + work.backward == pytest.approx(35.5e9, rel=0.01)

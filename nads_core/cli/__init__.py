@@ -18,14 +18,12 @@ from typing import Any
 
 COMMANDS = {
     "compute": "compute the NADs of an architecture",
-    "forecast": "predict how many directions more networks would determine",
     "similar": "list the shipped architectures with the most similar NADs",
     "class-differences": "compare the classes of an image folder along NADs",
-    "doctor": "list available optional features",
 }
 # Names up to version 0.2, which still work in 0.3.
 _RENAMED = {"classes": "class-differences", "nearest": "similar"}
-_MOVED = ("atlas", "bench", "merge", "run")
+_MOVED = ("atlas", "bench", "doctor", "forecast", "merge", "run")
 
 
 def main(arguments: list[str] | None = None) -> int:

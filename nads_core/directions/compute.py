@@ -18,7 +18,7 @@ from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
-from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
+from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
 from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
@@ -152,7 +152,7 @@ def compute_nads(
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
-    estimator = with_defaults(estimator or SmoothedGradient())
+    estimator = require_estimator(SmoothedGradient() if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, estimator, settings)

@@ -21,7 +21,6 @@ from nads_book.benchmarks.roofline import Limits, count_work, timed
 from nads_core.directions import DENSE_LIMIT, Draw, Estimator
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.estimators import with_defaults
 from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.architectures import Architecture
@@ -79,7 +78,7 @@ def measure_network(
     Returns:
         Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
     """
-    estimator, device, dimension = with_defaults(estimator), ensemble.device, math.prod(ensemble.image_shape)
+    device, dimension = ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
     crew, blocks = ThreadedEnsemble(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
     count = blocks * ensemble.block_size * crew.size

@@ -17,6 +17,8 @@ COMMANDS = {
     "run": "train the networks of one of the paper's figures",
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
+    "forecast": "predict how many directions more networks would determine",
+    "doctor": "list available optional features",
 }
 # Former commands that need a checkout, and are now scripts of it.
 _SCRIPTS = {"bench": Path("benchmarks/costs.py"), "queue": Path("book/train_queue.py")}
