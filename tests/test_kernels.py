@@ -434,7 +434,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from nads_core.kernels import random_weights_triton, second_moments_triton
 
-moments = dict(seen="*fp64", noise="*fp64", contributions="*fp32", networks="i32", size="i32")
+moments = dict(second_moment="*fp64", noise_moment="*fp64", contributions="*fp32", networks="i32", size="i32")
 constants = dict(J=2, **{name: second_moments_triton.TUNING[name] for name in ("TILE", "NETWORKS")})
 tables = dict(parameter_of_tile="*i32", integers="*i64", floats="*fp32")
 draw = dict(out="*fp32", **tables, seed="i64", first="i32", stream="i32")
