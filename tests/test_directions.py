@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.directions import accumulation
+from nads_core.directions import Estimator, accumulation
 from nads_core.directions import compute as directions_module
 from nads_core.directions.evaluation import Evaluation
 from nads_core.directions.symmetry import symmetrize
@@ -279,7 +279,7 @@ def one_worker() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-class Interrupted:
+class Interrupted(Estimator):
     """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one that it wraps."""
 
     def __init__(self, estimator, call: int):
