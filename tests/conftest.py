@@ -127,6 +127,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     """
     import build
     from filelock import FileLock
+    from nads_book.publishing import NO_VARIANTS, OPTIONS
 
     if failure := _failures.get((chapter, situation)):
         raise failure
