@@ -187,6 +187,11 @@ def _settings(
     criteria = {name: options.pop(name) for name in ("tolerance", "num_leading", "num_certain") if name in options}
     if stopping is not None and criteria:
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
+    if unknown := options.keys() - ComputeOptions.__dataclass_fields__.keys():
+        raise TypeError(
+            f"unknown options {', '.join(sorted(unknown))}: options of gradients are fields of the estimator, such as "
+            f"estimator=SmoothedGradient(num_inputs=16); others are {', '.join(ComputeOptions.__dataclass_fields__)}"
+        )
     settings, dimension = ComputeOptions(**options), math.prod(image_shape)
     if settings.num_directions is not None and settings.num_directions > dimension:
         raise ValueError(
