@@ -273,11 +273,10 @@ def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimato
     readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
     needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
-    networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
         needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
-        f"the gradients of {networks} with respect to {dimension:,} pixels, and the directions, take up to",
+        f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 
