@@ -346,7 +346,7 @@ def test_exit_status_of_the_process(folder):
 @pytest.mark.slow
 def test_an_interrupt_after_the_work_is_silent(tmp_path):
     code = (
-        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'forecast', 'missing'];"
+        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'similar', 'missing.npz'];"
         "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
