@@ -164,7 +164,7 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
         (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16", "use smoothed or mixed"),
         (["--estimator", "dipole", "--num-inputs", "8"], "--num-inputs 8", "use smoothed or mixed"),
         (["--estimator", "dipole", "--readouts", "1"], "--readouts 1", "use smoothed"),
-        (["--num-leading", "5"], "--num-leading 5", "--tolerance"),
+        (["--num-leading", "5"], "num_leading = 5", "tolerance"),
     ],
 )
 def test_options_without_effect_are_rejected(folder, capsys, arguments, option, users):
