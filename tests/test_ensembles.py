@@ -1,6 +1,7 @@
 import copy
 import itertools
 import random
+import threading
 from functools import partial
 
 import numpy as np
@@ -589,6 +590,65 @@ def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, reque
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     assert ThreadedEnsemble(Ensemble(factory, SHAPE)).size == 1
+
+
+class Watched(nn.Module):
+    """A network that a copy shares something with: by a hook or a function, which deepcopy does not copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 500), nn.Linear(500, 1)
+        self.share()
+
+    def share(self):
+        self.first.register_forward_hook(lambda module, inputs, result: setattr(self, "seen", result))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        self.first(x)
+        return self.seen
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.hidden(x.flatten(1)).tanh())
+
+
+class WatchedByAll(Watched):
+    """Its hook writes to one dictionary, whichever copy is called."""
+
+    def share(self):
+        self.results = results = {}
+        self.first.register_forward_hook(lambda module, inputs, result: results.update(seen=result))
+        self.read = lambda: results["seen"]
+
+    def hidden(self, x: Tensor) -> Tensor:
+        self.first(x)
+        return self.read()
+
+
+class WithLock(Watched):
+    def share(self):
+        self.lock = threading.Lock()
+
+    def hidden(self, x: Tensor) -> Tensor:
+        return self.first(x)
+
+
+class WithClosure(WithLock):
+    def share(self):
+        self.apply_first = lambda x: self.first(x)
+
+    def hidden(self, x: Tensor) -> Tensor:
+        return self.apply_first(x)
+
+
+@pytest.mark.parametrize("factory", [Watched, WatchedByAll, WithLock, WithClosure])
+def test_a_network_that_shares_something_with_its_copies_has_one_thread(factory, request):
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    results = []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        results.append(nc.compute_nads(factory, 600, image_shape=SHAPE, device="cpu", progress=False))
+    assert results[0].overlap(results[1], 5) > 0.9999
+    torch.testing.assert_close(results[0].eigenvalues, results[1].eigenvalues, rtol=1e-3, atol=0)
 
 
 def test_gradients_leave_the_images_of_the_caller_alone():

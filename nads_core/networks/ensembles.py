@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from types import FunctionType
 from typing import TypeVar
 
 import torch
@@ -125,9 +126,12 @@ class Ensemble:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
         state = state_of(self._prepared(network))
         weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
+        self._function.require_reproduces(network, weights, self._test_images(2))
+
+    def _test_images(self, *counts: int) -> Tensor:
+        """Return the same random images (*counts, C, H, W) at every call."""
         generator = torch.Generator().manual_seed(0)
-        images = torch.randn(2, *self.image_shape, generator=generator).to(self.device, self.dtype)
-        self._function.require_reproduces(network, weights, images)
+        return torch.randn(*counts, *self.image_shape, generator=generator).to(self.device, self.dtype)
 
     def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
@@ -162,6 +166,22 @@ class Ensemble:
         other._function = copy.copy(self._function)
         other._function.module = copy.deepcopy(self.template)
         return other
+
+    def can_duplicate(self) -> bool:
+        """Whether threads can evaluate duplicates at once: copies of the template share no hook with it, nor weights.
+
+        A function is never copied. In a hook it can write to what its copies read, so none is trusted.
+        """
+        for layer in self.template.modules():
+            if FunctionType in map(type, [*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()]):
+                return False
+        state = self._converted(self._initialisation.draw(2, seed_sequence(self.seed, 0, _WEIGHTS)))
+        images = self._test_images(2, 1)
+        expected = self.outputs(state, images)
+        try:
+            return torch.equal(self.duplicate().outputs(state, images), expected)
+        except Exception:  # of deepcopy, or of a copy that lacks something
+            return False
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
         """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
@@ -326,8 +346,9 @@ class ThreadedEnsemble:
     """Threads that work on different networks at once, each with a duplicate of one ensemble.
 
     There are as many as torch has threads, each with a single thread of torch: small operations gain nothing from a
-    second one. Results do not depend on the number of threads. There is a single worker on a GPU, and where the factory
-    has to be called for every network, which draws from torch's one global generator.
+    second one. Results do not depend on the number of threads. There is a single worker on a GPU, where the factory has
+    to be called for every network, which draws from torch's one global generator, and for networks that cannot be
+    copied or share something with their copies (`Ensemble.can_duplicate`).
 
     Args:
         ensemble: ensemble that the threads draw from and evaluate.
@@ -335,7 +356,8 @@ class ThreadedEnsemble:
 
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
-        self.size = 1 if alone else torch.get_num_threads()
+        threads = torch.get_num_threads()
+        self.size = 1 if alone or threads == 1 or not ensemble.can_duplicate() else threads
         self._ensemble, self._thread = ensemble, threading.local()
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
