@@ -2,6 +2,7 @@ import copy
 import itertools
 import random
 import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -497,9 +498,21 @@ class Particular(nn.Module):
         return self.linear(x.flatten(1))
 
 
+class SparseBuffer(Particular):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("graph", torch.eye(64).to_sparse())
+
+
 def seeded() -> nn.Module:
     torch.manual_seed(0)
     return convnet()
+
+
+def ignoring_warnings(function, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments)
 
 
 def two_structures() -> nn.Module:
@@ -515,6 +528,9 @@ ONE_NETWORK = convnet()
         (convnet(), SHAPE, TypeError, "got Sequential: pass `lambda: MyNet\\(\\)`"),
         ("resnet18", SHAPE, TypeError, "expected an Architecture or a function .* got str"),
         (lambda: "a network", SHAPE, TypeError, "must return a torch.nn.Module, got str"),
+        (SparseBuffer, SHAPE, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
+        (lambda: nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1))), SHAPE, TypeError, "torch.jit"),
+        (lambda: ignoring_warnings(torch.jit.trace, nn.Linear(8, 1), torch.ones(8)), SHAPE, TypeError, "torch.jit"),
         (lambda: ONE_NETWORK, SHAPE, ValueError, "same weights twice"),
         (seeded, SHAPE, ValueError, "same weights twice: .* set a seed"),
         (nn.Flatten, SHAPE, ValueError, "same weights twice"),
@@ -649,6 +665,33 @@ def test_a_network_that_shares_something_with_its_copies_has_one_thread(factory,
         results.append(nc.compute_nads(factory, 600, image_shape=SHAPE, device="cpu", progress=False))
     assert results[0].overlap(results[1], 5) > 0.9999
     torch.testing.assert_close(results[0].eigenvalues, results[1].eigenvalues, rtol=1e-3, atol=0)
+
+
+class Subtracting(nn.Module):
+    """Writes to its input, unless ``inplace`` is False."""
+
+    def __init__(self, inplace: bool):
+        super().__init__()
+        self.relu, self.last, self.inplace = nn.ReLU(inplace), nn.Linear(64, 1), inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.inplace:
+            x -= x.mean()
+        else:
+            x = x - x.mean()
+        return self.last(self.relu(x).flatten(1))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)], ids=lambda value: type(value).__name__
+)
+def test_a_network_may_write_to_its_input(estimator, evaluation):
+    options = {"image_shape": SHAPE, "device": "cpu", "progress": False, "evaluation": evaluation}
+    written, left = (
+        nc.compute_nads(partial(Subtracting, inplace), 20, estimator=estimator, **options) for inplace in (True, False)
+    )
+    assert torch.equal(written.directions, left.directions)
 
 
 def test_gradients_leave_the_images_of_the_caller_alone():
