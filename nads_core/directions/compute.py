@@ -28,7 +28,7 @@ from nads_core.networks.architectures import SYMMETRIES, Architecture, architect
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.readouts import described, find_zero_init, with_fresh_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import RNG_VERSION, environment
 
@@ -55,7 +55,8 @@ class ComputeOptions:
             the weights and buffers of all networks into one network. "rebuild" evaluates every network as the factory
             builds it: slower, but right for networks that differ in more than weights and buffers, such as a random
             permutation in a plain attribute, a random activation or a random structure. It takes ``readouts=1`` only.
-        dtype: type of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
+        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton 2,048
+            vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
             of float32, rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
@@ -80,6 +81,8 @@ class ComputeOptions:
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
+        make_plain(self)
+        object.__setattr__(self, "dtype", usable_dtype(self.dtype))
 
 
 def compute_nads(
@@ -144,7 +147,7 @@ def compute_nads(
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
     require_integers(num_networks=num_networks)
-    require_image_shape(image_shape)
+    num_networks, image_shape = plain(num_networks), require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
     if symmetries is None:

@@ -19,7 +19,7 @@ from nads_core.kernels import RandomParameter, draw_weights, faster_first_convol
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout
-from nads_core.runtime.arguments import is_integer, require_integers, usable_device
+from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.seeds import seed_sequence
 
 _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
@@ -31,13 +31,15 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def require_image_shape(image_shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless ``image_shape`` is that of an image, a sequence or a row of features."""
-    if not 1 <= len(image_shape) <= 3 or not all(is_integer(n) and n > 0 for n in image_shape):
+def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of an image, a sequence or a row of features; raise a ValueError for anything else."""
+    sizes = image_shape if isinstance(image_shape, Sequence) else ()
+    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise ValueError(
             "image_shape must be positive integers, (C, H, W) of an image, (C, L) of a sequence or (F,) of features, "
             f"got {image_shape!r}"
         )
+    return tuple(map(int, sizes))
 
 
 class Ensemble:
@@ -75,7 +77,7 @@ class Ensemble:
         *,
         seed: int = 0,
         device: torch.device | str | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | str = torch.float32,
         output: int = 0,
         evaluation: str | None = None,
         kernels: str = "torch",
@@ -85,12 +87,11 @@ class Ensemble:
                 f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
                 "pass `lambda: MyNet()` rather than a network"
             )
-        require_image_shape(image_shape)
+        self.image_shape = require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=output)
-        self.image_shape = tuple(image_shape)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
-        self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
+        self.dtype, self.seed, self.output, self.kernels = usable_dtype(dtype), plain(seed), output, kernels
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
         if self.evaluation not in ("loop", "vmap", "rebuild"):
             raise ValueError(f"evaluation must be 'loop', 'vmap' or 'rebuild', got {evaluation!r}")
@@ -110,7 +111,7 @@ class Ensemble:
         weights = {}  # any weights show the shape of the output
         if not rebuild:
             weights = _state_at(self._converted(initialisation.draw(1, seed_sequence(seed, 0, _WEIGHTS))), 0)
-        images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
+        images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
         layers = self._function.require_outputs(weights, images)
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
         if initialisation.second is not None and not rebuild:
