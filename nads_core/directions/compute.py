@@ -26,7 +26,7 @@ from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.networks.readouts import described, find_zero_init, with_fresh_readout
+from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
@@ -298,7 +298,7 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
-    parts = find_zero_init(ensemble.template)
+    parts = ensemble.zero_init()
     if not parts:
         return {}
     message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"

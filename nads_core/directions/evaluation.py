@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.readouts import described, find_zero_init
+from nads_core.networks.readouts import described
 
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
@@ -85,7 +85,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             _require_finite(values, network_ids, name, ensemble.seed)
         if contributions.any():
             return vector, moment_scale(contributions)
-    zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
+    zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
         f"the output of {name} does not depend on its input: the estimator's vectors are zero for "

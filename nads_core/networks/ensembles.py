@@ -18,7 +18,7 @@ from torch.func import grad, jacrev, vmap
 from nads_core.kernels import RandomParameter, draw_weights, faster_first_convolutions, require_kernels
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
-from nads_core.networks.readouts import Readout
+from nads_core.networks.readouts import Readout, find_zero_init
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.seeds import seed_sequence
 
@@ -108,11 +108,8 @@ class Ensemble:
         network = self._prepared(initialisation.network)  # the template
         self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
-        weights = {}  # any weights show the shape of the output
-        if not rebuild:
-            weights = _state_at(self._converted(initialisation.draw(1, seed_sequence(seed, 0, _WEIGHTS))), 0)
         images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
-        layers = self._function.require_outputs(weights, images)
+        layers = self._function.require_outputs(_state_at(self._test_weights(1), 0), images)
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
         if initialisation.second is not None and not rebuild:
             self._require_reproduced(initialisation.second)
@@ -128,6 +125,12 @@ class Ensemble:
         state = state_of(self._prepared(network))
         weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
         self._function.require_reproduces(network, weights, self._test_images(2))
+
+    def _test_weights(self, count: int) -> State:
+        """Draw a few networks, none where networks are rebuilt."""
+        if self.evaluation == "rebuild":
+            return {}
+        return self._converted(self._initialisation.draw(count, seed_sequence(self.seed, 0, _WEIGHTS)))
 
     def _test_images(self, *counts: int) -> Tensor:
         """Return the same random images (*counts, C, H, W) at every call."""
@@ -176,13 +179,17 @@ class Ensemble:
         for layer in self.template.modules():
             if FunctionType in map(type, [*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()]):
                 return False
-        state = self._converted(self._initialisation.draw(2, seed_sequence(self.seed, 0, _WEIGHTS)))
-        images = self._test_images(2, 1)
+        state, images = self._test_weights(2), self._test_images(2, 1)
         expected = self.outputs(state, images)
         try:
             return torch.equal(self.duplicate().outputs(state, images), expected)
         except Exception:  # of deepcopy, or of a copy that lacks something
             return False
+
+    def zero_init(self) -> dict[str, float]:
+        """Return the parameters that silence a part of the network at initialisation, see `find_zero_init`."""
+        weights, images = _state_at(self._test_weights(1), 0), self._test_images(1)
+        return find_zero_init(self.template, self._function.fixed, weights, lambda state: self._function(state, images))
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
         """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
