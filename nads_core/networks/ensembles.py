@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +102,8 @@ class Ensemble:
         initialisation = Initialisation.of(factory, self.device, rebuild)
         self._initialisation = replace(initialisation, second=None)
         self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
+        self._rows = slice(None)  # networks of each block that are drawn
+        self._begun: dict[int, tuple[Any, ...]] = {}  # block of which parts are drawn, by random stream
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
@@ -169,6 +172,18 @@ class Ensemble:
         other = copy.copy(self)
         other._function = copy.copy(self._function)
         other._function.module = copy.deepcopy(self.template)
+        other._begun = {}
+        return other
+
+    def part(self, rows: slice) -> Ensemble:
+        """Return an ensemble that draws some networks of each block, ``rows.start`` to ``rows.stop``, as this one does.
+
+        Parts of a block that are drawn in order continue its random numbers.
+        """
+        if rows == slice(0, self.block_size):
+            return self
+        other = copy.copy(self)
+        other._rows = rows
         return other
 
     def can_duplicate(self) -> bool:
@@ -206,6 +221,13 @@ class Ensemble:
         Raises:
             ValueError: if a factory that reads random numbers built a network that its weights do not reproduce.
         """
+        if self._rows == slice(None):
+            return self._draw_block(block)
+        if self._begun.get(_WEIGHTS, (None,))[0] != block:
+            self._begun[_WEIGHTS] = block, self._draw_block(block)
+        return {name: tensor[self._rows] for name, tensor in self._begun[_WEIGHTS][1].items()}
+
+    def _draw_block(self, block: int) -> State:
         if self.evaluation == "rebuild":
             return {_INDEX: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
@@ -224,10 +246,15 @@ class Ensemble:
     def _normal(self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype) -> list[Tensor]:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
         if self.keyed:
-            return self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
-        generator = torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
-        draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
-        return [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
+            numbers = self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
+        else:
+            generator = self._generator(block, stream)
+            draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
+            numbers = [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
+        return [tensor[self._rows] for tensor in numbers]
+
+    def _generator(self, block: int, stream: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
@@ -243,7 +270,19 @@ class Ensemble:
                 4 are free.
             shape: shape of the numbers of one network.
         """
-        return self._normal(block, stream, [shape], torch.promote_types(self.dtype, torch.float32))[0]
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        step = 16 // math.gcd(16, math.prod(shape))  # networks; the generators of CPUs fill 16 numbers at a time
+        if self._rows == slice(None) or self.keyed or self.device.type != "cpu" or self.block_size % step:
+            return self._normal(block, stream, [shape], dtype)[0]
+        first, stop = self._rows.start // step * step, -(-self._rows.stop // step) * step
+        *begun, row, generator = self._begun.get(stream, (block, shape, self.block_size, None))
+        if begun != [block, shape] or row > first:
+            row, generator = 0, self._generator(block, stream)
+        for _ in range(row, first, step):
+            torch.randn(step, *shape, generator=generator, dtype=dtype)
+        numbers = torch.randn(stop - first, *shape, generator=generator, dtype=dtype)
+        self._begun[stream] = block, shape, stop, generator
+        return numbers[self._rows.start - first : self._rows.stop - first].to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
         """Draw one standard normal direction in weight space for each network of a block; streams as in `randn`."""
