@@ -1,5 +1,6 @@
 import copy
 import itertools
+import math
 import random
 import threading
 import warnings
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils._pytree import tree_leaves
 
 import nads_core as nc
+from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Recording, without_overwritten
@@ -306,6 +309,27 @@ def test_blocks_cover_each_network_once(num_networks, first, block_size):
 
 
 SHARED = Ensemble(convnet, SHAPE)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 5), (7,)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("size", [1, 5, 16, 64])
+def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
+    def factory() -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 8), nn.Tanh(), nn.Linear(8, 1))
+
+    ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
+    assert ensemble.block_size == 64
+    for estimator in (nc.SmoothedGradient(4, readouts=1 if evaluation == "rebuild" else 2), nc.PointGradient(),
+                      nc.MixedDerivative(3, antithetic=False)):  # fmt: skip
+        for block, order in itertools.product((2, 3), (1, -1)):
+            whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
+            parts = {first: ensemble.part(slice(first, min(first + size, 60))) for first in starts[::order]}
+            drawn = {first: estimator.draw(part, block) for first, part in parts.items()}
+            joined = Draw.cat([drawn[first] for first in starts])
+            for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
+                assert one is other or torch.equal(one, other)
 
 
 def test_blocks_hold_about_two_million_weights():

@@ -55,8 +55,8 @@ class ComputeOptions:
             the weights and buffers of all networks into one network. "rebuild" evaluates every network as the factory
             builds it: slower, but right for networks that differ in more than weights and buffers, such as a random
             permutation in a plain attribute, a random activation or a random structure. It takes ``readouts=1`` only.
-        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton 2,048
-            vectors at a time in float32.
+        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton
+            2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
             of float32, rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
@@ -158,7 +158,7 @@ def compute_nads(
     estimator = require_estimator(SmoothedGradient() if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, estimator, settings)
+        _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
 
     vector, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
@@ -271,13 +271,16 @@ def empty_moments(ensemble: Ensemble) -> Moments:
     return DenseMoments(dimension, device)
 
 
-def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimator, settings: ComputeOptions) -> None:
+def _require_memory(
+    moments: GramMoments, num_networks: int, block_size: int, estimator: Estimator, settings: ComputeOptions
+) -> None:
     """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
     readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
     needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
+    block = min(num_networks, block_size) * readouts * estimator.num_contributions * dimension * settings.dtype.itemsize
     require_memory(
-        needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
+        needed + block + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
         f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
