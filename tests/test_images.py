@@ -1,5 +1,6 @@
 import os
 import pickle
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -74,6 +75,13 @@ def test_any_folder_of_images_a_folder_a_class(folder):
     assert data.labels.bincount().tolist() == [3, 3] and folder.name in data.source
     assert 0 <= float(data.images.min()) and float(data.images.max()) <= 1
     assert len(nc.load_images(root=folder, train=False)) == 6
+
+
+def test_an_image_that_cannot_be_read_is_named(folder):
+    broken = folder / "train" / "dog" / "3.png"
+    broken.write_bytes(broken.read_bytes()[:300])
+    with pytest.raises(ValueError, match=re.escape(f"{broken} cannot be read")):
+        nc.load_images(root=folder)
 
 
 def test_pixels_of_a_folder_are_read_exactly(folder):

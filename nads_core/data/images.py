@@ -136,7 +136,10 @@ def _selection(
     chosen = _draw_evenly(labels, num_images, seed)
     images = torch.empty(len(chosen), 3, size, size)
     for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        photo, _ = photos[index]
+        try:
+            photo, _ = photos[index]
+        except (OSError, SyntaxError, ValueError) as error:  # of pillow
+            raise ValueError(f"{photos.samples[index][0]} cannot be read as an image ({error})") from error
         images[row] = torch.from_numpy(np.array(photo.resize((size, size)))).permute(2, 0, 1) / 255
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
 
