@@ -114,6 +114,14 @@ def test_the_environment_names_the_folder(folder, monkeypatch):
     assert nc.load_images().class_names == ("cat", "dog")
 
 
+@pytest.mark.parametrize("dataset", ["auto", "cifar10"])
+def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
+    monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
+    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped, which does not exist"):
+        nc.load_images(dataset, num_images=5)
+    assert not (no_photos / "mistyped").exists() and nc.load_images("generated", num_images=5).generated
+
+
 def test_a_folder_without_classes_is_refused(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "test").mkdir()
