@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -130,15 +131,9 @@ def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()), channels
 
 
-class LogisticRegression(nn.Module):
-    """One linear layer on the pixels."""
-
-    def __init__(self, in_channels: int, image_size: int, num_classes: int):
-        super().__init__()
-        self.linear = nn.Linear(in_channels * image_size**2, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x.flatten(1))
+def logistic_regression(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
+    """Return one linear layer on the pixels."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(in_channels * image_size**2, num_classes))
 
 
 class LeNet(nn.Module):
@@ -162,7 +157,7 @@ class LeNet(nn.Module):
         return self.fc3(F.relu(self.fc2(x)))
 
 
-class VGG11Net(nn.Module):
+class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
     widths: tuple[int | Literal["pool"], ...] = (
@@ -170,7 +165,6 @@ class VGG11Net(nn.Module):
     )  # fmt: skip
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
-        super().__init__()
         layers: list[nn.Module] = []
         channels, size = in_channels, image_size
         for width in self.widths:
@@ -181,19 +175,16 @@ class VGG11Net(nn.Module):
                 layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
                 channels = width
         _require_size(size, image_size, "VGG-11", pooling, least=32)
-        self.features = nn.Sequential(*layers)
-        self.classifier = nn.Sequential(
-            nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
+        classifier = nn.Sequential(
+            nn.Flatten(), nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
             nn.Dropout(), nn.Linear(512, 512), nn.ReLU(),
             nn.Linear(512, num_classes),
         )  # fmt: skip
+        super().__init__(OrderedDict(features=nn.Sequential(*layers), classifier=classifier))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
                 nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # all of them have a bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.features(x).flatten(1))
 
 
 class _ResidualBlock(nn.Module):
@@ -251,20 +242,18 @@ class ResNet18Net(nn.Module):
         return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))
 
 
-class _DenseLayer(nn.Module):
+class _DenseLayer(nn.Sequential):
     def __init__(self, channels: int, growth: int):
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv1 = nn.Conv2d(channels, 4 * growth, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(4 * growth)
-        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+        super().__init__(
+            nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 4 * growth, 1, bias=False),
+            nn.BatchNorm2d(4 * growth), nn.ReLU(), nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+        )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.conv1(F.relu(self.bn1(x)))
-        return torch.cat([self.conv2(F.relu(self.bn2(h))), x], 1)
+        return torch.cat([super().forward(x), x], 1)
 
 
-class DenseNet121Net(nn.Module):
+class DenseNet121Net(nn.Sequential):
     """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels.
 
     Other depths and another growth, with a stem of twice as many channels, make a smaller one of the same kind.
@@ -279,7 +268,6 @@ class DenseNet121Net(nn.Module):
         growth: int = 32,
         depths: tuple[int, ...] = (6, 12, 24, 16),
     ):
-        super().__init__()
         channels, size = 2 * growth, image_size
         layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
         for index, depth in enumerate(depths):
@@ -292,18 +280,15 @@ class DenseNet121Net(nn.Module):
                 channels += growth
         layers += [nn.BatchNorm2d(channels), nn.ReLU()]
         _require_size(size, image_size, "DenseNet-121", pooling, least=8)
-        self.features = nn.Sequential(*layers)
-        self.head, num_features = _features(channels, size, flat=pooling == "none")
-        self.linear = nn.Linear(num_features, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.head(self.features(x)))
+        head, num_features = _features(channels, size, flat=pooling == "none")
+        linear = nn.Linear(num_features, num_classes)
+        super().__init__(OrderedDict(features=nn.Sequential(*layers), head=head, linear=linear))
 
 
 # The weights of the first layer are independent and symmetric about zero, so that channels are alike
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
-LOGREG = Architecture("logreg", LogisticRegression)  # all of its directions are equivalent
+LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
