@@ -195,24 +195,22 @@ class TypeUncertainty:
 
     def until(self, rank: int) -> TypeUncertainty:
         """Return the certificate when nothing is claimed about ranks from this one on."""
-        known = TypeUncertainty(
-            self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
-            self.leading[: rank + 1, : rank + 1],
-            [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
-        )  # fmt: skip
-        return known.extended(len(self.certainty))
+        return self.extended(len(self.certainty), rank)
 
-    def extended(self, count: int) -> TypeUncertainty:
-        """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
+    def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
+        """Return a certificate for at least ``count`` ranks, of which only those before ``known`` are claimed.
+
+        By default ``known`` is the number of ranks of this certificate.
+        """
         size = len(self.certainty)
-        if count <= size:
-            return self
-        missing = (0, count - size)  # numbers of values to add before and after
+        known, count = size if known is None else min(known, size), max(count, size)
+        missing = (0, count - known)  # numbers of values to add before and after
+        nearest = torch.arange(count + 1).clamp(max=known)  # an unknown direction shares no dimension
+        bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
         return TypeUncertainty(
-            pad(self.certainty, missing), pad(self.agreement, missing),
-            pad(self.eigenvalue_std, missing, value=math.nan),
-            pad(self.leading[None], missing * 2, mode="replicate")[0],
-            [*self.bands, *([(size, count)] if count - size > 1 else [])],
+            pad(self.certainty[:known], missing), pad(self.agreement[:known], missing),
+            pad(self.eigenvalue_std[:known], missing, value=math.nan), self.leading[nearest][:, nearest],
+            [*bands, *([(known, count)] if count - known > 1 else [])],
         )  # fmt: skip
 
 
@@ -244,7 +242,10 @@ def certify(
     if not len(values):
         leading, nothing = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
-    model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
+    power, independent = values.clamp(min=0) + noise, 1 / shares  # see `_SamplingError`
+    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
+    ratios.diagonal().clamp_(min=2 * independent)
+    model = _SamplingError(noise, ratios, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
@@ -256,6 +257,10 @@ def certify(
 @dataclass(frozen=True)
 class _SamplingError:
     """The error E of C from N networks, for any levels that C may have.
+
+    A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio to the power along
+    two directions does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the
+    diagonal.
 
     Args:
         noise: (k,), variance of the inputs' noise along the directions.
@@ -270,20 +275,6 @@ class _SamplingError:
     num_networks: float
     shares: int
     bulk: BulkSpectrum
-
-    @classmethod
-    def fitted(
-        cls, values: Tensor, noise: Tensor, variances: Tensor, num_networks: float, shares: int, bulk: BulkSpectrum
-    ) -> _SamplingError:
-        """Return the error whose ratios are those of the measured variances (k, k) at these eigenvalues (k,).
-
-        A sample stretches its own spectrum, and the variances with it. Their ratio to the power along two directions
-        does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the diagonal.
-        """
-        power, independent = values.clamp(min=0) + noise, 1 / shares
-        ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
-        ratios.diagonal().clamp_(min=2 * independent)
-        return cls(noise, ratios, num_networks, shares, bulk)
 
     def true_levels(self, values: Tensor) -> Tensor:
         """Return the levels (k,) whose simulated eigenvalues are on average these values (k,).
