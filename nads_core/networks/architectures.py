@@ -207,7 +207,7 @@ class _ResidualBlock(nn.Module):
         return self.activation(h if self.shortcut is None else h + self.shortcut(x))
 
 
-class ResNet18Net(nn.Module):
+class ResNet18Net(nn.Sequential):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
     ``pooling="none"`` also drops the global average, so that the last layer reads every pixel of every channel; so does
@@ -224,22 +224,16 @@ class ResNet18Net(nn.Module):
         head: str = "global",
         skip: bool = True,
     ):
-        super().__init__()
-        self.conv1 = nn.Conv2d(in_channels, width, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.activation = nn.ReLU()
+        stem = {"conv1": nn.Conv2d(in_channels, width, 3, padding=1, bias=False), "bn1": nn.BatchNorm2d(width)}
         blocks, channels, size = [], width, image_size
         for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
             blocks.append(_ResidualBlock(channels, times * width, stride, pooling, skip))
             channels = times * width
             size = halved(size, pooling) if stride > 1 else size
         _require_size(size, image_size, "ResNet-18", pooling, least=8)
-        self.blocks = nn.Sequential(*blocks)
-        self.head, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
-        self.linear = nn.Linear(num_features, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))
+        last, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
+        body = {**stem, "activation": nn.ReLU(), "blocks": nn.Sequential(*blocks), "head": last}
+        super().__init__(OrderedDict(body, linear=nn.Linear(num_features, num_classes)))
 
 
 class _DenseLayer(nn.Sequential):
@@ -250,7 +244,7 @@ class _DenseLayer(nn.Sequential):
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([super().forward(x), x], 1)
+        return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
 class DenseNet121Net(nn.Sequential):
