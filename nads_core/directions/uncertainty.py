@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ _FEWEST_NETWORKS = 3  # number from which variances can be estimated
 
 @dataclass(frozen=True)
 class DegenerateCluster:
-    """Directions of one symmetry type that a run cannot distinguish.
+    """A band: directions of one symmetry type that a run cannot distinguish.
 
     Args:
         indices: indices of the directions, at least two.
@@ -84,14 +84,14 @@ class DirectionUncertainty:
         return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
 
     def first(self, count: int) -> DirectionUncertainty:
-        """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
+        """Return the uncertainty of the first ``count`` directions, and of what lies among them of each band."""
         inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
         bands = tuple(DegenerateCluster(indices, certainty) for indices, certainty in inside if len(indices) > 1)
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
     def completed(self, count: int) -> DirectionUncertainty:
-        """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
+        """Return the uncertainty of ``count`` directions, of which nothing is known about those that these lack."""
         size, missing = len(self), (0, count - len(self))  # numbers of values to add before and after
         shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
         of_all = self.certainty.new_full((missing[1],), float(shared[-1]))
@@ -188,19 +188,22 @@ class TypeUncertainty:
     leading: Tensor
     bands: list[tuple[int, int]]
 
-    def band_certainty(self, first: int, last: int) -> float:
-        """Return the certainty of the subspace of the ranks from ``first`` to ``last`` - 1."""
-        inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
-        return float(inside + self.leading[first, first]) / (last - first)
+    def clusters(self, indices: list[int]) -> Iterator[DegenerateCluster]:
+        """Yield the bands of directions with these indices, one for each rank as far as they were asked for."""
+        for first, last in self.bands:
+            if len(inside := tuple(indices[first:last])) > 1:
+                last = first + len(inside)
+                shared = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
+                yield DegenerateCluster(inside, float(shared + self.leading[first, first]) / len(inside))
 
     def until(self, rank: int) -> TypeUncertainty:
-        """Return the certificate when nothing is claimed about ranks from this one on."""
+        """Return the uncertainty when nothing is claimed about ranks from this one on."""
         return self.extended(len(self.certainty), rank)
 
     def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
-        """Return a certificate for at least ``count`` ranks, of which only those before ``known`` are claimed.
+        """Return the uncertainty of at least ``count`` ranks, of which only those before ``known`` are claimed.
 
-        By default ``known`` is the number of ranks of this certificate.
+        By default ``known`` is the number of ranks here.
         """
         size = len(self.certainty)
         known, count = size if known is None else min(known, size), max(count, size)
@@ -250,8 +253,8 @@ def certify(
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
-    certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return (certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)).extended(count)
+    uncertainty = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
+    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
