@@ -190,9 +190,8 @@ class _Problem:
         if len(axes) < count:
             axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
             values = torch.cat([values, values.new_zeros(count - len(values))])
-        return _TypeEigenpairs(
-            kind.names, values, kind.images(axes), uncertainty.until(spectrum.measured).extended(count)
-        )
+        uncertainty = uncertainty.until(spectrum.measured).extended(count)
+        return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
     def _uncertainty(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
         """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first networks in them."""

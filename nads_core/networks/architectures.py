@@ -289,9 +289,6 @@ RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "chann
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
-LABELS = {
-    "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
-}  # fmt: skip
 
 
 def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture | Callable[[], nn.Module]:
