@@ -104,10 +104,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             raise ValueError(f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}")
 
     @property
-    def image_shape(self) -> tuple[int, int, int]:
+    def image_shape(self) -> tuple[int, ...]:
         """(C, H, W)."""
-        _, channels, height, width = self.directions.shape
-        return channels, height, width
+        return tuple(self.directions.shape[1:])
 
     @property
     def labels(self) -> Tensor:
