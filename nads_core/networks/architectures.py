@@ -341,10 +341,6 @@ def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn
         if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
             raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
         options["image_size"] = image_shape[-1]
-
-    def factory() -> nn.Module:
-        network: nn.Module = get_model(model, weights=None, **options)
-        return network
-
-    factory.__qualname__ = model
+    factory = partial(get_model, model, weights=None, **options)
+    factory.__qualname__ = model  # type: ignore[attr-defined]  # the name of the NADs
     return factory
