@@ -133,7 +133,8 @@ def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
 
 def logistic_regression(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
     """Return one linear layer on the pixels."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(in_channels * image_size**2, num_classes))
+    linear = nn.Linear(in_channels * image_size**2, num_classes)
+    return nn.Sequential(OrderedDict(flatten=nn.Flatten(), linear=linear))
 
 
 class LeNet(nn.Module):
@@ -176,11 +177,12 @@ class VGG11Net(nn.Sequential):
                 channels = width
         _require_size(size, image_size, "VGG-11", pooling, least=32)
         classifier = nn.Sequential(
-            nn.Flatten(), nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
+            nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
             nn.Dropout(), nn.Linear(512, 512), nn.ReLU(),
             nn.Linear(512, num_classes),
         )  # fmt: skip
-        super().__init__(OrderedDict(features=nn.Sequential(*layers), classifier=classifier))
+        features = nn.Sequential(*layers)
+        super().__init__(OrderedDict(features=features, flatten=nn.Flatten(), classifier=classifier))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
@@ -238,10 +240,11 @@ class ResNet18Net(nn.Sequential):
 
 class _DenseLayer(nn.Sequential):
     def __init__(self, channels: int, growth: int):
-        super().__init__(
-            nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, 4 * growth, 1, bias=False),
-            nn.BatchNorm2d(4 * growth), nn.ReLU(), nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
-        )  # fmt: skip
+        super().__init__(OrderedDict(
+            bn1=nn.BatchNorm2d(channels), relu1=nn.ReLU(), conv1=nn.Conv2d(channels, 4 * growth, 1, bias=False),
+            bn2=nn.BatchNorm2d(4 * growth), relu2=nn.ReLU(),
+            conv2=nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+        ))  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
