@@ -36,6 +36,7 @@ class ScalarFunction:
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the given weights of one network."""
+        images = images.clone()  # the network may write to its input
         return functional_call(self.module, self.fixed | weights, (images,))
 
     def require_outputs(self, weights: State, images: Tensor) -> list[str]:
@@ -75,7 +76,7 @@ class ScalarFunction:
             images: (K, C, H, W).
         """
         with torch.no_grad():
-            expected, outputs = network(images.clone()), self.outputs(weights, images.clone())
+            expected, outputs = network(images.clone()), self.outputs(weights, images)
         if isinstance(expected, Tensor) and expected.shape == outputs.shape:
             limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
             # NaN is accepted here, because it is reported elsewhere.
