@@ -382,7 +382,16 @@ def test_preset_paper_demands_photos(tmp_path, monkeypatch):
 
 COMPLETE = {
     *("fig1-lenet", "fig1-logreg", "fig2-lenet", "fig2-logreg", "fig3-logreg", "fig6-lenet", "fig6-logreg"),
-    *("fig8-lenet", "random-logreg", "fig1-lenet.laptop", "fig6-vgg11.laptop", "fig8-resnet18.laptop"),
+    *(
+        "fig3-lenet",
+        "fig7-lenet",
+        "random-lenet",
+        "fig8-lenet",
+        "random-logreg",
+        "fig1-lenet.laptop",
+        "fig6-vgg11.laptop",
+        "fig8-resnet18.laptop",
+    ),
     *("fig8-vgg11.laptop", "maps-lenet.laptop", "maps-resnet18.narrow", "notes-lenet.laptop", "notes-resnet18.narrow"),
 }
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
