@@ -1,4 +1,4 @@
-"""How large the experiments of the book are: names, what they stand for, and a choice for the machine at hand."""
+"""How large the experiments of the book are: names, what they stand for, and a choice for the current machine."""
 
 from __future__ import annotations
 
