@@ -141,7 +141,8 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     reader.open("certified.html")
     part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
     assert "symmetry type ++, rank 0\ncertainty 1.00" in part.inner_text() and "distinguished" not in part.inner_text()
-    forward, back = (reader.page.get_by_role("button", name=f"{way} to the next distinguishable direction") for way in ("On", "Back"))
+    names = [f"{way} to the next distinguishable direction" for way in ("On", "Back")]
+    forward, back = (reader.page.get_by_role("button", name=name) for name in names)
     seen = []
     for _ in range(4):
         forward.click()
