@@ -104,7 +104,7 @@ SITUATIONS = {"here": {}, "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": 
 
 # Chapters whose figures are drawn with all variants, which take longer than the figures; tests/test_figures.py draws
 # those of every figure.
-WITH_VARIANTS = ("02_pooling_theory", "06_nads_and_generalization")
+WITH_VARIANTS = ("02_pooling_theory", "08_flip")
 
 _failures: dict[tuple[str, str], Exception] = {}  # a chapter that failed is not executed again for the next test
 

@@ -22,7 +22,7 @@ THIN = ("width", "growth")  # options of architectures that make them thin
 Unit = dict[str, Any]  # what one network is trained on, as it is stored: see `Experiment.unit_fields`
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
 
-shipped_nads = lru_cache(maxsize=4)(load_nads)
+shipped_nads = lru_cache(maxsize=16)(load_nads)
 
 
 @dataclass(frozen=True, kw_only=True)
