@@ -69,7 +69,7 @@ def draw_cases(name: str, count: int, image_size: int, device: torch.device, smo
     parameters = Initialisation.of(factory, device).random_parameters()
 
     def draw(backend: ModuleType = kernels) -> list[torch.Tensor]:
-        return backend.draw_weights(parameters, seed=1, first=0, count=count, device=device)
+        return backend.draw_weights(parameters, seed=1, first=0, count=count, stream=0, device=device)
 
     yield Case(problem, "triton", draw, num_bytes)
     if count * shipped.num_parameters < 5e7:  # it needs some hundred bytes a number

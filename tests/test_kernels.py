@@ -148,8 +148,8 @@ def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
 @EITHER
 def test_a_network_keeps_its_weights_in_any_company(backend):
     draw = BACKENDS[backend].draw_weights
-    together = draw(PARAMETERS, seed=5, first=0, count=5, device=DEVICE)
-    alone = draw(PARAMETERS[:2], seed=5, first=3, count=1, device=DEVICE)
+    together = draw(PARAMETERS, seed=5, first=0, count=5, stream=0, device=DEVICE)
+    alone = draw(PARAMETERS[:2], seed=5, first=3, count=1, stream=0, device=DEVICE)
     for a, b in zip(together, alone, strict=False):
         assert torch.equal(a[3], b[0])
     parameters = [RandomParameter((22,), "uniform", 0.0, 0.3)]

@@ -112,10 +112,9 @@ def load_images(
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        raise DatasetNotFoundError(
-            f"{error}. Set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
-            "test/ with a folder of images for each class; allow the download; or use dataset='generated'."
-        ) from error
+        places = "cifar-10-batches-py, or train/ and test/ with a folder of images for each class"
+        remedy = f"set NADS_DATA (or root) to a folder with {places}; or use dataset='generated'"
+        raise DatasetNotFoundError(f"{error}: {remedy}") from error
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:

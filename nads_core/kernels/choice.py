@@ -22,14 +22,10 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
 
 
 def _require_triton(device: torch.device) -> None:
-    instead = "leave kernels at 'torch', which draws other networks of the same distribution"
+    instead = "leave kernels at 'torch'"
     try:
         import triton
     except ImportError as error:
-        missing = "kernels='triton' needs Triton, which comes with PyTorch on Linux"
-        raise ValueError(f"{missing}, but {error}: {instead}") from error
+        raise ValueError(f"kernels='triton' needs Triton ({error}): {instead}") from error
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}; "
-            "with TRITON_INTERPRET=1 in the environment Triton runs on a CPU, slowly"
-        )
+        raise ValueError(f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}")

@@ -45,13 +45,7 @@ class RandomParameter:
 
 
 def draw_weights(
-    parameters: Sequence[RandomParameter],
-    *,
-    seed: int,
-    first: int,
-    count: int,
-    stream: int = 0,
-    device: torch.device | str = "cpu",
+    parameters: Sequence[RandomParameter], *, seed: int, first: int, count: int, stream: int, device: torch.device
 ) -> list[Tensor]:
     """Draw the parameters of networks ``first`` to ``first + count - 1``.
 
@@ -71,4 +65,4 @@ def draw_weights(
     """
     from nads_core.kernels.random_weights_triton import launch
 
-    return launch(tuple(parameters), seed, first, count, stream, torch.device(device))
+    return launch(tuple(parameters), seed, first, count, stream, device)

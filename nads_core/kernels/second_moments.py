@@ -36,12 +36,10 @@ def add_second_moments(second_moment: Tensor, noise_moment: Tensor, contribution
     """
     size = contributions.shape[-1]
     if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
-        received = f"{contributions.dtype} {tuple(contributions.shape)}"
-        raise ValueError(f"expected float32 contributions (B, J, D) with J > 0, got {received}")
+        raise ValueError(f"expected float32 contributions (B, J, D), got {contributions.dtype} {contributions.shape}")
     for name, total in (("second_moment", second_moment), ("noise_moment", noise_moment)):
         if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
-            received = f"{total.dtype} {tuple(total.shape)}"
-            raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {received}")
+            raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {total.dtype} {total.shape}")
     if contributions.numel():
         from nads_core.kernels.second_moments_triton import launch
 

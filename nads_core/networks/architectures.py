@@ -121,9 +121,7 @@ def halved(size: int, pooling: str) -> int:
 def _require_size(size: int, image_size: int, network: str, pooling: str, least: int) -> None:
     """Raise a ValueError if an image of ``image_size`` pixels has no side left after all poolings."""
     if size < 1:
-        raise ValueError(
-            f"image_size {image_size} is too small for {network} with pooling {pooling!r}: use at least {least}"
-        )
+        raise ValueError(f"image_size {image_size} is too small for {network} with {pooling!r}: use at least {least}")
 
 
 def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
@@ -285,14 +283,12 @@ class DenseNet121Net(nn.Sequential):
 
 
 # The weights of the first layer are independent and symmetric about zero, so that channels are alike
-_SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
-
 LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
-LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
+LENET = Architecture("lenet", LeNet, symmetries=SYMMETRIES, flip_multiple=4)
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
-VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
-DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
+VGG11 = Architecture("vgg11", VGG11Net, symmetries=SYMMETRIES, flip_multiple=32)
+DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=SYMMETRIES, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
 
 
@@ -312,9 +308,9 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
+        choices = ", ".join(ARCHITECTURES)
         raise ValueError(
-            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, or "
-            "module:factory"
+            f"unknown architecture {name!r}: choose from {choices}, or torchvision:model, or module:factory"
         )
     if module == "torchvision":
         return _of_torchvision(attribute, image_shape)

@@ -297,19 +297,14 @@ def _varying(
         raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
     same = first.keys() == second.keys() and all(first[name].shape == second[name].shape for name in first)
     if not same and not rebuild:
-        raise ValueError(
-            "the factory returned networks of two different structures: it must return one architecture, or use "
-            "evaluation='rebuild', which builds every network by the factory and is slower"
-        )
+        raise ValueError("the factory returned networks of two different structures: use evaluation='rebuild'")
     names = [name for name in first if not same or name in random or not torch.equal(first[name], second[name])]
     if not names and not differences:
-        raise ValueError(
-            "the factory returned the same weights twice: it must draw new ones at every call "
-            "(does it return one network again, load a checkpoint, or set a seed?)"
-        )
+        reasons = "does it return one network again, load a checkpoint, or set a seed?"
+        raise ValueError(f"the factory returned the same weights twice: {reasons}")
     if not _equal(first, repeated):
         raise ValueError(
-            "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
+            "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy"
         )
     if not names and not rebuild:
         raise not_reproduced(differences)

@@ -69,10 +69,7 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         for future, b in running.items():
             if future.done() and not future.exception():
                 run.collect(b, future.result())
-        raise MemoryError(
-            "a worker process was ended from outside, probably because memory ran out: use fewer workers; finished "
-            "results have been passed to on_result"
-        ) from error
+        raise MemoryError("a worker process was killed, probably because memory ran out: use fewer workers") from error
     finally:
         if running:
             pool.shutdown(kill_workers=True)

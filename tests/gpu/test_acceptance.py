@@ -71,7 +71,7 @@ def triton_weights(device):
         if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
             continue
         drawn = (
-            backend.draw_weights(parameters, seed=3, first=5, count=2, device=device)
+            backend.draw_weights(parameters, seed=3, first=5, count=2, stream=0, device=device)
             for backend in (kernels, kernel_references)
         )
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
