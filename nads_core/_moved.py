@@ -4,8 +4,6 @@
 members of a package follow it), and "members" the present names of renamed members of these modules.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.abc

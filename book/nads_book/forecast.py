@@ -1,7 +1,5 @@
 """Prediction of how many directions more networks would determine, from the checkpoint of a run."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Photos to learn from: CIFAR-10, any folder of images, or a small generated set for machines that have neither."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile

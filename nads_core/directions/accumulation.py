@@ -3,8 +3,6 @@
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

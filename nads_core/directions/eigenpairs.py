@@ -1,7 +1,5 @@
 """Eigenpairs of the second moment, one symmetry type after another, each with its uncertainty."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Evaluation of blocks of networks by all threads of a process, and checks that their vectors are valid."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Which implementation of a kernel runs, and whether it can run here."""
 
-from __future__ import annotations
-
 import torch
 
 KERNELS = ("torch", "triton")

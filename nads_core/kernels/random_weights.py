@@ -11,8 +11,6 @@ words give two standard normal numbers (Box and Muller 1958). The parameter is s
 The kernel is in `random_weights_triton`; `benchmarks/kernel_references.py` has it in plain PyTorch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

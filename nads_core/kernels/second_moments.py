@@ -16,8 +16,6 @@ The factors of each product are rounded to TF32, as tensor cores need them. The 
 `benchmarks/kernel_references.py` has it in plain PyTorch.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

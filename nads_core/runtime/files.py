@@ -1,7 +1,5 @@
 """Atomic writes, and checksums that reveal damaged files."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

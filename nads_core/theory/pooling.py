@@ -32,8 +32,6 @@ psi = phase + arg m^[l]::
 The paper prints Phi(eps gamma / (sqrt(2) sigma)) with gamma^2 larger by the factor S: that is right for S = 2 only.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training many networks on a CPU: one network per core, each on one thread of its own process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

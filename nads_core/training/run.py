@@ -1,7 +1,5 @@
 """The networks that one call of `train_networks` trains, with their data and callbacks."""
 
-from __future__ import annotations
-
 import operator
 import time
 from collections.abc import Callable, Sequence

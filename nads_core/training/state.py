@@ -1,7 +1,5 @@
 """Checkpoints of trainings: the state after the last whole epoch, from which a killed training resumes."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Each part estimates C without bias. So products of different parts estimate tr C
 and leaving out one part at a time (jackknife) gives intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

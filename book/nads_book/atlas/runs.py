@@ -1,7 +1,5 @@
 """Computing an entry of the atlas: eight independent parts of its networks, resumable, and what is made of them."""
 
-from __future__ import annotations
-
 import math
 import time
 import zlib

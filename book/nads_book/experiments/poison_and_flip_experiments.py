@@ -1,7 +1,5 @@
 """Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial

@@ -5,8 +5,6 @@ the results, so that a killed training loses its last epoch. Where many small ne
 whole group is lost.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import time

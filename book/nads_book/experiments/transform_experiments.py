@@ -5,8 +5,6 @@ the order of the coordinates and destroy the picture, or align the directions in
 network is sensitive: see `match`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any

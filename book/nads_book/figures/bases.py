@@ -1,7 +1,5 @@
 """Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what they cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
