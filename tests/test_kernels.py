@@ -31,7 +31,6 @@ from nads_core.directions.moments import FUSED_ROWS, DenseMoments, FusedMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import (
     RandomParameter,
-    add_second_moments,
     faster_first_convolutions,
     faster_max_pooling,
     require_kernels,
@@ -320,14 +319,6 @@ def test_rounding_to_tf32():
     assert ((rounded - numbers).abs() <= 2.0**-11 * numbers.abs()).all() and (rounded != numbers).any()
     mantissas = torch.frexp(rounded).mantissa * 2**11
     assert torch.equal(mantissas, mantissas.round()) and torch.equal(rounded_to_tf32(rounded), rounded)
-
-
-def test_bad_moments_are_refused():
-    seen = torch.zeros(3, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"float32 contributions .*got torch.float64"):
-        add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
-    with pytest.raises(ValueError, match=r"noise_moment must be a contiguous float64 \(3, 3\), got torch.float32"):
-        add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
 
 
 def test_fused_moments_do_not_depend_on_the_partition(twins):

@@ -3,7 +3,6 @@
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,6 @@ from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.interrupts import DeferredInterrupt
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-logger = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
@@ -74,7 +72,6 @@ class Accumulation:
             for name in _STORED:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
-            logger.info("resuming from %s after %d blocks of networks", self.path, self.blocks_done)
 
     def identify(self, vector: Tensor) -> None:
         """Compare the vector of network 0, (D,), with that of the file, because factories can share names.

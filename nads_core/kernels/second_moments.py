@@ -16,7 +16,6 @@ The factors of each product are rounded to TF32, as tensor cores need them. The 
 `benchmarks/kernel_references.py` has it in plain PyTorch.
 """
 
-import torch
 from torch import Tensor
 
 
@@ -24,20 +23,11 @@ def add_second_moments(second_moment: Tensor, noise_moment: Tensor, contribution
     """Add the contributions of B networks to both sums, in place.
 
     Args:
-        second_moment: (D, D) float64, symmetric.
-        noise_moment: (D, D) float64, symmetric.
+        second_moment: (D, D) float64, symmetric and contiguous.
+        noise_moment: (D, D) float64, symmetric and contiguous.
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
-
-    Raises:
-        ValueError: if shapes or types do not fit together.
     """
-    size = contributions.shape[-1]
-    if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
-        raise ValueError(f"expected float32 contributions (B, J, D), got {contributions.dtype} {contributions.shape}")
-    for name, total in (("second_moment", second_moment), ("noise_moment", noise_moment)):
-        if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
-            raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {total.dtype} {total.shape}")
     if contributions.numel():
         from nads_core.kernels.second_moments_triton import launch
 

@@ -333,10 +333,7 @@ def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn
         raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
     classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
     if model not in classifiers:
-        import difflib
-
-        close = difflib.get_close_matches(model, classifiers, n=5, cutoff=0.4)
-        raise ValueError(f"torchvision has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+        raise ValueError(f"torchvision has no classifier {model!r}: choose from {', '.join(classifiers)}")
     options = {}
     if model.startswith("vit_"):  # its position embeddings have the length of the image
         if len(image_shape) != 3 or image_shape[1] != image_shape[2]:

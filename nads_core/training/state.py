@@ -1,6 +1,5 @@
 """Checkpoints of trainings: the state after the last whole epoch, from which a killed training resumes."""
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +10,6 @@ from torch import Tensor
 
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.seeds import generator_state
-
-logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
 
@@ -47,7 +44,6 @@ class TrainingState:
         else:
             torch.set_rng_state(saved["generator"])
         self.seconds = saved["seconds"]
-        logger.info("resuming from %s after %d steps", self.path, len(saved["losses"]))
         return list(saved["losses"].to(device))
 
     def save_if_due(

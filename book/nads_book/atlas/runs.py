@@ -82,10 +82,7 @@ def compute_entry(
     content = torch.load(path, weights_only=True)
     known, begun = content["num_networks"], content.get("seed", 0)
     if (known, begun) != (num_networks, seed):
-        raise ValueError(
-            f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}: name another folder, or "
-            "delete it"
-        )
+        raise ValueError(f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}")
     nads = NADs.load(folder / f"{entry.name}.npz")
     return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
 
@@ -123,12 +120,8 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)
-    return {
-        "num_networks": num_networks,
-        "seed": seed,
-        "eigenvalues": found.eigenvalues.float(),
-        "parts": torch.stack(parts),
-    }
+    content = {"num_networks": num_networks, "seed": seed, "eigenvalues": found.eigenvalues.float()}
+    return content | {"parts": torch.stack(parts)}
 
 
 def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:

@@ -26,9 +26,7 @@ def experiment_class(name: str) -> type[Experiment]:
     """
     figure, _, model = name.partition("-")
     if figure not in EXPERIMENTS or model not in ARCHITECTURES:
-        raise ValueError(
-            f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} and one of {', '.join(ARCHITECTURES)}"
-        )
+        raise ValueError(f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} with {', '.join(ARCHITECTURES)}")
     return EXPERIMENTS[figure]
 
 
