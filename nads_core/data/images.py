@@ -106,7 +106,7 @@ def load_images(
             if not download:
                 raise DatasetNotFoundError(f"no photos in {folder}")
             _download(folder)
-        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10")
+        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10", False)
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
@@ -127,9 +127,7 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(
-    photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool = False
-) -> ImageSet:
+def _selection(photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool) -> ImageSet:
     """Read a selection from a labelled dataset of torchvision, scaled to (3, size, size) in [0, 1]."""
     from tqdm import tqdm
 

@@ -108,21 +108,19 @@ class Accumulation:
         """The effective share of the networks, see `moments.effective_share`."""
         return effective_share(self.powers)
 
-    def add(
-        self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments] | None = None
-    ) -> Tensor:
+    def add(self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]) -> Tensor:
         """Add the networks of several blocks, each to the group of its number.
 
         Args:
             blocks: blocks of the networks.
             contributions: vectors of their networks, (B * readouts, J, D).
             block_size: size of all blocks but the last.
-            groups: moments to add to; by default those of the state.
+            groups: moments to add to.
 
         Returns:
             (3,), the sums of 1, |g|^2 and |g|^4 over the networks, for `add_powers`. |g|^2 is a mean over readouts.
         """
-        groups, powers = groups or self.groups, torch.zeros(3, dtype=torch.float64)
+        powers = torch.zeros(3, dtype=torch.float64)
         readouts = len(contributions) // sum(count for _, count in blocks)
         parts = contributions.split([count * readouts for _, count in blocks])
         for (block, _), part in zip(blocks, parts, strict=True):
@@ -211,7 +209,7 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
             stop_if_interrupted()
-            state.add_powers(state.add(rest, contributions, size) / distributed.size())
+            state.add_powers(state.add(rest, contributions, size, state.groups) / distributed.size())
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -223,7 +221,7 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
         raise ValueError(f"{state.path} already holds {done} networks: num_networks = {num_networks} is too few")
     needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
     if len(state.groups) > 1 and num_networks < needed:
-        raise ValueError(f"a tolerance needs num_networks of at least {needed}, got {num_networks}")
+        raise ValueError(f"a tolerance needs {needed} networks or more, got num_networks = {num_networks}")
 
 
 def _add_shared(

@@ -4,8 +4,6 @@ All are the CIFAR variants (32x32 inputs by default) with PyTorch's default init
 alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys
@@ -13,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +24,6 @@ SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
 def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless all names are among `SYMMETRIES`."""
-    if isinstance(symmetries, str):
-        raise ValueError(f"symmetries must be a tuple of names, got {symmetries!r}: pass ({symmetries!r},)")
     if unknown := set(symmetries) - set(SYMMETRIES):
         raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
 
@@ -81,7 +77,7 @@ class Architecture:
         holds = {"flip_rows": flips, "flip_columns": flips, "transpose": True, "channels": colour}
         return tuple(symmetry for symmetry in self.symmetries if holds[symmetry])
 
-    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Architecture:
+    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Self:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
 
         A variant has no symmetries unless they are passed, because an option can break them.
@@ -161,15 +157,13 @@ class LeNet(nn.Module):
 class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
-    widths: tuple[int | Literal["pool"], ...] = (
-        64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool",
-    )  # fmt: skip
+    widths: tuple[int | str, ...] = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
         layers: list[nn.Module] = []
         channels, size = in_channels, image_size
         for width in self.widths:
-            if width == "pool":
+            if isinstance(width, str):
                 layers.append(downsample(pooling))
                 size = halved(size, pooling)
             else:
@@ -308,10 +302,8 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        choices = ", ".join(ARCHITECTURES)
-        raise ValueError(
-            f"unknown architecture {name!r}: choose from {choices}, or torchvision:model, or module:factory"
-        )
+        choices = ", ".join((*ARCHITECTURES, "or torchvision:model", "or module:factory"))
+        raise ValueError(f"unknown architecture {name!r}: choose from {choices}")
     if module == "torchvision":
         return _of_torchvision(attribute, image_shape)
     sys.path.insert(0, "")
