@@ -88,7 +88,7 @@ def load_checkpoint(path: Path, origin: str) -> Any:
 
     Args:
         path: path of the file.
-        origin: what writes such files, for the error.
+        origin: name of the function that writes such files, for the error.
 
     Raises:
         ValueError: if the file is none, was cut off, or differs by a bit from what was written.

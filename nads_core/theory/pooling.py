@@ -300,7 +300,7 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(f"expected a layer (M, D) and directions (..., D), got {layer.shape} and {direction.shape}")
+        raise ValueError(f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}")
     norm = direction.norm(dim=-1)
     if (norm - 1).abs().max() > 1e-6:
         raise ValueError(f"direction has norm {float(norm.max()):.4g}, expected 1: divide it by its norm")
