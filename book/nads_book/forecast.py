@@ -58,7 +58,7 @@ def forecast(
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
     if math.prod(shape) > DENSE_LIMIT:
-        raise ValueError(f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels, got {math.prod(shape):,}")
+        raise ValueError(f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels (got {math.prod(shape):,})")
     if symmetries is None:
         known = ARCHITECTURES.get(saved["description"]["architecture"])
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()

@@ -82,7 +82,9 @@ def compute_entry(
     content = torch.load(path, weights_only=True)
     known, begun = content["num_networks"], content.get("seed", 0)
     if (known, begun) != (num_networks, seed):
-        raise ValueError(f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}")
+        raise ValueError(
+            f"{path} has {known} networks (seed {begun}), not {num_networks} ({seed}): name another folder"
+        )
     nads = NADs.load(folder / f"{entry.name}.npz")
     return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
 
