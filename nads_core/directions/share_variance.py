@@ -11,8 +11,6 @@ the noise of a half estimated by (x - y) / 2. With P partners of a symmetry type
 over them, so that products of different partners and of different readouts enter as well.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -5,8 +5,6 @@ Only tiles on and below the diagonal are computed, and their mirror images are s
 so the sums do not depend on the order in which they run. Import this module only where it is used: it needs Triton.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 from torch import Tensor

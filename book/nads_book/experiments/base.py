@@ -1,7 +1,5 @@
 """What all experiments have in common: their units, their size, and how one network of theirs is described."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
