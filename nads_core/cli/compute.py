@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
         "architecture declares",
     )  # fmt: skip
-    add("--output", type=int, help="index of the network output to differentiate")
+    add("--output", type=_output, help="index of the network output to differentiate, or MODULE:FUNCTION of all of it")
+    add("--name", help="name of the architecture in files and figures")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
     add("--seed", type=int, help="random seed of weights and inputs")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
@@ -100,6 +101,16 @@ def _estimator(name: str, given: dict[str, Any]) -> Any:
                 f"{' or '.join(users)}"
             )
     return kinds[name](**given)
+
+
+def _output(text: str) -> Any:
+    """Return an index, or the function that a name stands for."""
+    from nads_core.networks.architectures import imported
+
+    try:
+        return imported(text) if ":" in text else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _symmetries(names: list[str]) -> Any:

@@ -30,7 +30,7 @@ from nads_core.networks.readouts import described, find_zero_init, with_fresh_re
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
-from nads_core.runtime.provenance import RNG_VERSION, environment
+from nads_core.runtime.provenance import RNG_VERSION, environment, function_identity
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
@@ -48,7 +48,13 @@ class ComputeOptions:
             directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks count alike: this is the robust
             choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
             vectors stay as they are.
-        output: index of the network's output that is f(x).
+        output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
+            which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input
+            must not depend on the other inputs. A function takes ``readouts=1`` only, and threads call it at the same
+            time. The provenance, and the description by which a checkpoint is recognised, identify it by
+            `provenance.function_identity`.
+        name: name of the architecture in files, figures and messages; by default that of the architecture or factory,
+            which for a lambda is "<lambda>".
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
             begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on a GPU); both load
@@ -67,7 +73,8 @@ class ComputeOptions:
     num_directions: int | None = None
     debiasing: str = "shrink"
     normalise: Literal["network"] | None = None
-    output: int = 0
+    output: int | Callable[[Any], Tensor] = 0
+    name: str | None = None
     fresh_readout: bool = False
     evaluation: Literal["loop", "vmap", "rebuild"] | None = None
     dtype: torch.dtype = torch.float32
@@ -147,6 +154,7 @@ def compute_nads(
     require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
+    name = settings.name or name
     if symmetries is None:
         symmetries = declared if math.prod(image_shape) <= DENSE_LIMIT else ()
     _require_averageable(symmetries, image_shape, num_networks)
@@ -283,9 +291,10 @@ def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimato
 
 def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: ComputeOptions) -> dict[str, Any]:
     """Return everything that fixes the numbers of a run: resuming requires an identical description."""
+    output = function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
     description = {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
-        "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
+        "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": output, "kernels": ensemble.kernels,
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
     rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers

@@ -337,14 +337,23 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
         )
     if module == "torchvision":
         return _of_torchvision(attribute, image_shape)
+    return imported(name)
+
+
+def imported(name: str) -> Any:
+    """Return what "module:attribute" stands for, in a module that can be imported from the working directory.
+
+    Raises:
+        ValueError: if there is no such module or attribute.
+    """
+    module, _, attribute = name.partition(":")
     sys.path.insert(0, "")
     try:
-        factory: Callable[[], nn.Module] = getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"cannot load {name!r}: {error}") from error
     finally:
         sys.path.remove("")
-    return factory
 
 
 def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:

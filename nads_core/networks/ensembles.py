@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +51,8 @@ class Ensemble:
         seed: seed of all weights and inputs.
         device: device of the networks.
         dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
-        output: index of the network output that is the scalar f(x).
+        output: index of the network output that is the scalar f(x); or a function of what the network returns for K
+            inputs, which returns (K,).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
             Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
             each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
@@ -75,7 +76,7 @@ class Ensemble:
         seed: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
-        output: int = 0,
+        output: int | Callable[[Any], Tensor] = 0,
         evaluation: str | None = None,
         kernels: str = "torch",
     ):
@@ -85,7 +86,9 @@ class Ensemble:
                 "pass `lambda: MyNet()` rather than a network"
             )
         require_image_shape(image_shape)
-        require_integers(least=0, seed=seed, output=output)
+        require_integers(least=0, seed=seed)
+        if not callable(output):
+            require_integers(least=0, output=output)
         self.image_shape = tuple(image_shape)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
@@ -247,7 +250,7 @@ class Ensemble:
         if self._readout is None:
             raise ValueError(
                 "several readouts need a network that ends in a linear layer, whose weights are drawn by one uniform "
-                "or normal distribution around 0: use readouts=1"
+                "or normal distribution around 0, and no function as output: use readouts=1"
             )
         return self._readout
 
