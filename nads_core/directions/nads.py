@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
@@ -56,6 +59,35 @@ class NADs:
 
     def __len__(self) -> int:
         return len(self.directions)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Tensor: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> NADs: ...
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Tensor | NADs:
+        """Return one direction, ``nads[0]``; or the NADs without the later directions, ``nads[:10]``.
+
+        Names, bands and the certainty of leading subspaces count from the first direction on. Therefore a slice begins
+        there and leaves none out; ``nads.directions[5:10]`` are the directions alone.
+
+        Raises:
+            IndexError: if there is no such direction.
+            ValueError: for another slice.
+
+        Example:
+            >>> lenet = load_nads("lenet")
+            >>> lenet[0].shape, len(lenet[:10])
+            (torch.Size([1, 32, 32]), 10)
+        """
+        if not isinstance(key, slice):
+            return self.directions[operator.index(key)]
+        first, count, step = key.indices(len(self))
+        if (first, step) != (0, 1):
+            raise ValueError(f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any")
+        known = self.certificates and self.certificates.first(count)
+        return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
 
     def __repr__(self) -> str:
         name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
@@ -162,7 +194,95 @@ class NADs:
             raise ValueError(f"expected one direction or many of shape {tuple(shape)}, got {tuple(directions.shape)}")
         return (directions.flatten(-len(shape)) @ self.basis.double()).square()
 
-    def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
+    def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
+        """Return the coefficients of inputs along the directions, which `reconstruct` turns back into inputs.
+
+        Args:
+            images: one input, or many, ``(B, *image_shape)``.
+
+        Returns:
+            (n,), or (B, n).
+
+        Raises:
+            ValueError: if the shape is not that of the NADs.
+
+        Example:
+            >>> logreg = load_nads("logreg")  # all 1,024 directions
+            >>> image = torch.randn(1, 32, 32)
+            >>> torch.allclose(logreg.reconstruct(logreg.coordinates(image)), image, atol=1e-4)
+            True
+        """
+        images, shape = torch.as_tensor(images), self.directions.shape[1:]
+        if images.shape[-len(shape) :] != shape or images.dim() > len(shape) + 1:
+            raise ValueError(f"expected one input or many of shape {tuple(shape)}, got {tuple(images.shape)}")
+        dtype = torch.promote_types(images.dtype, self.directions.dtype)
+        return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
+
+    def reconstruct(self, coordinates: Tensor | np.ndarray) -> Tensor:
+        """Return the inputs with these coefficients: what is left of images along the first m directions.
+
+        Args:
+            coordinates: coefficients (m,) or (B, m) of the first m directions, m at most n.
+
+        Returns:
+            One input, or ``(B, *image_shape)``.
+
+        Raises:
+            ValueError: if there are more coefficients than directions.
+        """
+        coordinates = torch.as_tensor(coordinates)
+        if coordinates.dim() not in (1, 2) or coordinates.shape[-1] > len(self):
+            raise ValueError(f"expected coefficients (m,) or (B, m), m <= {len(self)}, got {tuple(coordinates.shape)}")
+        dtype = torch.promote_types(coordinates.dtype, self.directions.dtype)
+        directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)
+        return torch.tensordot(coordinates.to(dtype), directions, dims=1)
+
+    def compare(self, others: Mapping[str, NADs | Tensor | str] | Iterable[NADs | str], k: int = 10) -> Similarities:
+        """Return the overlap of the first k directions with those of others, with intervals.
+
+        Args:
+            others: NADs, or names as `load_nads` takes them: a dictionary with their labels, or a list, where the
+                labels are the names of the architectures. Values of a dictionary can also be exact directions.
+            k: number of directions.
+
+        Raises:
+            ValueError: if NADs have no certificates, fewer than k directions, or other sizes.
+
+        Example:
+            >>> load_nads("lenet").compare(["vgg11", "resnet18"], k=5)
+            vgg11                    0.58 (0.24 to 0.82) of the first 5 directions
+            resnet18                 0.00 (0.00 to 0.64) of the first 5 directions
+        """
+        pairs = others.items() if isinstance(others, Mapping) else ((_label(other), other) for other in others)
+        loaded = [(name, load_nads(other) if isinstance(other, str) else other) for name, other in pairs]
+        chance = k / len(self.basis)
+        return Similarities(
+            SubspaceSimilarity(name, self.overlap(other, k), self.overlap_interval(other, k), k, chance)
+            for name, other in loaded
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and certainty.
+
+        NADs without certificates have the column eigenvalue alone.
+
+        Raises:
+            ImportError: without pandas.
+        """
+        return export.to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """Return an `xarray.Dataset`: ``directions`` and the columns of `to_pandas` along the dimension ``NAD``.
+
+        Its other dimensions are channel, row and column; channel and position; or feature. Names and types are
+        coordinates, and the attribute ``provenance`` is JSON.
+
+        Raises:
+            ImportError: without xarray.
+        """
+        return export.to_xarray(self)
+
+    def nearest(self, k: int | None = None) -> Similarities:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
 
         Args:
@@ -187,7 +307,7 @@ class NADs:
         names = [name for name in _shipped() if name != "logreg"]
         others = ((name, load_nads(name)) for name in names)
         compared = [subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads)]
-        return sorted((one for one in compared if one is not None), key=lambda one: -one.overlap)
+        return Similarities(sorted((one for one in compared if one is not None), key=lambda one: -one.overlap))
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
         """Return which of these NADs is closest to each of other directions, and how close.
@@ -228,17 +348,24 @@ class NADs:
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
-        """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
+        """Write an npz file, or one of safetensors if the name ends in ``.safetensors``: both hold all fields exactly.
 
-        What `load` returns then has the fingerprint of those integers.
+        Args:
+            path: file to write.
+            quantized: whether to store 16-bit integers, which moves no direction by more than 1e-4. What `load` returns
+                then has the fingerprint of those integers.
 
         Raises:
+            ImportError: for safetensors, if it is not installed.
             OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
         """
+        arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
+        arrays |= self.certificates.arrays() if self.certificates else {}
+        if _is_safetensors(path):
+            export.write_safetensors(path, arrays)
+            return
         with atomic_write(path, "wb") as file:
-            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
-            stored |= self.certificates.arrays() if self.certificates else {}
-            np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
             seal(file)
 
     @classmethod
@@ -246,23 +373,27 @@ class NADs:
         """Read what `save` wrote.
 
         Args:
-            path: npz file.
+            path: npz file, or file of safetensors.
             **facts: additions to the provenance.
 
         Raises:
+            ImportError: for a file of safetensors, if that is not installed.
             FileNotFoundError: if there is no such file.
             ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written.
         """
         with open(path, "rb") as raw:
             try:
-                file = np.load(raw)
-                if missing := {"directions", "eigenvalues", "provenance"} - set(file.files):
-                    raise ValueError(f"it lacks {sorted(missing)} and has {file.files}")
-                require_undamaged(path)
-                names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
+                file = export.read_safetensors(path) if _is_safetensors(path) else dict(np.load(raw))
+                if missing := {"directions", "eigenvalues", "provenance"} - set(file):
+                    raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
+                if not _is_safetensors(path):
+                    require_undamaged(path)
+                names = {"directions", "scale", "eigenvalues"}.intersection(file)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
-                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file.files else None
+                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
+            except ImportError:
+                raise
             except Exception as error:  # readers of other files, or of damaged ones, can raise anything
                 raise ValueError(f"{path} holds no NADs of NADs.save, or is damaged ({error})") from error
         directions = torch.from_numpy(stored["directions"])
@@ -275,6 +406,14 @@ class NADs:
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
         object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
         return nads
+
+
+def _is_safetensors(path: str | os.PathLike[str]) -> bool:
+    return Path(path).suffix == ".safetensors"
+
+
+def _label(other: NADs | str) -> str:
+    return other if isinstance(other, str) else str(other.provenance.get("architecture", "unnamed"))
 
 
 def _fingerprint(stored: dict[str, np.ndarray]) -> str:
@@ -297,7 +436,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
 
     Args:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
-            "atlas/cnn", of which the first 64 NADs ship.
+            "atlas/cnn", of which the first 64 NADs ship; or a file of `NADs.save`, which ends in ".npz" or
+            ".safetensors".
         version: number of the file; the newest by default. Earlier versions ship as long as results refer to them.
 
     Returns:
@@ -306,6 +446,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     Raises:
         ValueError: if none ship under that name and version.
     """
+    if str(name).endswith((".npz", ".safetensors")) and version is None:
+        return NADs.load(name)
     files, in_atlas = _shipped(), str(name).startswith("atlas/")
     key = name if in_atlas else str(name).lower().replace("-", "").replace("_", "")
     if key not in files:
@@ -340,6 +482,13 @@ class SubspaceSimilarity:
         low, high = self.interval
         share = f"{self.overlap:.2f} ({low:.2f} to {high:.2f})"
         return f"{self.name:<24} {share} of the first {self.num_directions} directions"
+
+
+class Similarities(list[SubspaceSimilarity]):
+    """Similarities to several architectures, printed as one line each."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "[]"
 
 
 def subspace_similarity(name: str, first: NADs, second: NADs, k: int | None = None) -> SubspaceSimilarity | None:

@@ -39,7 +39,7 @@ class ScalarFunction:
         return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
-        """Return all outputs, (K,) or (K, outputs), with the given weights of one network: (K,) of an output function."""
+        """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
         return self._selected(functional_call(self.module, self.fixed | weights, (images,)))
 
     def _selected(self, outputs: Any) -> Tensor:
