@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions import export
+from nads_core.directions import export, plots
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
@@ -189,10 +189,7 @@ class NADs:
 
     def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
         """Return those of directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
-        directions, shape = torch.as_tensor(directions, dtype=torch.float64), self.directions.shape[1:]
-        if directions.shape[-len(shape) :] != shape or directions.dim() > len(shape) + 1:
-            raise ValueError(f"expected one direction or many of shape {tuple(shape)}, got {tuple(directions.shape)}")
-        return (directions.flatten(-len(shape)) @ self.basis.double()).square()
+        return self.coordinates(torch.as_tensor(directions, dtype=torch.float64)).square()
 
     def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
         """Return the coefficients of inputs along the directions, which `reconstruct` turns back into inputs.
@@ -214,7 +211,9 @@ class NADs:
         """
         images, shape = torch.as_tensor(images), self.directions.shape[1:]
         if images.shape[-len(shape) :] != shape or images.dim() > len(shape) + 1:
-            raise ValueError(f"expected one input or many of shape {tuple(shape)}, got {tuple(images.shape)}")
+            raise ValueError(
+                f"expected one direction or input, or many, of shape {tuple(shape)}, got {tuple(images.shape)}"
+            )
         dtype = torch.promote_types(images.dtype, self.directions.dtype)
         return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
 
@@ -281,6 +280,24 @@ class NADs:
             ImportError: without xarray.
         """
         return export.to_xarray(self)
+
+    def plot(self, k: int = 10, columns: int = 5) -> Any:
+        """Draw the first directions, with the standard deviation of each eigenvalue and the certainty as a bar.
+
+        A bar that is full below a direction means certainty 1. `plots.draw_direction` says how images in grey and
+        colour, sequences and features are drawn, and draws one direction into axes of your own.
+
+        Args:
+            k: number of directions; all if there are fewer.
+            columns: number of panels per row.
+
+        Returns:
+            A `matplotlib.figure.Figure`, which a notebook shows, and which ``savefig`` stores.
+
+        Raises:
+            ImportError: without matplotlib.
+        """
+        return plots.plot_directions(self, k, columns)
 
     def nearest(self, k: int | None = None) -> Similarities:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.

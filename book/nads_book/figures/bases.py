@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from nads_book.figures.style import (
     COLOURS,
-    bare,
     colours,
     legend,
     panel_row,
     shade,
     show_colours,
-    show_signed,
     show_spectrum,
     styled,
     subplots,
@@ -26,6 +23,7 @@ from nads_book.figures.style import (
 from nads_core.cli import class_differences
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
+from nads_core.directions.plots import draw_direction
 from nads_core.networks.architectures import LABELS
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
@@ -36,29 +34,32 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 
 
 @styled
-def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
-    """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
+    """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+
+    The bar below a direction shows its certainty. `plots.draw_direction` says how directions are drawn; the energy of
+    colour images is that of all channels.
 
     Args:
-        bases: label -> NADs of single-channel images.
-        indices: indices of the directions. Those that are certain by less than a half have a dotted frame: they are one
-            of many directions that the run could have found.
+        bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
+        indices: indices of the directions.
     """
-    count = len(indices)
-    frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
-    ratios = [1] * count + [0.25] + [1] * count
-    figure, axes = subplots(len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=ratios)
-    for column, index in enumerate(indices):
-        axes[0, column].set_title(f"NAD {index}")
-        axes[0, count + 1 + column].set_title(f"spectrum {index}")
+    bases = {str(bases.provenance.get("architecture", "")): bases} if isinstance(bases, NADs) else bases
+    count, images = len(indices), any(nads.directions.dim() == 4 for nads in bases.values())
+    ratios = [1] * count + ([0.25] + [1] * count) * images
+    figure, axes = subplots(len(bases), len(ratios), 0.4 + 1.04 * len(bases), grid=None, width_ratios=ratios)
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
-        row[count].axis("off")
+        for axis in row[count:]:
+            axis.axis("off")
         for column, index in enumerate(indices):
-            show_signed(row[column], nads.directions[index, 0])
-            show_spectrum(row[count + 1 + column], nads.directions[index, 0])
-            if nads.certificates is not None and nads.certainty[index] < 0.5:
-                for axis in (row[column], row[count + 1 + column]):
-                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
+            certainty = None if nads.certificates is None else float(nads.certainty[index])
+            draw_direction(row[column], nads[index], certainty)
+            axes[0, column].set_title(f"NAD {index}")
+            if nads.directions.dim() == 4:
+                spectral = row[count + 1 + column]
+                spectral.axis("on")
+                show_spectrum(spectral, nads[index])
+                axes[0, count + 1 + column].set_title(f"spectrum {index}")
         row[0].set_ylabel(label)
     return figure
 
@@ -316,9 +317,8 @@ def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
     for axis in axes.flat[len(directions) :]:
         axis.axis("off")
     for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
-        axis.imshow(0.5 + picture.transpose(1, 2, 0) / (2 * np.abs(picture).max()), interpolation="nearest")
+        draw_direction(axis, picture)
         axis.set_title(f"NAD {index}")
-        bare(axis)
     return figure
 
 
