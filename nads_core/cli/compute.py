@@ -17,7 +17,7 @@ _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
-    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, torchvision:MODEL, or MODULE:FACTORY")
+    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY")
     add("--out", type=Path, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator")
@@ -59,7 +59,7 @@ def run(
     """Compute NADs and write them to a file.
 
     Args:
-        architecture: name, ``torchvision:MODEL`` or ``MODULE:FACTORY``.
+        architecture: name, ``torchvision:MODEL``, ``timm:MODEL`` or ``MODULE:FACTORY``.
         out: npz file to write.
         estimator: key of `ESTIMATORS`.
         checkpoint: file with the state; next to ``out`` by default.

@@ -111,7 +111,7 @@ def compute_nads(
 
     Args:
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
-            "torchvision:convnext_tiny", "module:function".
+            "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32", "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
         estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
@@ -137,6 +137,7 @@ def compute_nads(
 
     Raises:
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
+        ImportError: for the name of a model whose library is not installed.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
             that returns the same weights every time, networks that differ in more than their weights and buffers
             (the message names the difference), or a checkpoint that is damaged or of another computation.

@@ -6,6 +6,8 @@ alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published N
 
 from __future__ import annotations
 
+import ast
+import difflib
 import importlib
 import math
 import sys
@@ -13,12 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import parse_qsl
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.optional import optional_module
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
@@ -319,24 +323,27 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
     """Return what a name stands for.
 
     Args:
-        name: one of ours, such as "lenet"; "torchvision:" and the name of one of its models, without weights; or
+        name: one of ours, such as "lenet"; "torchvision:" or "timm:" and the name of one of their models, without
+            trained weights, which can have options: "timm:vit_tiny_patch16_224?img_size=32&num_classes=1"; or
             "module:function", a factory in a module that can be imported from here.
         image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
-            is built for that size.
+            is built for that size, and a model of timm for that number of channels.
 
     Raises:
-        ValueError: if nothing has that name, torchvision is not there, or a vision transformer cannot take the shape.
+        ImportError: if torchvision or timm is not installed.
+        ValueError: if nothing has that name (the message has the nearest ones), an option is no "key=value", or a
+            vision transformer cannot take the shape.
     """
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
         raise ValueError(
-            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, or "
-            "module:factory"
+            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, "
+            "timm:model or module:factory"
         )
-    if module == "torchvision":
-        return _of_torchvision(attribute, image_shape)
+    if module in ("torchvision", "timm"):
+        return _of_library(module, attribute, image_shape)
     return imported(name)
 
 
@@ -356,28 +363,38 @@ def imported(name: str) -> Any:
         sys.path.remove("")
 
 
-def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-    """Return a factory of one of torchvision's models, with random weights."""
-    try:
-        from torchvision import models
-        from torchvision.models import get_model, list_models
-    except ImportError as error:
-        raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
-    classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
-    if model not in classifiers:
-        import difflib
-
-        close = difflib.get_close_matches(model, classifiers, n=5, cutoff=0.4)
-        raise ValueError(f"torchvision has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
-    options = {}
-    if model.startswith("vit_"):  # its position embeddings have the length of the image
-        if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-            raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
-        options["image_size"] = image_shape[-1]
+def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    """Return a factory of one of a library's models, with options as in "vit_tiny_patch16_224?img_size=32"."""
+    model, _, query = text.partition("?")
+    options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
+    if library == "timm":
+        timm = optional_module("timm", f"timm:{model}")
+        create, names, weights = timm.create_model, timm.list_models(), {"pretrained": False}
+        if len(image_shape) == 3 and image_shape[0] != 3:
+            options.setdefault("in_chans", image_shape[0])
+    else:
+        models = optional_module("torchvision.models", f"torchvision:{model}")
+        create, weights = models.get_model, {"weights": None}
+        names = models.list_models(module=models)  # others fetch trained parts, or return no tensor
+        if model.startswith("vit_"):  # its position embeddings have the length of the image
+            if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+                raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
+            options.setdefault("image_size", image_shape[-1])
+    if model not in names:
+        close = difflib.get_close_matches(model, names, n=5, cutoff=0.4)
+        raise ValueError(f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
 
     def factory() -> nn.Module:
-        network: nn.Module = get_model(model, weights=None, **options)
+        network: nn.Module = create(model, **weights, **options)
         return network
 
-    factory.__qualname__ = model
+    factory.__qualname__ = text
     return factory
+
+
+def _literal(text: str) -> Any:
+    """Return the number, tuple, boolean or None that a text stands for, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
