@@ -31,7 +31,7 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"changed_predictions", "checkout", "descent", "forecast", "publishing", "regression", "report"},
+        {"changed_predictions", "checkout", "descent", "forecast", "publishing", "regression", "report", "shipping"},
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "figures", "map_summaries", "toy_shortcuts"},
@@ -159,7 +159,9 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == packages()
     published = {f"nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")}
-    assert {"nads_core/precomputed/lenet.v1.npz"} | published <= names
+    assert {"nads_core/precomputed/lenet.v2.npz"} | published <= names
+    shipped = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(".npz")]
+    assert sum(info.compress_size for info in shipped) < 9e6
 
 
 @pytest.mark.slow

@@ -3,15 +3,16 @@
 import subprocess
 import sys
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from nads_book import figures
 from test_export import some
 
 import nads_core as nc
 from nads_core.directions.plots import draw_direction
+
+matplotlib = pytest.importorskip("matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
+figures = pytest.importorskip("nads_book.figures")
 
 SHAPES = {"grey": (1, 4, 4), "colour": (3, 4, 4), "two channels": (2, 4, 5), "sequence": (2, 12), "features": (20,)}
 

@@ -21,6 +21,7 @@ from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, Directi
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 from nads_core.runtime.provenance import fingerprint
 
+EARLIER = "book/results/nads-v1"  # folder of the repository with version 1 of the NADs that ship
 FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
 
@@ -407,6 +408,8 @@ class NADs:
                     require_undamaged(path)
                 names = {"directions", "scale", "eigenvalues"}.intersection(file)
                 stored = {name: file[name] for name in names}
+                if "mirrored" in file:
+                    stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
                 provenance = json.loads(str(file["provenance"]))
                 certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
             except ImportError:
@@ -423,6 +426,18 @@ class NADs:
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
         object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
         return nads
+
+
+def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return the directions (n, C, H, W) that a shipped file holds as quarters (n, C, H / 2, W / 2).
+
+    Args:
+        quarter: upper left quarters.
+        signs: (n, 2), whether a direction is even (1) or odd (-1) in its rows and in its columns.
+    """
+    rows, columns = signs.T[:, :, None, None, None]  # (n, 1, 1, 1) each
+    half = np.concatenate([quarter, columns * quarter[..., ::-1]], axis=-1)
+    return np.concatenate([half, rows * half[..., ::-1, :]], axis=-2)
 
 
 def _is_safetensors(path: str | os.PathLike[str]) -> bool:
@@ -455,7 +470,8 @@ def load_nads(name: str, version: int | None = None) -> NADs:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
             "atlas/cnn", of which the first 64 NADs ship; or a file of `NADs.save`, which ends in ".npz" or
             ".safetensors".
-        version: number of the file; the newest by default. Earlier versions ship as long as results refer to them.
+        version: number of the file; the newest by default. Version 1 is in the repository, `book/results/nads-v1`,
+            because results refer to it, and does not ship.
 
     Returns:
         NADs, whose provenance has the ``version``; those of the atlas have none.
@@ -473,7 +489,11 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     versions = files[key]
     version = max(versions) if version is None else version
     if version not in versions:
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}")
+        kept = f" (NADs.load('{EARLIER}/{key}.v1.npz') reads version 1 in a checkout of the repository)"
+        raise ValueError(
+            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}"
+            + (kept if version == 1 and not in_atlas else "")
+        )
     return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
 
 
