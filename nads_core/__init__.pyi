@@ -1,5 +1,7 @@
 """The names of the library, which `__init__.py` imports when they are first used."""
 
+__version__: str
+
 from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
 from .data import (
     ClassDifferences,
@@ -37,11 +39,7 @@ from .networks import (
     VGG11,
     Architecture,
 )
-from .theory import (
-    deep_linear,
-    lemma2,
-    pooling,
-)
+from .theory import pooling
 from .training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -68,5 +66,5 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainConfig", "TrainingResult", "TrainingState", "TrainingTimeout",
     "accuracy", "accuracy_interval", "difference_interval", "predicted_classes", "train_network",
     "train_networks",
-    "deep_linear", "lemma2", "pooling",
+    "pooling",
 ]  # fmt: skip

@@ -40,6 +40,7 @@ class ScalarFunction:
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
+        images = images.clone()  # the network may write to its input
         return self._selected(functional_call(self.module, self.fixed | weights, (images,)))
 
     def _selected(self, outputs: Any) -> Tensor:
@@ -87,7 +88,7 @@ class ScalarFunction:
             images: (K, C, H, W).
         """
         with torch.no_grad():
-            expected, outputs = self._selected(network(images.clone())), self.outputs(weights, images.clone())
+            expected, outputs = self._selected(network(images.clone())), self.outputs(weights, images)
         if isinstance(expected, Tensor) and expected.shape == outputs.shape:
             limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
             # NaN is accepted here, because it is reported elsewhere.

@@ -164,9 +164,14 @@ def _address(tensor: Tensor) -> int:
 
 
 def require_module(network: object) -> nn.Module:
-    """Return the result of a factory; raise a TypeError unless it is a network."""
+    """Return the result of a factory; raise a TypeError unless it is a network whose weights can be replaced."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+    if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
+        raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
+    sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
+    if sparse:
+        raise TypeError(f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()")
     return network
 
 
@@ -225,6 +230,8 @@ class Initialisation:
         foreign = foreign_generators()
         with seeded(1, device):
             again = require_module(factory())
+        if not _equal(one.state, state_of(again)):  # the first call may have imported a module that draws numbers
+            one = Recording(factory, 1, device)
         first, differences = one.state, differing(one.network, other.network)
         names = _varying(first, other.state, state_of(again), one.random, rebuild, differences)
         moved = foreign != foreign_generators()
@@ -300,13 +307,17 @@ def _varying(
             "the factory returned the same weights twice: it must draw new ones at every call "
             "(does it return one network again, load a checkpoint, or set a seed?)"
         )
-    if first.keys() != repeated.keys() or not all(torch.equal(first[name], repeated[name]) for name in first):
+    if not _equal(first, repeated):
         raise ValueError(
             "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
         )
     if not names and not rebuild:
         raise not_reproduced(differences)
     return names
+
+
+def _equal(first: State, second: State) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def _repeats(steps: list[Step], expected: State, names: list[str]) -> bool:

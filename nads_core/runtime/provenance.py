@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__version__ = "0.2.0"
+from nads_core.runtime import __version__
 
 # It increases only when the same arguments give other numbers: other weights of network i, another size of a block,
 # another order of samples. Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
