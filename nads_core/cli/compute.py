@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
         "architecture declares",
     )  # fmt: skip
-    add("--output", type=_output, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
+    add("--output", type=_index, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
     add("--name", help="name of the architecture in files and figures")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
     add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
@@ -100,14 +100,9 @@ def _estimator(name: str, given: dict[str, Any]) -> Any:
     return kinds[name](**given)
 
 
-def _output(text: str) -> Any:
-    """Return an index, or the function that a name stands for."""
-    from nads_core.networks.architectures import imported
-
-    try:
-        return imported(text) if ":" in text else int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def _index(text: str) -> int | str:
+    """Return a number, or the name of a function as it is."""
+    return int(text) if text.isdigit() else text
 
 
 def _symmetries(names: list[str]) -> Any:

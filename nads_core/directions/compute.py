@@ -24,7 +24,7 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMomen
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
+from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named, imported
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
@@ -50,9 +50,9 @@ class ComputeOptions:
             vectors stay as they are.
         output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
             which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input
-            must not depend on the other inputs. A function takes ``readouts=1`` only, and threads call it at the same
-            time. The provenance, and the description by which a checkpoint is recognised, identify it by
-            `provenance.function_identity`.
+            must not depend on the other inputs. "module:function" names such a function. With a function only
+            ``readouts=1`` is possible, and threads call it at the same time. The provenance and checkpoints identify it
+            by `provenance.function_identity`.
         name: name of the architecture in files, figures and messages; by default that of the architecture or factory,
             which for a lambda is "<lambda>".
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
@@ -74,7 +74,7 @@ class ComputeOptions:
     num_directions: int | None = None
     debiasing: str = "shrink"
     normalise: Literal["network"] | None = None
-    output: int | Callable[[Any], Tensor] = 0
+    output: int | str | Callable[[Any], Tensor] = 0
     name: str | None = None
     fresh_readout: bool = False
     evaluation: Literal["loop", "vmap", "rebuild"] | None = None
@@ -90,6 +90,8 @@ class ComputeOptions:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         make_plain(self)
         object.__setattr__(self, "dtype", usable_dtype(self.dtype))
+        if isinstance(self.output, str) and ":" in self.output:
+            object.__setattr__(self, "output", imported(self.output))
 
 
 def compute_nads(

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.directions import export, plots
+from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
-from nads_core.runtime.provenance import fingerprint
 
-EARLIER = "book/results/nads-v1"  # folder of the repository with version 1 of the NADs that ship
 FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
 
@@ -56,18 +53,12 @@ class NADs:
     @cached_property
     def fingerprint(self) -> str:
         """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
-        return self.stored_fingerprint or _fingerprint(self._stored(quantized=False))
+        return self.stored_fingerprint or export.checksum(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
 
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Tensor: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> NADs: ...
-
-    def __getitem__(self, key: SupportsIndex | slice) -> Tensor | NADs:
+    def __getitem__(self, key: Any) -> Any:
         """Return one direction, ``nads[0]``; or the NADs without the later directions, ``nads[:10]``.
 
         Names, bands and the certainty of leading subspaces count from the first direction on. Therefore a slice begins
@@ -83,7 +74,7 @@ class NADs:
             (torch.Size([1, 32, 32]), 10)
         """
         if not isinstance(key, slice):
-            return self.directions[operator.index(key)]
+            return self.directions[key]
         first, count, step = key.indices(len(self))
         if (first, step) != (0, 1):
             raise ValueError(f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any")
@@ -91,18 +82,23 @@ class NADs:
         return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
 
     def __repr__(self) -> str:
-        name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
+        count = self.provenance.get("num_networks", "?")
         known = "" if self.certificates is None else f", {self._require_certificates().num_certain} certain above 0.9"
         effective = self.provenance.get("effective_networks")
         counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
         shape = tuple(self.directions.shape[1:])
-        return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
+        return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     def _require_certificates(self) -> DirectionUncertainty:
         """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
             raise ValueError("these NADs were computed before directions had certificates: compute them again")
         return self.certificates
+
+    @property
+    def name(self) -> str:
+        """Name of the architecture."""
+        return str(self.provenance.get("architecture", "unnamed"))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -237,12 +233,11 @@ class NADs:
         directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)
         return torch.tensordot(coordinates.to(dtype), directions, dims=1)
 
-    def compare(self, others: Mapping[str, NADs | Tensor | str] | Iterable[NADs | str], k: int = 10) -> Similarities:
-        """Return the overlap of the first k directions with those of others, with intervals.
+    def compare(self, others: Iterable[NADs | str], k: int = 10) -> Similarities:
+        """Return the overlap of the first k directions with those of others, with intervals, as a table.
 
         Args:
-            others: NADs, or names as `load_nads` takes them: a dictionary with their labels, or a list, where the
-                labels are the names of the architectures. Values of a dictionary can also be exact directions.
+            others: NADs, whose labels are the names of their architectures, or names as `load_nads` takes them.
             k: number of directions.
 
         Raises:
@@ -253,52 +248,10 @@ class NADs:
             vgg11                    0.58 (0.24 to 0.82) of the first 5 directions
             resnet18                 0.00 (0.00 to 0.64) of the first 5 directions
         """
-        pairs = others.items() if isinstance(others, Mapping) else ((_label(other), other) for other in others)
-        loaded = [(name, load_nads(other) if isinstance(other, str) else other) for name, other in pairs]
-        chance = k / len(self.basis)
-        return Similarities(
-            SubspaceSimilarity(name, self.overlap(other, k), self.overlap_interval(other, k), k, chance)
-            for name, other in loaded
-        )
+        loaded = ((other, load_nads(other)) if isinstance(other, str) else (other.name, other) for other in others)
+        return Similarities(filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded)))
 
-    def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame` with index ``NAD`` and columns name, type, eigenvalue, std and certainty.
-
-        NADs without certificates have the column eigenvalue alone.
-
-        Raises:
-            ImportError: without pandas.
-        """
-        return export.to_pandas(self)
-
-    def to_xarray(self) -> Any:
-        """Return an `xarray.Dataset`: ``directions`` and the columns of `to_pandas` along the dimension ``NAD``.
-
-        Its other dimensions are channel, row and column; channel and position; or feature. Names and types are
-        coordinates, and the attribute ``provenance`` is JSON.
-
-        Raises:
-            ImportError: without xarray.
-        """
-        return export.to_xarray(self)
-
-    def plot(self, k: int = 10, columns: int = 5) -> Any:
-        """Draw the first directions, with the standard deviation of each eigenvalue and the certainty as a bar.
-
-        A bar that is full below a direction means certainty 1. `plots.draw_direction` says how images in grey and
-        colour, sequences and features are drawn, and draws one direction into axes of your own.
-
-        Args:
-            k: number of directions; all if there are fewer.
-            columns: number of panels per row.
-
-        Returns:
-            A `matplotlib.figure.Figure`, which a notebook shows, and which ``savefig`` stores.
-
-        Raises:
-            ImportError: without matplotlib.
-        """
-        return plots.plot_directions(self, k, columns)
+    to_pandas, to_xarray, plot = export.to_pandas, export.to_xarray, export.plot
 
     def nearest(self, k: int | None = None) -> Similarities:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
@@ -322,10 +275,9 @@ class NADs:
                 f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
             )
         self._require_certificates()
-        names = [name for name in _shipped() if name != "logreg"]
-        others = ((name, load_nads(name)) for name in names)
-        compared = [subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads)]
-        return Similarities(sorted((one for one in compared if one is not None), key=lambda one: -one.overlap))
+        others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
+        compared = (subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads))
+        return Similarities(sorted(filter(None, compared), key=lambda one: -one.overlap))
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
         """Return which of these NADs is closest to each of other directions, and how close.
@@ -377,14 +329,14 @@ class NADs:
             ImportError: for safetensors, if it is not installed.
             OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
         """
-        arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
-        arrays |= self.certificates.arrays() if self.certificates else {}
-        if _is_safetensors(path):
-            export.write_safetensors(path, arrays)
-            return
         with atomic_write(path, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
-            seal(file)
+            arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
+            arrays |= self.certificates.arrays() if self.certificates else {}
+            if Path(path).suffix == ".safetensors":
+                file.write(export.to_safetensors(arrays))
+            else:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
+                seal(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **facts: Any) -> NADs:
@@ -395,16 +347,17 @@ class NADs:
             **facts: additions to the provenance.
 
         Raises:
-            ImportError: for a file of safetensors, if that is not installed.
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written.
+            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written; for a file of
+                safetensors also if these are not installed.
         """
         with open(path, "rb") as raw:
             try:
-                file = export.read_safetensors(path) if _is_safetensors(path) else dict(np.load(raw))
+                other = Path(path).suffix == ".safetensors"
+                file = export.read_safetensors(path) if other else dict(np.load(raw))
                 if missing := {"directions", "eigenvalues", "provenance"} - set(file):
                     raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
-                if not _is_safetensors(path):
+                if not other:
                     require_undamaged(path)
                 names = {"directions", "scale", "eigenvalues"}.intersection(file)
                 stored = {name: file[name] for name in names}
@@ -412,10 +365,8 @@ class NADs:
                     stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
                 provenance = json.loads(str(file["provenance"]))
                 certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
-            except ImportError:
-                raise
             except Exception as error:  # readers of other files, or of damaged ones, can raise anything
-                raise ValueError(f"{path} holds no NADs of NADs.save, or is damaged ({error})") from error
+                raise ValueError(f"{path} holds no NADs that can be read, or is damaged ({error})") from error
         directions = torch.from_numpy(stored["directions"])
         if "scale" in stored:
             rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
@@ -424,7 +375,7 @@ class NADs:
             directions = rows.float().view(directions.shape)
         # The fingerprint is that of the file: rebuilt values differ between processors
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
-        object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
+        object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))
         return nads
 
 
@@ -438,19 +389,6 @@ def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
     rows, columns = signs.T[:, :, None, None, None]  # (n, 1, 1, 1) each
     half = np.concatenate([quarter, columns * quarter[..., ::-1]], axis=-1)
     return np.concatenate([half, rows * half[..., ::-1, :]], axis=-2)
-
-
-def _is_safetensors(path: str | os.PathLike[str]) -> bool:
-    return Path(path).suffix == ".safetensors"
-
-
-def _label(other: NADs | str) -> str:
-    return other if isinstance(other, str) else str(other.provenance.get("architecture", "unnamed"))
-
-
-def _fingerprint(stored: dict[str, np.ndarray]) -> str:
-    """Name NADs by their stored arrays: rebuilt values differ between processors in their last bits."""
-    return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
 def _shipped() -> dict[str, dict[int, Path]]:
@@ -468,8 +406,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
 
     Args:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
-            "atlas/cnn", of which the first 64 NADs ship; or a file of `NADs.save`, which ends in ".npz" or
-            ".safetensors".
+            "atlas/cnn", of which the first 64 NADs ship. `NADs.load` reads files.
         version: number of the file; the newest by default. Version 1 is in the repository, `book/results/nads-v1`,
             because results refer to it, and does not ship.
 
@@ -479,8 +416,6 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     Raises:
         ValueError: if none ship under that name and version.
     """
-    if str(name).endswith((".npz", ".safetensors")) and version is None:
-        return NADs.load(name)
     files, in_atlas = _shipped(), str(name).startswith("atlas/")
     key = name if in_atlas else str(name).lower().replace("-", "").replace("_", "")
     if key not in files:
@@ -489,11 +424,7 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     versions = files[key]
     version = max(versions) if version is None else version
     if version not in versions:
-        kept = f" (NADs.load('{EARLIER}/{key}.v1.npz') reads version 1 in a checkout of the repository)"
-        raise ValueError(
-            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}"
-            + (kept if version == 1 and not in_atlas else "")
-        )
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}")
     return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
 
 

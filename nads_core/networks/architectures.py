@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nads_core.runtime.arguments import require_integers
-from nads_core.runtime.optional import optional_module
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
@@ -348,13 +347,15 @@ def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callab
     """Return a factory of one of a library's models, with options as in "vit_tiny_patch16_224?img_size=32"."""
     model, _, query = text.partition("?")
     options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
+    try:
+        models = importlib.import_module("torchvision.models" if library == "torchvision" else library)
+    except ImportError as error:
+        raise ImportError(f"{library}:{model} needs {library}: pip install {library}") from error
     if library == "timm":
-        timm = optional_module("timm", f"timm:{model}")
-        create, names, weights = timm.create_model, timm.list_models(), {"pretrained": False}
+        create, names, weights = models.create_model, models.list_models(), {"pretrained": False}
         if len(image_shape) == 3 and image_shape[0] != 3:
             options.setdefault("in_chans", image_shape[0])
     else:
-        models = optional_module("torchvision.models", f"torchvision:{model}")
         create, weights = models.get_model, {"weights": None}
         names = models.list_models(module=models)  # others fetch trained parts, or return no tensor
         if model.startswith("vit_"):  # its position embeddings have the length of the image

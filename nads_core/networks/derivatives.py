@@ -53,12 +53,11 @@ class ScalarFunction:
             Names of the linear layers whose result is the network's output.
         """
         before = generator_state(images.device)
-        by_function = callable(self.output)
         with linear_results(self.module) as results:
             try:
                 outputs = self.outputs(weights, images)
             except Exception as error:  # whatever the network's author chose to raise
-                subject = "the network, or the output function," if by_function else "the network"
+                subject = "the network or the output function" if callable(self.output) else "the network"
                 raise ValueError(f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
@@ -66,13 +65,11 @@ class ScalarFunction:
                 "of weights and input"
             )
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        if by_function and shape != (len(images),):
-            raise ValueError(f"output must return one value per input, {(len(images),)} of {len(images)}, got {shape}")
-        if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2) or len(outputs) != len(images):
+        most = 1 if callable(self.output) else 2
+        if not isinstance(outputs, Tensor) or not 1 <= outputs.dim() <= most or len(outputs) != len(images):
             raise ValueError(
-                "the network must map (K, C, H, W) to (K,) or (K, outputs), "
-                f"but for K = {len(images)} it returned {shape}: choose one value per input by a function, such as "
-                "output=lambda y: y['logits'][:, 0]"
+                "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
+                f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example"
             )
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:

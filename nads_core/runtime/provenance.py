@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import json
 import platform
-import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -47,34 +44,20 @@ def fingerprint(*parts: np.ndarray | bytes | str) -> str:
 def function_identity(function: Any) -> str:
     """Return a name of a function that is the same in every process, such as "module:margin#0f3a51c2".
 
-    It is the module and qualified name of the function, or of the class of another callable object, and eight digits
-    that identify the rest. For a function these are its compiled code, its defaults, and the numbers and texts that it
-    reads from enclosing scopes, so that they change with an edit or another version of Python, but not with the lines
-    around it. For another object, such as ``operator.itemgetter("logits")``, they are its repr without addresses.
-    What they miss, such as an edit of a function that this one calls, `Accumulation.identify` can notice.
+    The digits identify its compiled code and constants: they change with an edit or another version of Python, but not
+    with the lines around it. Other callable objects have the name of their class. What this misses, such as a value
+    from an enclosing scope, `Accumulation.identify` notices by the gradient of the first network.
 
     Example:
         >>> function_identity(json.dumps).partition("#")[0], function_identity(lambda y: y[:, 0]).partition("#")[0]
         ('json:dumps', 'nads_core.runtime.provenance:<lambda>')
     """
-    if not isinstance(function, FunctionType):
-        kind, parts = type(function), [repr(function)]
-    else:
-        read = inspect.getclosurevars(function)
-        scope = {**read.nonlocals, **read.globals}
-        plain = [(name, value) for name, value in scope.items() if isinstance(value, (int, float, str))]
-        values = [function.__defaults__, function.__kwdefaults__, sorted(plain)]
-        kind, parts = function, [*_code(function.__code__), *map(repr, values)]
-    stable = [re.sub(r" at 0x[0-9a-f]+", "", part) for part in parts]
-    return f"{kind.__module__}:{kind.__qualname__}#{fingerprint(*stable)[:8]}"
-
-
-def _code(code: CodeType) -> list[str]:
-    """Return what compiled code does, without names of files and numbers of lines."""
-    inner = [part for value in code.co_consts if isinstance(value, CodeType) for part in _code(value)]
-    values = [repr(value) for value in code.co_consts if not isinstance(value, (CodeType, frozenset))]
-    sets = [repr(sorted(map(repr, value))) for value in code.co_consts if isinstance(value, frozenset)]
-    return [code.co_code.hex(), repr(code.co_names), *values, *sets, *inner]
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return f"{type(function).__module__}:{type(function).__qualname__}"
+    constants = [value for value in code.co_consts if isinstance(value, (int, float, str, tuple))]
+    digits = fingerprint(code.co_code, repr(code.co_names), repr(constants))[:8]
+    return f"{function.__module__}:{function.__qualname__}#{digits}"
 
 
 def canonical(content: Any) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from nads_book.figures.style import (
     COLOURS,
+    bare,
     colours,
     legend,
     panel_row,
@@ -24,7 +26,7 @@ from nads_book.report import LABELS
 from nads_core.cli import class_differences
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
-from nads_core.directions.plots import draw_direction
+from nads_core.directions.export import draw_direction
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
     "live": {"marker": "o", "linestyle": "none"},
@@ -37,29 +39,34 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
-    The bar below a direction shows its certainty. `plots.draw_direction` says how directions are drawn; the energy of
-    colour images is that of all channels.
+    `export.draw_direction` says how directions are drawn; the energy of colour images is that of all channels.
 
     Args:
         bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
-        indices: indices of the directions.
+        indices: indices of the directions. Those that are certain by less than a half have a dotted frame: they are one
+            of many directions that the run could have found.
     """
-    bases = {str(bases.provenance.get("architecture", "")): bases} if isinstance(bases, NADs) else bases
+    bases = {bases.name: bases} if isinstance(bases, NADs) else bases
     count, images = len(indices), any(nads.directions.dim() == 4 for nads in bases.values())
+    frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
     ratios = [1] * count + ([0.25] + [1] * count) * images
-    figure, axes = subplots(len(bases), len(ratios), 0.4 + 1.04 * len(bases), grid=None, width_ratios=ratios)
+    figure, axes = subplots(len(bases), len(ratios), 0.35 + 0.98 * len(bases), grid=None, width_ratios=ratios)
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
         for axis in row[count:]:
             axis.axis("off")
         for column, index in enumerate(indices):
-            certainty = None if nads.certificates is None else float(nads.certainty[index])
-            draw_direction(row[column], nads[index], certainty)
+            drawn = [row[column]]
+            draw_direction(row[column], nads[index])
+            bare(row[column])
             axes[0, column].set_title(f"NAD {index}")
             if nads.directions.dim() == 4:
-                spectral = row[count + 1 + column]
-                spectral.axis("on")
-                show_spectrum(spectral, nads[index])
+                drawn.append(row[count + 1 + column])
+                drawn[1].axis("on")
+                show_spectrum(drawn[1], nads[index])
                 axes[0, count + 1 + column].set_title(f"spectrum {index}")
+            if nads.certificates is not None and nads.certainty[index] < 0.5:
+                for axis in drawn:
+                    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
         row[0].set_ylabel(label)
     return figure
 
@@ -318,6 +325,7 @@ def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
         axis.axis("off")
     for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
         draw_direction(axis, picture)
+        bare(axis)
         axis.set_title(f"NAD {index}")
     return figure
 
