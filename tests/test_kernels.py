@@ -415,6 +415,8 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match="unknown kernels 'reference'"):  # the twins are for tests
         Ensemble(small, (1, 8, 8), kernels="reference")
     require_kernels("torch", "cpu")
+    with pytest.raises(ValueError, match="'cuda'"):
+        draw_weights(PARAMETERS, seed=0, first=0, count=1, backend="cuda")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):
