@@ -65,7 +65,7 @@ def test_directions_of_zeros_and_few_directions():
     blank = nc.NADs(0 * nads.directions, nads.eigenvalues, {})
     assert len(panels(blank.plot())) == 4 and blank.plot(2).axes[0].get_title() == "NAD 0\n1"
     for wrong in (0, 1.5):
-        with pytest.raises(ValueError, match="must be a positive integer"):
+        with pytest.raises(ValueError, match="k must be a positive integer"):
             nads.plot(wrong)
 
 

@@ -1,11 +1,10 @@
-"""Compress files of NADs without a change to any number, as they ship: ``python -m nads_book.shipping FILE.npz ...``.
+"""Compress files of NADs without a change to any number, as they ship.
 
 Where every direction is even or odd in its rows and columns, the file keeps a quarter of each and the two signs.
 Arrays are compressed by LZMA. Afterwards the file is read, and must hold what it held before.
 """
 
 import io
-import sys
 import zipfile
 from pathlib import Path
 
@@ -52,10 +51,3 @@ def compress(path: Path) -> None:
     same = (after.directions == before.directions).all() and (after.eigenvalues == before.eigenvalues).all()
     if not same or after.fingerprint != before.fingerprint or after.provenance != before.provenance:
         raise RuntimeError(f"{path} holds other numbers than before")
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        size = Path(name).stat().st_size
-        compress(Path(name))
-        print(f"{name}: {size / 1e6:.2f} -> {Path(name).stat().st_size / 1e6:.2f} MB")
