@@ -97,7 +97,7 @@ def test_coordinates_of_other_types():
     assert nads.coordinates(np.zeros((2, 1, 4, 4), np.uint8)).dtype == torch.float32
     assert nads.coordinates(torch.zeros(1, 4, 4).double()).dtype == torch.float64
     assert nads.reconstruct(np.ones(2)).dtype == torch.float64
-    with pytest.raises(ValueError, match=r"\(1, 4, 4\), got \(2, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"\(1, 4, 4\), or many, got \(2, 4, 4\)"):
         nads.coordinates(torch.zeros(2, 4, 4))
     with pytest.raises(ValueError, match=r"m <= 12, got \(2, 13\)"):
         nads.reconstruct(torch.zeros(2, 13))
