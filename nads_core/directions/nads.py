@@ -208,7 +208,7 @@ class NADs:
         """
         images, shape = torch.as_tensor(images), self.directions.shape[1:]
         if images.shape[-len(shape) :] != shape or images.dim() > len(shape) + 1:
-            raise ValueError(f"expected a direction or input of shape {tuple(shape)}, or many, got {tuple(images.shape)}")
+            raise ValueError(f"expected a direction or input {tuple(shape)}, or many, got {tuple(images.shape)}")
         dtype = torch.promote_types(images.dtype, self.directions.dtype)
         return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
 
