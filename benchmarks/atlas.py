@@ -26,6 +26,7 @@ from nads_book.atlas.measures import alignment, products, wave_energies
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
+from nads_book.shipping import compress
 from result_files import write_compact
 
 import nads_core as nc
@@ -103,6 +104,7 @@ def ship(folder: Path) -> None:
     (PRECOMPUTED / "atlas").mkdir(exist_ok=True)
     for name in computed:
         shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas" / f"{name}.npz")
+        compress(PRECOMPUTED / "atlas" / f"{name}.npz")
     total = sum(path.stat().st_size for path in (PRECOMPUTED / "atlas").glob("*.npz"))
     print(f"{len(computed)} entries, {total / 1e6:.1f} MB of NADs -> {PRECOMPUTED}")
 

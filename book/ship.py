@@ -1,13 +1,14 @@
 """Ship NADs as the next version, from the checkpoint of a run: ``python book/ship.py lenet 81920 16 lenet.ckpt``.
 
 The run is finished first, if it is not. The provenance records how many directions are certain, and would be after more
-networks; versions that are there stay, for results that are about them.
+networks. The file is compressed without a change to any number.
 """
 
 import argparse
 from pathlib import Path
 
 import nads_book as nb
+from nads_book.shipping import compress
 
 import nads_core as nc
 
@@ -30,4 +31,5 @@ nads.provenance["forecast"] = [
 version = 1 + max(int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz"))
 path = folder / f"{options.name}.v{version}.npz"
 nads.save(path, quantized=True)
+compress(path)
 print(f"{nads} -> {path}, {path.stat().st_size / 1e6:.1f} MB")

@@ -346,7 +346,7 @@ def test_the_atlas_that_ships():
             assert atlas.measures[name]["alignment"].value == pytest.approx(atlas.alignments[number, other], abs=1e-4)
             assert atlas.effect(name).value == pytest.approx(1 - atlas.alignments[number, other], abs=1e-4)
     size = sum(path.stat().st_size for path in (Path(nc.__file__).parent / "precomputed" / "atlas").iterdir())
-    assert size < 12e6
+    assert size < 4e6
 
 
 @pytest.mark.stored

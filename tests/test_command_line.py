@@ -129,7 +129,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
     [
         (
             "alexnet",
-            "unknown architecture 'alexnet': choose from logreg, .*, or torchvision:model, or module:factory",
+            "unknown architecture 'alexnet': choose from logreg, .*, timm:model or module:factory",
         ),
         ("nowhere:factory", "cannot load 'nowhere:factory': No module named 'nowhere'"),
         ("factories:missing", "cannot load 'factories:missing': .*no attribute 'missing'"),

@@ -19,6 +19,7 @@ from nads_book.experiments.poison_and_flip_experiments import load_photos
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import merge_results, results_path, writing
 from nads_book.experiments.runner import run_experiment
+from nads_book.experiments.stored import load_nads
 
 import nads_core as nc
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
@@ -309,7 +310,7 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
 
     def newest(name, version):
         asked.append(version)
-        nads = nc.load_nads(name, None if version == 3 else version)
+        nads = load_nads(name, None if version == 3 else version)
         nads.provenance["version"] = version or 3
         return nads
 

@@ -110,17 +110,17 @@ def test_show_says_what_can_be_asked_for(arguments):
 def test_widget_follows_and_sends_what_is_asked_for():
     pytest.importorskip("anywidget")
     explorer = nb.explorer.show("direction", "poison", second="vgg11", index=7)
-    assert (explorer.architecture, explorer.second, explorer.index, explorer._packets) == ("lenet", "vgg11", 7, {})
+    assert (explorer.architecture, explorer.second, explorer.index) == ("lenet", "vgg11", 7)
+    assert set(explorer._packets) == {"lenet", "vgg11", "photos"}  # of the first view: no kernel need answer
     explorer.index = 12
     state = explorer.get_state()
     assert state["index"] == 12 and state["parts"] == ["direction", "poison"]
-    explorer.set_state({"_wanted": ["lenet", "photos", "nonsense"], "index": 30})  # as the browser does
-    assert explorer.index == 30 and set(explorer._packets) == {"lenet", "photos"}
-    packet = explorer._packets["lenet"]
-    assert packet["bytes"] == data.pack_nads(NADS["lenet"], "LeNet", "lenet")[1]
-    before = packet
-    explorer._wanted = ["lenet", "photos", "vgg11"]
-    assert explorer._packets["lenet"] is before and "vgg11" in explorer._packets
+    before = explorer._packets["lenet"]
+    assert before == data.compressed(data.pack_nads(NADS["lenet"], "LeNet", "lenet"))
+    explorer.set_state({"_wanted": ["lenet", "resnet18", "nonsense"], "index": 30})  # as the browser does
+    assert explorer.index == 30 and set(explorer._packets) == {"lenet", "vgg11", "photos", "resnet18"}
+    assert explorer._packets["resnet18"]["bytes"] == data.pack_nads(NADS["resnet18"], "ResNet-18", "resnet18")[1]
+    assert explorer._packets["lenet"] is before
     with pytest.raises(Exception, match="unknown architecture"):
         explorer.architecture = "alexnet"
 

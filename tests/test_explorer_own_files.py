@@ -212,17 +212,19 @@ def test_the_module_as_an_anywidget(reader, site_folder, tables):
     """Import the module and render it with a model like that of a notebook, fed by the Python class."""
     pytest.importorskip("anywidget")
     explorer = nb.explorer.show("direction", index=2)
-    explorer._wanted = ["lenet", "vgg11"]
-    packets = {n: p | {"bytes": base64.b64encode(p["bytes"]).decode()} for n, p in explorer._packets.items()}
+    first = explorer._packets  # of the first view
+    explorer._wanted = ["vgg11"]
+    packets = {"vgg11": explorer._packets["vgg11"]}
+    packets = {n: p | {"bytes": base64.b64encode(p["bytes"]).decode()} for n, p in packets.items()}
     state = {k: v for k, v in explorer.get_state().items() if k in explorer.trait_names(sync=True)}
     state = {k: v for k, v in state.items() if isinstance(v, (str, int, float, list, dict, bool)) and k[0] != "_"}
     (site_folder / "widget.mjs").write_text(explorer._esm, "utf8")
     reader.open("empty.html")
     reader.page.evaluate(
-        """async ([state, packets]) => {
+        """async ([state, packets, first]) => {
           const { default: widget } = await import('/widget.mjs');
           const listeners = new Set();
-          const values = { ...state, _wanted: [], _packets: {} };
+          const values = { ...state, _wanted: [], _packets: first };
           const decode = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
           const put = (key, value) => {
             values[key] = value;
@@ -235,7 +237,7 @@ def test_the_module_as_an_anywidget(reader, site_folder, tables):
             off: (event, listener) => listeners.forEach((l) => l[1] === listener && listeners.delete(l)),
             save_changes: () => setTimeout(() => { // Python answers later
               const sent = values._wanted.map((n) => [n, { ...packets[n], bytes: decode(packets[n].bytes) }]);
-              if (sent.length > Object.keys(values._packets).length) put('_packets', Object.fromEntries(sent));
+              if (sent.length) put('_packets', { ...first, ...Object.fromEntries(sent) });
             }, 10),
           };
           const el = document.createElement('div');
@@ -243,9 +245,10 @@ def test_the_module_as_an_anywidget(reader, site_folder, tables):
           window.cleanup = await widget.render({ model: window.model, el });
           window.listeners = listeners;
         }""",
-        [state, packets],
+        [state, packets, first],
     )
     reader.page.locator("canvas[aria-label^='NAD 2 of LeNet, in pixels']").wait_for()
+    assert reader.page.evaluate("model.get('_wanted')") == []  # nothing was asked of the kernel
     assert_signed(reader.see("NAD 2 of LeNet, in", "main"), NADS["lenet"].directions[2, 0], tables)
     reader.page.evaluate("model.set('index', 6); model.set('architecture', 'vgg11')")  # from Python
     reader.page.locator("canvas[aria-label^='NAD 6 of VGG-11, in pixels']").wait_for()

@@ -42,6 +42,7 @@ LAYERS = {
             "publishing",
             "regression",
             "report",
+            "shipping",
         },
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
@@ -170,7 +171,9 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == packages()
     published = {f"nads_book/experiments/published/{name}" for name in ("fig1.csv", "fig6.csv", "LICENSE", "NOTICE")}
-    assert {"nads_core/precomputed/lenet.v1.npz"} | published <= names
+    assert {"nads_core/precomputed/lenet.v2.npz"} | published <= names
+    shipped = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(".npz")]
+    assert sum(info.compress_size for info in shipped) < 9e6
 
 
 @pytest.mark.slow

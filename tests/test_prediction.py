@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments import prediction, statistics
+from nads_book.experiments.stored import load_nads
 
 import nads_core as nc
 
@@ -59,7 +60,7 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     frozen = json.loads((ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text())["predictions"]
     assert frozen.keys() == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"} <= nc.ARCHITECTURES.keys()
     for name, told in frozen.items():
-        nads = nc.load_nads(name, told["version"])
+        nads = load_nads(name, told["version"])
         assert nads.fingerprint == told["fingerprint"]
         again = prediction.wave_energies(nads)
         assert [row["frequency"] for row in again] == [row["frequency"] for row in told["waves"]]

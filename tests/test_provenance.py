@@ -12,6 +12,7 @@ import pytest
 import torch
 from nads_book.experiments import base
 from nads_book.experiments.results import writing
+from nads_book.experiments.stored import load_nads
 
 import nads_core as nc
 from nads_core.directions import compute
@@ -23,8 +24,14 @@ from nads_core.runtime.files import atomic_write
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Of the shipped files. They change when other bytes ship, and on no other occasion.
-FINGERPRINTS = {("lenet", 1): "8ff1ae2831c2f8ba", ("lenet", 2): "a0dff44557967123"}
+# Of the shipped files, and of those in the repository. They change when other numbers ship, and on no other occasion.
+FINGERPRINTS = {
+    ("logreg", 1): "ebabeefbfe61ccf4", ("logreg", 2): "4b2697e0ae58d829",
+    ("lenet", 1): "8ff1ae2831c2f8ba", ("lenet", 2): "a0dff44557967123",
+    ("vgg11", 1): "0474e128e7bc33a4", ("vgg11", 2): "e582f1969fa2704c",
+    ("resnet18", 1): "c376b746f604498e", ("resnet18", 2): "1fa51fe60fcb730c",
+    ("densenet121", 1): "d9b924c991f44966", ("densenet121", 2): "e04a85e58f37e84c",
+}  # fmt: skip
 
 
 # Fingerprints
@@ -42,14 +49,20 @@ def test_a_fingerprint_names_bytes_type_and_shape():
 
 @pytest.mark.stored
 @pytest.mark.parametrize(("name", "version"), FINGERPRINTS)
+def test_shipped_directions_have_their_fingerprint(name, version):
+    assert load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
+
+
+@pytest.mark.stored
+@pytest.mark.parametrize(("name", "version"), [("lenet", 1), ("lenet", 2)])
 def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, version, monkeypatch):
-    assert nc.load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
+    assert load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)  # as another processor may do it
-    elsewhere = nc.load_nads(name, version)
+    elsewhere = load_nads(name, version)
     monkeypatch.undo()
-    here = nc.load_nads(name, version)
+    here = load_nads(name, version)
     assert not torch.equal(elsewhere.directions, here.directions)  # or the nudge shows nothing
     assert elsewhere.fingerprint == here.fingerprint
 
@@ -87,6 +100,16 @@ def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     assert (float(second.eigenvalues), second.provenance["version"]) == (2, 2)
     with pytest.raises(ValueError, match=r"version 3 .*lenet .*\[1, 2, 10\]"):
         nc.load_nads("lenet", version=3)
+
+
+def test_version_1_is_in_the_repository():
+    with pytest.raises(ValueError, match=r"version 1 .*lenet .*\[2\]"):
+        nc.load_nads("lenet", version=1)
+    with pytest.raises(ValueError, match=r"version 1 .*atlas/cnn ships: choose from \[0\]$"):
+        nc.load_nads("atlas/cnn", version=1)
+    assert load_nads("lenet", 1).provenance["version"] == 1 and load_nads("lenet").provenance["version"] == 2
+    with pytest.raises(ValueError, match="no version 7"):
+        load_nads("lenet", 7)
 
 
 def test_damaged_directions_are_told_from_other_files(tmp_path):

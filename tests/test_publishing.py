@@ -43,6 +43,17 @@ def test_workflow_asks_for_little(path):
                 assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE)
 
 
+def test_the_newest_versions_are_tested_every_week():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "newest.yml").read_text("utf8"))
+    ((minute, hour, day, month, weekday),) = (entry["cron"].split() for entry in workflow[True]["schedule"])  # key: on
+    assert day == month == "*" and weekday.isdecimal() and int(minute) < 60 and int(hour) < 24
+    *_, install, test = (step["run"] for step in workflow["jobs"]["tests"]["steps"] if "run" in step)
+    assert {"torch", "numpy", "timm", "safetensors", "pandas", "xarray"} <= set(install.split())
+    assert "requirements.txt" not in install and "nads_core tests" in test
+    for left_out in re.findall(r"--ignore ([\w/.]+)", test):
+        assert (ROOT / left_out).exists(), left_out
+
+
 @pytest.mark.slow
 def test_a_wrong_workflow_is_found(tmp_path):
     wrong = tmp_path / "wrong.yml"

@@ -78,7 +78,7 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
 
     try:
         return int(module.run(**given))
-    except (TypeError, ValueError, OSError, MemoryError, torch.OutOfMemoryError) as error:
+    except (TypeError, ValueError, OSError, ImportError, MemoryError, torch.OutOfMemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:

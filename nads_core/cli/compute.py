@@ -18,7 +18,7 @@ _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
-    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, torchvision:MODEL, or MODULE:FACTORY")
+    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY")
     add("--out", type=output_file, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
         "architecture declares",
     )  # fmt: skip
-    add("--output", type=int, help="index of the network output to differentiate (default: 0)")
+    add("--output", type=_index, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
+    add("--name", help="name of the architecture in files and figures")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
     add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
@@ -59,7 +60,7 @@ def run(
     """Compute NADs and write them to a file.
 
     Args:
-        architecture: name, ``torchvision:MODEL`` or ``MODULE:FACTORY``.
+        architecture: name, ``torchvision:MODEL``, ``timm:MODEL`` or ``MODULE:FACTORY``.
         out: npz file to write.
         estimator: key of `ESTIMATORS`.
         checkpoint: file with the state; next to ``out`` by default.
@@ -97,6 +98,11 @@ def _estimator(name: str, given: dict[str, Any]) -> Any:
                 f"{' or '.join(users)}"
             )
     return kinds[name](**given)
+
+
+def _index(text: str) -> int | str:
+    """Return a number, or the name of a function as it is."""
+    return int(text) if text.isdigit() else text
 
 
 def _symmetries(names: list[str]) -> Any:

@@ -24,13 +24,13 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMomen
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
-from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
+from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named, imported
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
-from nads_core.runtime.provenance import RNG_VERSION, environment
+from nads_core.runtime.provenance import RNG_VERSION, environment, function_identity
 
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
@@ -48,7 +48,13 @@ class ComputeOptions:
             directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks count alike: this is the robust
             choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
             vectors stay as they are.
-        output: index of the network's output that is f(x).
+        output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
+            which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input
+            must not depend on the other inputs. "module:function" names such a function. With a function only
+            ``readouts=1`` is possible, and threads call it at the same time. The provenance and checkpoints identify it
+            by `provenance.function_identity`.
+        name: name of the architecture in files, figures and messages; by default that of the architecture or factory,
+            which for a lambda is "<lambda>".
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
             begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
         evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on a GPU); both load
@@ -68,7 +74,8 @@ class ComputeOptions:
     num_directions: int | None = None
     debiasing: str = "shrink"
     normalise: Literal["network"] | None = None
-    output: int = 0
+    output: int | str | Callable[[Any], Tensor] = 0
+    name: str | None = None
     fresh_readout: bool = False
     evaluation: Literal["loop", "vmap", "rebuild"] | None = None
     dtype: torch.dtype = torch.float32
@@ -83,6 +90,8 @@ class ComputeOptions:
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         make_plain(self)
         object.__setattr__(self, "dtype", usable_dtype(self.dtype))
+        if isinstance(self.output, str) and ":" in self.output:
+            object.__setattr__(self, "output", imported(self.output))
 
 
 def compute_nads(
@@ -107,7 +116,7 @@ def compute_nads(
 
     Args:
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
-            "torchvision:convnext_tiny", "module:function".
+            "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32", "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
         estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
@@ -133,6 +142,7 @@ def compute_nads(
 
     Raises:
         TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
+        ImportError: for the name of a model whose library is not installed.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
             that returns the same weights every time, networks that differ in more than their weights and buffers
             (the message names the difference), or a checkpoint that is damaged or of another computation.
@@ -150,6 +160,7 @@ def compute_nads(
     num_networks, image_shape = plain(num_networks), require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
+    name = settings.name or name
     if symmetries is None:
         symmetries = declared if math.prod(image_shape) <= DENSE_LIMIT else ()
     _require_averageable(symmetries, image_shape, num_networks)
@@ -289,9 +300,10 @@ def _require_memory(
 
 def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: ComputeOptions) -> dict[str, Any]:
     """Return everything that fixes the numbers of a run: resuming requires an identical description."""
+    output = function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
     description = {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
-        "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
+        "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": output, "kernels": ensemble.kernels,
         "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
     rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers

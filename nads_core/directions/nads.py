@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
-from nads_core.runtime.provenance import fingerprint
 
 FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
@@ -52,24 +53,52 @@ class NADs:
     @cached_property
     def fingerprint(self) -> str:
         """Names the stored bytes (of the file, or what `save` would write), which are the same on every machine."""
-        return self.stored_fingerprint or _fingerprint(self._stored(quantized=False))
+        return self.stored_fingerprint or export.checksum(self._stored(quantized=False))
 
     def __len__(self) -> int:
         return len(self.directions)
 
+    def __getitem__(self, key: Any) -> Any:
+        """Return one direction, ``nads[0]``; or the NADs without the later directions, ``nads[:10]``.
+
+        Names, bands and the certainty of leading subspaces count from the first direction on. Therefore a slice begins
+        there and leaves none out; ``nads.directions[5:10]`` are the directions alone.
+
+        Raises:
+            IndexError: if there is no such direction.
+            ValueError: for another slice.
+
+        Example:
+            >>> lenet = load_nads("lenet")
+            >>> lenet[0].shape, len(lenet[:10])
+            (torch.Size([1, 32, 32]), 10)
+        """
+        if not isinstance(key, slice):
+            return self.directions[key]
+        first, count, step = key.indices(len(self))
+        if (first, step) != (0, 1):
+            raise ValueError(f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any")
+        known = self.certificates and self.certificates.first(count)
+        return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
+
     def __repr__(self) -> str:
-        name, count = self.provenance.get("architecture", "unnamed"), self.provenance.get("num_networks", "?")
+        count = self.provenance.get("num_networks", "?")
         known = "" if self.certificates is None else f", {self._require_certificates().num_certain} certain above 0.9"
         effective = self.provenance.get("effective_networks")
         counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
         shape = tuple(self.directions.shape[1:])
-        return f"NADs({name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
+        return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     def _require_certificates(self) -> DirectionUncertainty:
         """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
             raise ValueError("these NADs were computed before directions had certificates: compute them again")
         return self.certificates
+
+    @property
+    def name(self) -> str:
+        """Name of the architecture."""
+        return str(self.provenance.get("architecture", "unnamed"))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -157,12 +186,72 @@ class NADs:
 
     def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
         """Return those of directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
-        directions, shape = torch.as_tensor(directions, dtype=torch.float64), self.directions.shape[1:]
-        if directions.shape[-len(shape) :] != shape or directions.dim() > len(shape) + 1:
-            raise ValueError(f"expected one direction or many of shape {tuple(shape)}, got {tuple(directions.shape)}")
-        return (directions.flatten(-len(shape)) @ self.basis.double()).square()
+        return self.coordinates(torch.as_tensor(directions, dtype=torch.float64)).square()
 
-    def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
+    def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
+        """Return the coefficients of inputs along the directions, which `reconstruct` turns back into inputs.
+
+        Args:
+            images: one input, or many, ``(B, *image_shape)``.
+
+        Returns:
+            (n,), or (B, n).
+
+        Raises:
+            ValueError: if the shape is not that of the NADs.
+
+        Example:
+            >>> logreg = load_nads("logreg")  # all 1,024 directions
+            >>> image = torch.randn(1, 32, 32)
+            >>> torch.allclose(logreg.reconstruct(logreg.coordinates(image)), image, atol=1e-4)
+            True
+        """
+        images, shape = torch.as_tensor(images), self.directions.shape[1:]
+        if images.shape[-len(shape) :] != shape or images.dim() > len(shape) + 1:
+            raise ValueError(f"expected a direction or input {tuple(shape)}, or many, got {tuple(images.shape)}")
+        dtype = torch.promote_types(images.dtype, self.directions.dtype)
+        return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
+
+    def reconstruct(self, coordinates: Tensor | np.ndarray) -> Tensor:
+        """Return the inputs with these coefficients: what is left of images along the first m directions.
+
+        Args:
+            coordinates: coefficients (m,) or (B, m) of the first m directions, m at most n.
+
+        Returns:
+            One input, or ``(B, *image_shape)``.
+
+        Raises:
+            ValueError: if there are more coefficients than directions.
+        """
+        coordinates = torch.as_tensor(coordinates)
+        if coordinates.dim() not in (1, 2) or coordinates.shape[-1] > len(self):
+            raise ValueError(f"expected coefficients (m,) or (B, m), m <= {len(self)}, got {tuple(coordinates.shape)}")
+        dtype = torch.promote_types(coordinates.dtype, self.directions.dtype)
+        directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)
+        return torch.tensordot(coordinates.to(dtype), directions, dims=1)
+
+    def compare(self, others: Iterable[NADs | str], k: int = 10) -> Similarities:
+        """Return the overlap of the first k directions with those of others, with intervals, as a table.
+
+        Args:
+            others: NADs, whose labels are the names of their architectures, or names as `load_nads` takes them.
+            k: number of directions.
+
+        Raises:
+            ValueError: if NADs have no certificates, fewer than k directions, or other sizes.
+
+        Example:
+            >>> load_nads("lenet").compare(["vgg11", "resnet18"], k=5)
+            vgg11                    0.58 (0.24 to 0.82) of the first 5 directions
+            resnet18                 0.00 (0.00 to 0.64) of the first 5 directions
+        """
+        loaded = ((other, load_nads(other)) if isinstance(other, str) else (other.name, other) for other in others)
+        return Similarities(filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded)))
+
+    to_pandas, to_xarray, plot = export.to_pandas, export.to_xarray, export.plot
+
+    def nearest(self, k: int | None = None) -> Similarities:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
 
         Args:
@@ -184,10 +273,9 @@ class NADs:
                 f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
             )
         self._require_certificates()
-        names = [name for name in _shipped() if name != "logreg"]
-        others = ((name, load_nads(name)) for name in names)
-        compared = [subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads)]
-        return sorted((one for one in compared if one is not None), key=lambda one: -one.overlap)
+        others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
+        compared = (subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads))
+        return Similarities(sorted(filter(None, compared), key=lambda one: -one.overlap))
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
         """Return which of these NADs is closest to each of other directions, and how close.
@@ -228,43 +316,55 @@ class NADs:
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
-        """Write an npz file; ``quantized`` stores 16-bit integers, which moves no direction by more than 1e-4.
+        """Write an npz file, or one of safetensors if the name ends in ``.safetensors``: both hold all fields exactly.
 
-        What `load` returns then has the fingerprint of those integers.
+        Args:
+            path: file to write.
+            quantized: whether to store 16-bit integers, which moves no direction by more than 1e-4. What `load` returns
+                then has the fingerprint of those integers.
 
         Raises:
+            ImportError: for safetensors, if it is not installed.
             OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
         """
         with atomic_write(path, "wb") as file:
-            provenance, stored = json.dumps(self.provenance), self._stored(quantized)
-            stored |= self.certificates.arrays() if self.certificates else {}
-            np.savez_compressed(file, provenance=provenance, **stored)  # type: ignore[arg-type]  # no allow_pickle in it
-            seal(file)
+            arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
+            arrays |= self.certificates.arrays() if self.certificates else {}
+            if Path(path).suffix == ".safetensors":
+                file.write(export.to_safetensors(arrays))
+            else:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
+                seal(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **facts: Any) -> NADs:
         """Read what `save` wrote.
 
         Args:
-            path: npz file.
+            path: npz file, or file of safetensors.
             **facts: additions to the provenance.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written.
+            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written; for a file of
+                safetensors also if these are not installed.
         """
         with open(path, "rb") as raw:
             try:
-                file = np.load(raw)
-                if missing := {"directions", "eigenvalues", "provenance"} - set(file.files):
-                    raise ValueError(f"it lacks {sorted(missing)} and has {file.files}")
-                require_undamaged(path)
-                names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
+                other = Path(path).suffix == ".safetensors"
+                file = export.read_safetensors(path) if other else dict(np.load(raw))
+                if missing := {"directions", "eigenvalues", "provenance"} - set(file):
+                    raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
+                if not other:
+                    require_undamaged(path)
+                names = {"directions", "scale", "eigenvalues"}.intersection(file)
                 stored = {name: file[name] for name in names}
+                if "mirrored" in file:
+                    stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
                 provenance = json.loads(str(file["provenance"]))
-                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file.files else None
+                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
             except Exception as error:  # readers of other files, or of damaged ones, can raise anything
-                raise ValueError(f"{path} holds no NADs of NADs.save, or is damaged ({error})") from error
+                raise ValueError(f"{path} holds no NADs that can be read, or is damaged ({error})") from error
         directions = torch.from_numpy(stored["directions"])
         if "scale" in stored:
             rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
@@ -273,13 +373,20 @@ class NADs:
             directions = rows.float().view(directions.shape)
         # The fingerprint is that of the file: rebuilt values differ between processors
         nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
-        object.__setattr__(nads, "stored_fingerprint", _fingerprint(stored))
+        object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))
         return nads
 
 
-def _fingerprint(stored: dict[str, np.ndarray]) -> str:
-    """Name NADs by their stored arrays: rebuilt values differ between processors in their last bits."""
-    return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
+def _unfolded(quarter: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return the directions (n, C, H, W) that a shipped file holds as quarters (n, C, H / 2, W / 2).
+
+    Args:
+        quarter: upper left quarters.
+        signs: (n, 2), whether a direction is even (1) or odd (-1) in its rows and in its columns.
+    """
+    rows, columns = signs.T[:, :, None, None, None]  # (n, 1, 1, 1) each
+    half = np.concatenate([quarter, columns * quarter[..., ::-1]], axis=-1)
+    return np.concatenate([half, rows * half[..., ::-1, :]], axis=-2)
 
 
 def _shipped() -> dict[str, dict[int, Path]]:
@@ -297,8 +404,9 @@ def load_nads(name: str, version: int | None = None) -> NADs:
 
     Args:
         name: "logreg", "lenet", "vgg11", "resnet18" or "densenet121"; or an entry of `nads_book.atlas` such as
-            "atlas/cnn", of which the first 64 NADs ship.
-        version: number of the file; the newest by default. Earlier versions ship as long as results refer to them.
+            "atlas/cnn", of which the first 64 NADs ship. `NADs.load` reads files.
+        version: number of the file; the newest by default. Version 1 is in the repository, `book/results/nads-v1`,
+            because results refer to it, and does not ship.
 
     Returns:
         NADs, whose provenance has the ``version``; those of the atlas have none.
@@ -340,6 +448,13 @@ class SubspaceSimilarity:
         low, high = self.interval
         share = f"{self.overlap:.2f} ({low:.2f} to {high:.2f})"
         return f"{self.name:<24} {share} of the first {self.num_directions} directions"
+
+
+class Similarities(list[SubspaceSimilarity]):
+    """Similarities to several architectures, printed as one line each."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "[]"
 
 
 def subspace_similarity(name: str, first: NADs, second: NADs, k: int | None = None) -> SubspaceSimilarity | None:

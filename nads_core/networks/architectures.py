@@ -4,6 +4,8 @@ All are the CIFAR variants (32x32 inputs by default) with PyTorch's default init
 alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
 """
 
+import ast
+import difflib
 import importlib
 import math
 import sys
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
+from urllib.parse import parse_qsl
 
 import torch
 from torch import Tensor, nn
@@ -292,47 +295,76 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
     """Return what a name stands for.
 
     Args:
-        name: one of ours, such as "lenet"; "torchvision:" and the name of one of its models, without weights; or
+        name: one of ours, such as "lenet"; "torchvision:" or "timm:" and the name of one of their models, without
+            trained weights, which can have options: "timm:vit_tiny_patch16_224?img_size=32&num_classes=1"; or
             "module:function", a factory in a module that can be imported from here.
         image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
-            is built for that size.
+            is built for that size, and a model of timm for that number of channels.
 
     Raises:
-        ValueError: if nothing has that name, torchvision is not there, or a vision transformer cannot take the shape.
+        ImportError: if torchvision or timm is not installed.
+        ValueError: if nothing has that name (the message has the nearest ones), an option is no "key=value", or a
+            vision transformer cannot take the shape.
     """
     if name in ARCHITECTURES:
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        choices = ", ".join((*ARCHITECTURES, "or torchvision:model", "or module:factory"))
-        raise ValueError(f"unknown architecture {name!r}: choose from {choices}")
-    if module == "torchvision":
-        return _of_torchvision(attribute, image_shape)
+        raise ValueError(
+            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, "
+            "timm:model or module:factory"
+        )
+    if module in ("torchvision", "timm"):
+        return _of_library(module, attribute, image_shape)
+    return imported(name)
+
+
+def imported(name: str) -> Any:
+    """Return what "module:attribute" stands for, in a module that can be imported from the working directory.
+
+    Raises:
+        ValueError: if there is no such module or attribute.
+    """
+    module, _, attribute = name.partition(":")
     sys.path.insert(0, "")
     try:
-        factory: Callable[[], nn.Module] = getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"cannot load {name!r}: {error}") from error
     finally:
         sys.path.remove("")
-    return factory
 
 
-def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-    """Return a factory of one of torchvision's models, with random weights."""
+def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    """Return a factory of one of a library's models, with options as in "vit_tiny_patch16_224?img_size=32"."""
+    model, _, query = text.partition("?")
+    options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
     try:
-        from torchvision import models
-        from torchvision.models import get_model, list_models
+        models = importlib.import_module("torchvision.models" if library == "torchvision" else library)
     except ImportError as error:
-        raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
-    classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
-    if model not in classifiers:
-        raise ValueError(f"torchvision has no classifier {model!r}: choose from {', '.join(classifiers)}")
-    options = {}
-    if model.startswith("vit_"):  # its position embeddings have the length of the image
-        if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-            raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
-        options["image_size"] = image_shape[-1]
-    factory = partial(get_model, model, weights=None, **options)
-    factory.__qualname__ = model  # type: ignore[attr-defined]  # the name of the NADs
+        raise ImportError(f"{library}:{model} needs {library}: pip install {library}") from error
+    if library == "timm":
+        create, names, weights = models.create_model, models.list_models(), {"pretrained": False}
+        if len(image_shape) == 3 and image_shape[0] != 3:
+            options.setdefault("in_chans", image_shape[0])
+    else:
+        create, weights = models.get_model, {"weights": None}
+        names = models.list_models(module=models)  # others fetch trained parts, or return no tensor
+        if model.startswith("vit_"):  # its position embeddings have the length of the image
+            if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+                raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
+            options.setdefault("image_size", image_shape[-1])
+    if model not in names:
+        close = difflib.get_close_matches(model, names, n=5, cutoff=0.4)
+        raise ValueError(f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+    factory = partial(create, model, **weights, **options)
+    factory.__qualname__ = text  # type: ignore[attr-defined]  # the name of the NADs
     return factory
+
+
+def _literal(text: str) -> Any:
+    """Return the number, tuple, boolean or None that a text stands for, or the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

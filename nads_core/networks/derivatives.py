@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -22,22 +25,26 @@ class ScalarFunction:
     Args:
         module: network in eval mode, without gradients of its weights.
         varying: names of the weights that callers pass; all others keep their values in ``module``.
-        output: index of the output that is the scalar f(x).
+        output: index of the output that is the scalar f(x); or a function of whatever the network returns for K
+            inputs, which returns (K,).
     """
 
-    def __init__(self, module: nn.Module, varying: set[str], output: int = 0):
+    def __init__(self, module: nn.Module, varying: set[str], output: int | Callable[[Any], Tensor] = 0):
         self.module, self.output = module, output
         self.fixed = {name: tensor.detach() for name, tensor in state_of(module).items() if name not in varying}
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""
         outputs = self.outputs(weights, images)
-        return outputs if outputs.dim() == 1 else outputs[:, self.output]
+        return outputs if callable(self.output) or outputs.dim() == 1 else outputs[:, self.output]
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
-        """Return all outputs, (K,) or (K, outputs), with the given weights of one network."""
+        """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
         images = images.clone()  # the network may write to its input
-        return functional_call(self.module, self.fixed | weights, (images,))
+        return self._selected(functional_call(self.module, self.fixed | weights, (images,)))
+
+    def _selected(self, outputs: Any) -> Tensor:
+        return self.output(outputs) if callable(self.output) else outputs
 
     def require_outputs(self, weights: State, images: Tensor) -> list[str]:
         """Raise a ValueError unless f is a function of weights and images (K, C, H, W).
@@ -50,20 +57,22 @@ class ScalarFunction:
             try:
                 outputs = self.outputs(weights, images)
             except Exception as error:  # whatever the network's author chose to raise
-                raise ValueError(f"the network rejected inputs of shape {tuple(images.shape)}: {error}") from error
+                subject = "the network or the output function" if callable(self.output) else "the network"
+                raise ValueError(f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError(
                 "the network draws random numbers in eval mode (dropout that is always on?): f(x) must be a function "
                 "of weights and input"
             )
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        if not isinstance(outputs, Tensor) or outputs.dim() not in (1, 2) or len(outputs) != len(images):
+        most = 1 if callable(self.output) else 2
+        if not isinstance(outputs, Tensor) or not 1 <= outputs.dim() <= most or len(outputs) != len(images):
             raise ValueError(
-                "the network must map (K, C, H, W) to (K,) or (K, outputs), "
-                f"but for K = {len(images)} it returned {shape}"
+                "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
+                f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example"
             )
         count = outputs.shape[1] if outputs.dim() == 2 else 1
-        if self.output >= count:
+        if not callable(self.output) and self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
         return [name for name, result in results if result is outputs]
 
@@ -76,7 +85,7 @@ class ScalarFunction:
             images: (K, C, H, W).
         """
         with torch.no_grad():
-            expected, outputs = network(images.clone()), self.outputs(weights, images)
+            expected, outputs = self._selected(network(images.clone())), self.outputs(weights, images)
         if isinstance(expected, Tensor) and expected.shape == outputs.shape:
             limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
             # NaN is accepted here, because it is reported elsewhere.

@@ -55,7 +55,8 @@ class Ensemble:
         seed: seed of all weights and inputs.
         device: device of the networks.
         dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
-        output: index of the network output that is the scalar f(x).
+        output: index of the network output that is the scalar f(x); or a function of what the network returns for K
+            inputs, which returns (K,).
         evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
             Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
             each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
@@ -79,7 +80,7 @@ class Ensemble:
         seed: int = 0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | str = torch.float32,
-        output: int = 0,
+        output: int | Callable[[Any], Tensor] = 0,
         evaluation: str | None = None,
         kernels: str = "torch",
     ):
@@ -89,7 +90,7 @@ class Ensemble:
                 "pass `lambda: MyNet()` rather than a network"
             )
         self.image_shape = require_image_shape(image_shape)
-        require_integers(least=0, seed=seed, output=output)
+        require_integers(least=0, seed=seed, output=0 if callable(output) else output)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = usable_dtype(dtype), plain(seed), output, kernels
@@ -314,7 +315,7 @@ class Ensemble:
         if self._readout is None:
             raise ValueError(
                 "several readouts need a network that ends in a linear layer, whose weights are drawn by one uniform "
-                "or normal distribution around 0: use readouts=1"
+                "or normal distribution around 0, and no function as output: use readouts=1"
             )
         return self._readout
 

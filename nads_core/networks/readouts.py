@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
+from torch.utils._pytree import tree_leaves
 
 from nads_core.networks.initialisation import State, Step
 from nads_core.runtime.seeds import seeded
@@ -149,8 +150,8 @@ def with_fresh_readout(factory: Callable[[], nn.Module], image_shape: tuple[int,
     with seeded(1):
         network = factory()
     with torch.no_grad(), linear_results(network.eval()) as results:
-        outputs = network(torch.zeros(2, *image_shape))
-    last = [name for name, result in results if result is outputs]
+        outputs = tree_leaves(network(torch.zeros(2, *image_shape)))  # tensors, of a dict too
+    last = [name for name, result in results if any(result is output for output in outputs)]
     if len(last) != 1:
         raise ValueError("fresh_readout needs a network whose last layer is an nn.Linear")
     layer = network.get_submodule(last[0])

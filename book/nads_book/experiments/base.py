@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 from torch import nn
 
 from nads_book.experiments.presets import SIZES, Size, TrainingSize
-from nads_core.directions import NADs, load_nads
+from nads_book.experiments.stored import load_nads
+from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import RNG_VERSION
 from nads_core.training import Dataset, TrainingResult

@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import nads_core as nc
 from nads_book.checkout import checkout_folder
+from nads_core.directions import NADs
 
 
 def results_folder() -> Path:
@@ -18,6 +20,22 @@ def results_folder() -> Path:
 def study_path(name: str) -> Path:
     """Return the path of a study's results, such as ``law.json``."""
     return checkout_folder("book/results/studies") / name
+
+
+def load_nads(name: str, version: int | None = None) -> NADs:
+    """Return NADs that ship with the library, or version 1, which is in the checkout: results refer to it.
+
+    Args:
+        name: name of the architecture, as `nads_core.load_nads` takes it.
+        version: number of the file; the newest by default.
+
+    Raises:
+        ValueError: if there are none under that name and version.
+    """
+    earlier = checkout_folder("book/results/nads-v1") / f"{name}.v1.npz"
+    if version == 1 and earlier.exists():
+        return NADs.load(earlier, version=1)
+    return nc.load_nads(name, version)
 
 
 def load_study(name: str) -> Any:

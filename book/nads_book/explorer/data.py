@@ -147,11 +147,15 @@ def require_photos(photos: ImageSet, size: int) -> None:
         raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
 
 
+def compressed(packet: Packet) -> dict[str, Any]:
+    """Return a packet as JSON: the header with the compressed bytes as text."""
+    header, content = packet
+    return header | {"bytes": base64.b64encode(zlib.compress(content, 9)).decode()}
+
+
 def as_script(name: str, packet: Packet) -> str:
     """Return a classic script, which loads from a server and from a file, that hands a packet to the explorer."""
-    header, content = packet
-    header = header | {"bytes": base64.b64encode(zlib.compress(content, 9)).decode()}
-    return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(header)};\n"
+    return f"(globalThis.nadExplorerData ??= {{}})[{_literal(name)}] = {_literal(compressed(packet))};\n"
 
 
 def _literal(value: object) -> str:

@@ -147,6 +147,12 @@ def require_drawable(key: str, value: Any, view: View, source: Source) -> object
     return _require_within(key, _require_whole(key, value), 0, last)
 
 
+def names_in_view(view: View) -> list[str]:
+    """Return the names of the packets that a view draws at first."""
+    architectures = dict.fromkeys(filter(None, (view.architecture, view.second)))
+    return [*architectures] + ["photos"] * bool({"photo", "poison"} & set(view.parts))
+
+
 def _require_whole(key: str, value: Any) -> int:
     try:
         return operator.index(value)
@@ -229,8 +235,7 @@ class Page:
 
     def _names(self) -> list[str]:
         """What is sent along: your own NADs, or of ours only the ones in view."""
-        names = list(self.source.nads) or list(dict.fromkeys(filter(None, (self.view.architecture, self.view.second))))
-        return names + ["photos"] * bool({"photo", "poison"} & set(self.view.parts))
+        return list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
 
 
 def write_pages_data(folder: Path) -> None:

@@ -8,7 +8,8 @@ import anywidget
 import traitlets
 
 from nads_book.explorer.bundle import packed_module
-from nads_book.explorer.views import Source, View, require_drawable
+from nads_book.explorer.data import compressed
+from nads_book.explorer.views import Source, View, names_in_view, require_drawable
 
 KEYS = tuple(View.__dataclass_fields__)
 
@@ -19,6 +20,10 @@ class Explorer(anywidget.AnyWidget):
     Its attributes are those of the view. They follow the reader, and the reader sees what you set:
     ``explorer.index = 12``, ``ipywidgets.jslink((slider, "value"), (explorer, "index"))``. What its NADs and images do
     not have raises `traitlets.TraitError`; where other NADs are fewer, ``index`` and ``kept`` follow.
+
+    The state of the widget holds the arrays of the first view, compressed. So an executed notebook that is reopened or
+    exported shows it without a kernel, if the notebook holds the states of its widgets: papermill and
+    ``nbconvert --execute`` store them, and JupyterLab does by its setting *Save Widget State Automatically*.
     """
 
     _esm = packed_module()
@@ -42,6 +47,7 @@ class Explorer(anywidget.AnyWidget):
         self._first, self._source = view, source
         state = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(view).items()}
         super().__init__(labels=source.labels, **state)
+        self._packets = {name: compressed(source.packet(name)) for name in names_in_view(view)}
 
     @traitlets.validate(*KEYS)
     def _require_drawable(self, proposal: dict[str, Any]) -> object:

@@ -16,7 +16,6 @@ from nads_book.figures.style import (
     panel_row,
     shade,
     show_colours,
-    show_signed,
     show_spectrum,
     styled,
     subplots,
@@ -24,6 +23,7 @@ from nads_book.figures.style import (
 from nads_book.report import LABELS
 from nads_core.cli import class_differences
 from nads_core.directions import NADs
+from nads_core.directions.export import draw_direction
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
     "live": {"marker": "o", "linestyle": "none"},
@@ -33,28 +33,36 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 
 
 @styled
-def plot_directions(bases: Mapping[str, NADs], indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
-    """Draw NADs in pixels (left) and their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
+    """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
+
+    `export.draw_direction` says how directions are drawn; the energy of colour images is that of all channels.
 
     Args:
-        bases: label -> NADs of single-channel images.
+        bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
         indices: indices of the directions. Those that are certain by less than a half have a dotted frame: they are one
             of many directions that the run could have found.
     """
-    count = len(indices)
+    bases = {bases.name: bases} if isinstance(bases, NADs) else bases
+    count, images = len(indices), any(nads.directions.dim() == 4 for nads in bases.values())
     frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
-    ratios = [1] * count + [0.25] + [1] * count
-    figure, axes = subplots(len(bases), 2 * count + 1, 0.35 + 0.98 * len(bases), width_ratios=ratios)
-    for column, index in enumerate(indices):
-        axes[0, column].set_title(f"NAD {index}")
-        axes[0, count + 1 + column].set_title(f"spectrum {index}")
+    ratios = [1] * count + ([0.25] + [1] * count) * images
+    figure, axes = subplots(len(bases), len(ratios), 0.35 + 0.98 * len(bases), grid=None, width_ratios=ratios)
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
-        row[count].axis("off")
+        for axis in row[count:]:
+            axis.axis("off")
         for column, index in enumerate(indices):
-            show_signed(row[column], nads.directions[index, 0])
-            show_spectrum(row[count + 1 + column], nads.directions[index, 0])
+            drawn = [row[column]]
+            draw_direction(row[column], nads[index])
+            bare(row[column])
+            axes[0, column].set_title(f"NAD {index}")
+            if nads.directions.dim() == 4:
+                drawn.append(row[count + 1 + column])
+                drawn[1].axis("on")
+                show_spectrum(drawn[1], nads[index])
+                axes[0, count + 1 + column].set_title(f"spectrum {index}")
             if nads.certificates is not None and nads.certainty[index] < 0.5:
-                for axis in (row[column], row[count + 1 + column]):
+                for axis in drawn:
                     axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, **frame))
         row[0].set_ylabel(label)
     return figure
@@ -313,9 +321,9 @@ def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
     for axis in axes.flat[len(directions) :]:
         axis.axis("off")
     for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
-        axis.imshow(0.5 + picture.transpose(1, 2, 0) / (2 * np.abs(picture).max()), interpolation="nearest")
-        axis.set_title(f"NAD {index}")
+        draw_direction(axis, picture)
         bare(axis)
+        axis.set_title(f"NAD {index}")
     return figure
 
 

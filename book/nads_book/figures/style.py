@@ -139,8 +139,11 @@ def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = No
 
 
 def show_spectrum(axis: Axes, direction: Tensor) -> None:
-    """Draw the energy of an image over frequencies, zero in the middle: (H, W)."""
-    share = np.asarray(spectrum(direction))
+    """Draw the energy of an image over frequencies, of all channels, zero in the middle: (H, W) or (C, H, W)."""
+    channels = [channel for channel in direction.reshape(-1, *direction.shape[-2:]) if channel.any()]
+    share = np.asarray(spectrum(channels[0]))
+    if len(channels) > 1:
+        share = np.sum([float(channel.square().sum()) * np.asarray(spectrum(channel)) for channel in channels], axis=0)
     half = share.shape[0] // 2
     axis.imshow(share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5))
     bare(axis)

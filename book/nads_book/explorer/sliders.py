@@ -1,0 +1,76 @@
+"""Sliders of a live notebook that call Python: an observer draws an image on the kernel, which a widget shows."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import torch
+
+from nads_book.publishing import publishing
+from nads_core.data import poison
+from nads_core.directions import NADs
+
+_SCALE = 6  # screen pixels per pixel
+_WITHOUT_KERNEL = (
+    "In a live notebook, three sliders stand here: the index of the NAD, the number of NADs that a picture keeps, and "
+    "the strength ε of a poison. Python computes each picture anew. Open this page in Colab or Binder with the rocket."
+)
+
+
+def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, strength: float) -> bytes:
+    """Return a PNG with a NAD, a picture rebuilt from its first NADs, and the picture with a poison, side by side.
+
+    Args:
+        nads: NADs of single-channel images (n, 1, H, W).
+        picture: image (3, H, W) in [0, 1].
+        index: index of the NAD, which is also the carrier of the poison.
+        kept: number of NADs that rebuild the picture.
+        strength: epsilon of the poison.
+    """
+    from PIL import Image
+
+    signed = np.asarray(nads[index][0] / nads[index].abs().max())  # (H, W) in [-1, 1]
+    direction = np.stack([1 + signed.clip(-1, 0), 1 - abs(signed), 1 - signed.clip(0, 1)])  # red +, blue -
+    rebuilt = nads.reconstruct(nads.coordinates(picture[:, None])[:, :kept])[:, 0]
+    poisoned = poison(picture[None], torch.tensor([0]), nads, index, strength)[0]
+    row = np.concatenate([direction, np.asarray(rebuilt), np.asarray(poisoned)], axis=2)  # (3, H, 3 W)
+    pixels = (255 * row.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
+    png = io.BytesIO()
+    Image.fromarray(pixels.repeat(_SCALE, 0).repeat(_SCALE, 1)).save(png, "PNG")
+    return png.getvalue()
+
+
+def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
+    """Return three sliders and the image that they drive on the kernel; in the pages of the book, a sentence.
+
+    Args:
+        nads: NADs of single-channel images.
+        picture: image (3, H, W) in [0, 1] of the same size.
+
+    Returns:
+        A box of ipywidgets, whose children are the sliders ``NAD``, ``kept`` and ``ε``, and the image.
+
+    Raises:
+        ImportError: in a live notebook without ipywidgets.
+    """
+    if publishing():
+        from IPython.display import Markdown
+
+        return Markdown(_WITHOUT_KERNEL)
+    import ipywidgets as widgets
+
+    index = widgets.IntSlider(12, 0, len(nads) - 1, description="NAD")
+    kept = widgets.IntSlider(min(100, len(nads)), 0, len(nads), description="kept")
+    strength = widgets.FloatSlider(0.5, min=0.05, max=2.0, step=0.05, description="ε")
+    image = widgets.Image(format="png")
+
+    def draw(_: object = None) -> None:
+        image.value = draw_panels(nads, picture, index.value, kept.value, strength.value)
+
+    for slider in (index, kept, strength):
+        slider.continuous_update = False
+        slider.observe(draw, names="value")
+    draw()
+    return widgets.VBox([index, kept, strength, image])

@@ -1,0 +1,100 @@
+"""Widgets of a notebook that a real kernel executes: what the notebook stores, and sliders that call Python."""
+
+import base64
+import hashlib
+import io
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nads_core as nc
+
+pytest.importorskip("ipywidgets")
+pytest.importorskip("anywidget")
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+Image = pytest.importorskip("PIL.Image")
+
+NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "09_explorer.ipynb"
+SETUP = "import nads_book as nb\nimport nads_core as nc\narchitecture = 'lenet'"
+MOVE = """
+import hashlib
+from IPython import get_ipython
+box = Out[2]
+index, kept, strength, image = box.children
+seen = [hashlib.sha256(image.value).hexdigest()]
+for slider, value in ((index, 30), (kept, 5), (strength, 2.0), (index, 12), (kept, 100), (strength, 0.5)):
+    slider.value = value
+    seen.append(hashlib.sha256(image.value).hexdigest())
+print(*seen)
+"""
+
+
+def cell(words: str) -> str:
+    """Return the source of the only cell of the chapter that has these words."""
+    notebook = nbformat.read(NOTEBOOK, 4)
+    (source,) = (cell.source for cell in notebook.cells if cell.cell_type == "code" and words in cell.source)
+    return source
+
+
+def executed(*sources: str):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    return notebook
+
+
+def widget_states(notebook) -> dict:
+    return notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+
+
+def test_sliders_drive_python_on_the_kernel():
+    notebook = executed(SETUP, cell("live_sliders"), MOVE)
+    first, *moved, last = notebook.cells[2].outputs[0].text.split()
+    assert last == first and len({first, *moved}) == 6  # each slider changes the picture, and back again
+    (image,) = (one for one in widget_states(notebook).values() if one["model_name"] == "ImageModel")
+    (buffer,) = image["buffers"]
+    assert hashlib.sha256(base64.b64decode(buffer["data"])).hexdigest() == last
+    assert {"application/vnd.jupyter.widget-view+json"} <= notebook.cells[1].outputs[0].data.keys()
+
+
+def test_an_executed_notebook_holds_the_arrays_of_its_explorers():
+    show = "nb.explorer.show(architecture=architecture)"
+    notebook = executed(SETUP, show)
+    (state,) = (one["state"] for one in widget_states(notebook).values() if "_packets" in one["state"])
+    packet = state["_packets"]["lenet"]
+    content = zlib.decompress(base64.b64decode(packet["bytes"]))
+    count, area = packet["count"], packet["size"] ** 2
+    scales = np.frombuffer(content, "<f4", count)
+    pixels = np.frombuffer(content, np.int8, count * area, offset=8 * count).reshape(count, area)
+    shipped = nc.load_nads("lenet").directions.flatten(1)
+    np.testing.assert_allclose(pixels * scales[:, None], shipped, atol=float(scales.max()))
+    assert "photos" in state["_packets"]
+    assert len(json.dumps(notebook)) < 2e6
+
+
+def test_panels_show_what_their_names_say():
+    from nads_book.explorer.sliders import draw_panels
+
+    nads, picture = nc.load_nads("lenet"), torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0))
+    png = draw_panels(nads, picture, 5, 1024, 0.5)
+    pixels = np.asarray(Image.open(io.BytesIO(png)))[3::6, 3::6].transpose(2, 0, 1) / 255
+    direction, rebuilt, poisoned = np.split(pixels, 3, axis=2)
+    signed = (nads[5][0] / nads[5].abs().max()).numpy()
+    np.testing.assert_allclose(direction[0] - direction[2], signed, atol=0.01)
+    np.testing.assert_allclose(rebuilt, picture, atol=0.01)
+    expected = nc.poison(picture[None], torch.tensor([0]), nads, 5, 0.5)[0]
+    np.testing.assert_allclose(poisoned, expected.clamp(0, 1), atol=0.01)
+    black = np.asarray(Image.open(io.BytesIO(draw_panels(nads, picture, 5, 0, 0.5))))[3::6, 3::6]
+    assert not black[:, 32:64].any()  # of no NADs, nothing
+
+
+def test_the_pages_of_the_book_have_a_sentence(monkeypatch):
+    from nads_book.explorer import sliders
+
+    monkeypatch.setattr(sliders, "publishing", lambda: True)
+    said = sliders.live_sliders(nc.load_nads("lenet"), torch.zeros(3, 32, 32))
+    assert "live notebook" in said.data

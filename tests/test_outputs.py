@@ -1,0 +1,199 @@
+"""f(x) as a function of whatever the network returns, how it is identified, and the name of the architecture."""
+
+import functools
+import operator
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.cli import main
+from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime.provenance import function_identity
+
+SHAPE = (1, 4, 4)
+OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+ESTIMATORS = {
+    "smoothed": nc.SmoothedGradient(4), "point": nc.PointGradient(), "dipole": nc.Dipole(1.0),
+    "mixed": nc.MixedDerivative(4),
+}  # fmt: skip
+
+
+def three_logits() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+class Answer(dict):
+    """A dictionary with attributes, as the models of some libraries return."""
+
+    logits = property(operator.itemgetter("logits"))
+
+
+class Wrapped(nn.Module):
+    def __init__(self, wrap):
+        super().__init__()
+        self.body, self.wrap = three_logits(), wrap
+
+    def forward(self, x):
+        return self.wrap(self.body(x))
+
+
+class Margin(nn.Module):
+    """The margin as a layer: what a function of the output has to agree with."""
+
+    def forward(self, y):
+        return y[:, 0] - y[:, 1]
+
+
+def margin(logits):
+    return logits[:, 0] - logits[:, 1]
+
+
+KINDS = {
+    "logits": (lambda y: y, margin),
+    "dict": (lambda y: {"loss": None, "logits": y}, lambda y: margin(y["logits"])),
+    "tuple": (lambda y: (y.sum(), y), lambda y: margin(y[1])),
+    "model output": (lambda y: Answer(logits=y), lambda y: margin(y.logits)),
+    "image": (lambda y: y[:, :, None, None].expand(-1, -1, 2, 2), lambda y: margin(y[:, :, 1, 0])),
+}
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, evaluation):
+    options = OPTIONS | {"estimator": ESTIMATORS[estimator], "evaluation": evaluation}
+    expected = nc.compute_nads(lambda: nn.Sequential(three_logits(), Margin()), 32, **options)
+    found = nc.compute_nads(three_logits, 32, output=margin, **options)
+    assert torch.equal(found.eigenvalues, expected.eigenvalues) and torch.equal(found.directions, expected.directions)
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_the_network_returns(kind, evaluation):
+    wrap, output = KINDS[kind]
+    options = OPTIONS | {"evaluation": evaluation}
+    expected = nc.compute_nads(three_logits, 32, output=margin, **options)
+    found = nc.compute_nads(lambda: Wrapped(wrap), 32, output=output, **options)
+    torch.testing.assert_close(found.eigenvalues, expected.eigenvalues)
+    torch.testing.assert_close(found.directions[:4], expected.directions[:4], atol=1e-4, rtol=0)
+
+
+def test_an_index_is_what_it_was():
+    indexed = nc.compute_nads(three_logits, 16, output=2, **OPTIONS)
+    selected = nc.compute_nads(three_logits, 16, output=lambda y: y[:, 2], **OPTIONS)
+    assert indexed.provenance["output"] == 2 and torch.equal(indexed.directions, selected.directions)
+    assert selected.provenance["output"].startswith("test_outputs:test_an_index_is_what_it_was.<locals>.<lambda>#")
+
+
+def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
+    def silent() -> nn.Module:
+        network = Wrapped(KINDS["dict"][0])
+        nn.init.zeros_(network.body[3].weight)
+        return network
+
+    with pytest.raises(ValueError, match="does not depend on its input"):
+        nc.compute_nads(silent, 16, output=KINDS["dict"][1], **OPTIONS)
+    fresh = nc.compute_nads(silent, 16, output=KINDS["dict"][1], fresh_readout=True, **OPTIONS)
+    assert fresh.eigenvalues[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, ValueError, r"returned dict: .*output=lambda y"),
+        ({"output": lambda y: y["logits"]}, ValueError, r"\(K,\), .*K = 2 it returned \(2, 3\)"),
+        ({"output": lambda y: y["logits"].sum()}, ValueError, r"\(K,\), .*K = 2 it returned \(\)"),
+        ({"output": lambda y: 3.0}, ValueError, "returned float"),
+        ({"output": lambda y: y["logit"]}, ValueError, "output function rejected .*'logit'"),
+        ({"output": "logits"}, ValueError, "output must be a non-negative integer, got 'logits'"),
+        ({"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)}, ValueError, "readouts=1"),
+    ],
+    ids=lambda value: None,
+)
+def test_an_unsuitable_output_is_named(options, error, message):
+    with pytest.raises(error, match=message):
+        nc.compute_nads(lambda: Wrapped(KINDS["dict"][0]), 16, **(OPTIONS | options))
+
+
+# --- identity
+
+
+def test_the_identity_of_a_function_follows_its_code():
+    first, same, other = (lambda y: y[:, 0]), (lambda y: y[:, 0]), lambda y: y[:, 1]
+    assert function_identity(first) == function_identity(same) != function_identity(other)
+    assert function_identity(margin).startswith("test_outputs:margin#")
+
+    objects = {operator.itemgetter("a"): "operator:itemgetter", functools.partial(margin): "functools:partial"}
+    assert [function_identity(each) for each in objects] == list(objects.values())
+
+
+def test_the_identity_is_the_same_in_every_process():
+    code = (
+        "from nads_core.runtime.provenance import function_identity as name; import torch, operator, functools\n{lines}"
+        "def f(y, mode='a'): return [torch.sum(z) for z in y if mode in {{'a', 'b', 'c'}}]\n"
+        "print(name(f), name(lambda y: f(y)), name(functools.partial(f, 2)), name(operator.itemgetter('a')))"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code.format(lines=lines)], capture_output=True, text=True, check=True)
+        for lines in ("", "\n\n")  # lines above do not matter
+    ]
+    assert runs[0].stdout == runs[1].stdout and runs[0].stdout.startswith("__main__:f#")
+
+
+def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt", "name": "three logits"}
+    nc.compute_nads(three_logits, 64, output=lambda y: y[:, 0] - y[:, 1], **options)
+    more = nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 1], **options)
+    expected = nc.compute_nads(three_logits, 128, output=margin, **OPTIONS)
+    assert torch.equal(more.directions, expected.directions)
+    with pytest.raises(ValueError, match="belongs to another computation .*output was '.*', now '.*'"):
+        nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 2], **options)
+    by_scope = [lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2)]
+    options["checkpoint"] = tmp_path / "other.ckpt"
+    nc.compute_nads(three_logits, 64, output=by_scope[0], **options)
+    with pytest.raises(ValueError, match="belongs to another computation .*first network differs"):
+        nc.compute_nads(three_logits, 128, output=by_scope[1], **options)
+    options["checkpoint"] = tmp_path / "run.ckpt"
+    with pytest.raises(ValueError, match="architecture was 'three logits', now 'three'"):
+        nc.compute_nads(three_logits, 128, output=margin, **(options | {"name": "three"}))
+
+
+# --- names
+
+
+def test_the_name_of_a_lambda():
+    named = nc.compute_nads(lambda: three_logits(), 16, name="tiny", **OPTIONS)
+    assert named.provenance["architecture"] == "tiny" and repr(named).startswith("NADs(tiny, ")
+    assert nc.compute_nads(nc.LOGREG, 16, name="linear", **OPTIONS).provenance["architecture"] == "linear"
+    with pytest.raises(ValueError, match="of tiny "):
+        nc.compute_nads(lambda: nn.Sequential(three_logits(), nn.Softmax(1)), 8, name="tiny", output=sums, **OPTIONS)
+
+
+def sums(outputs):
+    return 0 * outputs.sum(1)
+
+
+def test_the_ensemble_evaluates_the_function():
+    ensemble = Ensemble(three_logits, SHAPE, output=margin)
+    state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
+    by_index = [Ensemble(three_logits, SHAPE, output=index).outputs(state, images) for index in (0, 1)]
+    torch.testing.assert_close(ensemble.outputs(state, images), by_index[0] - by_index[1])
+
+
+def test_names_and_functions_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    source = "from torch import nn\ndef net(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 3))\n"
+    (tmp_path / "mine_and_theirs.py").write_text(source + "def margin(y): return y[:, 0] - y[:, 1]\n")
+    arguments = ["compute", "mine_and_theirs:net", "--out", "x.npz", "--num-networks", "8", "--device", "cpu"]
+    arguments += ["--image-shape", "1", "4", "4", "--name", "net of three"]
+    assert main([*arguments, "--output", "mine_and_theirs:margin"]) == 0
+    provenance = nc.NADs.load("x.npz").provenance
+    assert provenance["architecture"] == "net of three"
+    assert provenance["output"].startswith("mine_and_theirs:margin#")
+    assert main([*arguments, "--output", "2"]) == 0 and nc.NADs.load("x.npz").provenance["output"] == 2
+    for wrong in ("two", "-1", "mine_and_theirs:nothing"):
+        assert main([*arguments, "--output", wrong]) == 2
+        assert wrong in capsys.readouterr().err

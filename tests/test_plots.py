@@ -1,0 +1,100 @@
+"""Figures of directions of every input shape, and what marks their uncertainty."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_export import some
+
+import nads_core as nc
+from nads_core.directions.export import draw_direction
+
+matplotlib = pytest.importorskip("matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
+figures = pytest.importorskip("nads_book.figures")
+
+SHAPES = {"grey": (1, 4, 4), "colour": (3, 4, 4), "two channels": (2, 4, 5), "sequence": (2, 12), "features": (20,)}
+
+
+def panels(figure):
+    return [axis for axis in figure.axes if axis.axison]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_panel_for_each_direction(kind):
+    nads = some(SHAPES[kind], name=kind)
+    open_before = plt.get_fignums()
+    figure = nads.plot(k=7)
+    assert plt.get_fignums() == open_before  # a notebook shows it once
+    assert len(figure.axes) == 7 and figure.get_suptitle() == kind
+    for index, axis in enumerate(figure.axes):
+        value, error = f"{float(nads.eigenvalues[index]):.3g}", f"{float(nads.eigenvalue_std[index]):.1g}"
+        certainty = f"certainty {float(nads.certainty[index]):.2f}"
+        assert axis.get_title() == f"NAD {index} ({nads.names[index]})\n{value} ± {error}\n{certainty}"
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_number_of_a_direction_is_drawn(kind):
+    direction = some(SHAPES[kind])[0].numpy()
+    _, axis = plt.subplots()
+    draw_direction(axis, direction)
+    if kind == "colour":
+        expected = 0.5 + direction.transpose(1, 2, 0) / (2 * abs(direction).max())
+        np.testing.assert_allclose(axis.images[0].get_array(), expected)
+    elif direction.ndim == 3:
+        picture = axis.images[0].get_array()
+        channels = [
+            picture[:, start : start + direction.shape[2]]
+            for start in range(0, picture.shape[1], 1 + direction.shape[2])
+        ]
+        np.testing.assert_array_equal(channels, direction)
+        low, high = axis.images[0].get_clim()
+        assert low == -high == -abs(direction).max()
+        assert picture.mask.sum() == (len(direction) - 1) * direction.shape[1]  # between the channels
+    else:
+        np.testing.assert_array_equal([patch.get_data().values for patch in axis.patches], np.atleast_2d(direction))
+    low, high = axis.get_ylim()
+    assert direction.ndim == 3 or low == -high < -abs(direction).max()
+    plt.close("all")
+
+
+def test_directions_of_zeros_and_few_directions():
+    nads = some(count=4)
+    blank = nc.NADs(0 * nads.directions, nads.eigenvalues, {})
+    assert len(panels(blank.plot())) == 4 and blank.plot(2).axes[0].get_title() == "NAD 0\n1"
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match="k must be a positive integer"):
+            nads.plot(wrong)
+
+
+def test_matplotlib_is_needed_only_to_plot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="matplotlib"):
+        some().plot()
+    code = "import sys, nads_core as nc; nc.load_nads('lenet')[:3].to_pandas; print('matplotlib' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_the_figure_of_the_book_draws_the_same(kind):
+    nads = some(SHAPES[kind], name=kind)
+    figure = figures.plot_directions(nads, (0, 3))
+    images = len(SHAPES[kind]) == 3
+    assert len(panels(figure)) == (4 if images else 2) and figure.axes[0].get_ylabel() == kind
+    titles = ["NAD 0", "NAD 3", "spectrum 0", "spectrum 3"]
+    assert [axis.get_title() for axis in panels(figure)] == titles[: len(panels(figure))]
+    uncertain = panels(figures.plot_directions(nads, (0, 11)))  # certain by 0.99 and by 0.2
+    framed = [any(isinstance(patch, matplotlib.patches.Rectangle) for patch in axis.patches) for axis in uncertain]
+    assert framed == [False, True] * (2 if images else 1)
+    if images:
+        spectrum = np.asarray(figure.axes[3].images[0].get_array())
+        assert spectrum.shape == SHAPES[kind][1:] and spectrum.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_the_figure_of_the_book_takes_different_inputs():
+    figure = figures.plot_directions({kind: some(shape) for kind, shape in SHAPES.items()})
+    assert len(panels(figure)) == 4 * 5 + 4 * 3
+    figure.canvas.draw()
