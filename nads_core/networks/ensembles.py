@@ -14,7 +14,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
-from nads_core.kernels import RandomParameter, draw_weights, faster_first_convolutions, require_kernels
+from nads_core.kernels import (
+    RandomParameter,
+    draw_weights,
+    faster_first_convolutions,
+    faster_max_pooling,
+    require_kernels,
+)
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout
@@ -104,7 +110,8 @@ class Ensemble:
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
         network = self._prepared(initialisation.network)  # the template
-        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
+        varying = set() if rebuild else set(initialisation.varying)
+        self._function = ScalarFunction(network, varying, output, stateless=self.evaluation == "vmap")
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
         weights = {}  # any weights show the shape of the output
         if not rebuild:
@@ -119,7 +126,7 @@ class Ensemble:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
-        return network if self.evaluation == "vmap" else faster_first_convolutions(network)
+        return network if self.evaluation == "vmap" else faster_first_convolutions(faster_max_pooling(network))
 
     def _require_reproduced(self, network: nn.Module) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
@@ -159,8 +166,7 @@ class Ensemble:
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function = copy.copy(self._function)
-        other._function.module = copy.deepcopy(self.template)
+        other._function = self._function.duplicate()
         return other
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
