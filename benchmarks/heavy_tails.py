@@ -93,7 +93,7 @@ def run(factory: Callable[[], nn.Module], num_networks: int, seed: int) -> tuple
             nc.compute_nads(factory, num_networks, checkpoint=path, normalise=normalise, device="cpu", **options)
             saved = read_checkpoint(path)
             moments, first = restored(saved)
-            share = effective_share(saved["powers"], first)
+            share = effective_share(saved["powers"])
             if normalise:
                 found["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
             else:

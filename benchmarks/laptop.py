@@ -77,11 +77,11 @@ def compare(name: str) -> str:
 
     def off_chance(a, b):
         pairs = np.array([pair for pair in maps.common_pairs(a, b) if max(pair) > LEARNED])
-        return nb.prediction.rank_correlation(*pairs.T), len(pairs)
+        return nb.statistics.rank_correlation(*pairs.T), len(pairs)
 
     ranks = [f"{rho:.3f} ({n})" for rho, n in (off_chance(small, seed) for seed in seeds)]
     learned = np.array([np.mean([seed[k] for seed in seeds]) > LEARNED for k in small])
-    areas = nb.prediction.area_under_curve(np.array([*small.values()]), learned)
+    areas = nb.statistics.area_under_curve(np.array([*small.values()]), learned)
     seconds = [np.mean([row["seconds"] for row in part["rows"]]) for part in (found, timed)]
     gap = np.mean([small[k] - np.mean([seed[k] for seed in seeds]) for k, a in zip(small, learned, strict=True) if a])
     return " | ".join([f"| {name}", *ranks, f"{areas:.3f}", f"{seconds[0] / seconds[1]:.3f}", f"{100 * gap:+.1f} |"])

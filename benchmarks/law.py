@@ -22,8 +22,7 @@ from typing import Any
 import nads_book as nb
 import numpy as np
 import torch
-from nads_book.experiments.gain_correction import GainCorrection, filter_gain
-from nads_book.experiments.prediction import Family, Responses, predicted_accuracy
+from nads_book.experiments.prediction import Family, GainCorrection, Responses, filter_gain, predicted_accuracy
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
 from torch import Tensor, nn

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from costs import CASES
+from nads_book.benchmarks import load_costs
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work
-from nads_book.benchmarks.suite import CASES, load_costs
 
 from nads_core.networks.architectures import ARCHITECTURES
 
@@ -65,7 +66,8 @@ def _scale_table(results: list[dict]) -> str:
             "" if least is None else _short(1e3 * least), _short(1e3 * result["seconds_per_network"]),
             {"dense": "D × D", "gram": "vectors"}[last["kind"]], _short(last["seconds"]), used,
         ])  # fmt: skip
-    head = ["input", "D", "limit, ms a network", "measured", "kept", f"eigenvectors of {last['num_vectors']}, s", "GB"]
+    eigenvectors = f"eigenvectors of {last['num_vectors']}, s"
+    head = ["input", "D", "limit, ms per network", "measured", "stored", eigenvectors, "GB"]
     return _table(rows, head)
 
 
@@ -96,7 +98,7 @@ def _equal_error_table(results: list[dict]) -> str:
         for result in results
         for measure, value, less in zip(result["measures"], result["dipole"], result["times_less"], strict=True)
     ]  # fmt: skip
-    return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "times less"])
+    return _table(rows, ["against", "measure", "dipole, s", "reaches", "ours, s", "speed-up"])
 
 
 def _runs_table(results: list[dict]) -> str:
@@ -106,7 +108,7 @@ def _runs_table(results: list[dict]) -> str:
          f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]
         for result in results
     ]  # fmt: skip
-    return _table(rows, ["problem", "method", "one process, s", "together, s", "gained", "difference"])
+    return _table(rows, ["problem", "method", "one process, s", "together, s", "speed-up", "difference"])
 
 
 def _training_table(results: list[dict]) -> str:
@@ -115,7 +117,7 @@ def _training_table(results: list[dict]) -> str:
          _short(result["seconds_per_network"]), f"{result['mean_test_accuracy']:.3f}"]
         for result in sorted(results, key=lambda r: -r["seconds"])
     ]  # fmt: skip
-    return _table(rows, ["problem", "method", "networks", "s", "s a network", "mean test accuracy"])
+    return _table(rows, ["problem", "method", "networks", "s", "s per network", "mean test accuracy"])
 
 
 def _steps_table(results: list[dict]) -> str:
@@ -125,7 +127,7 @@ def _steps_table(results: list[dict]) -> str:
          _short(result["limit_flop_per_second"] / 1e9), f"{result['share_of_limit']:.0%}"]
         for result in sorted(results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32"))
     ]  # fmt: skip
-    return _table(rows, ["problem", "layers in", "ms a step", "Gflop", "limit, Gflop/s", "share of the limit"])
+    return _table(rows, ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"])
 
 
 def _order(cost: dict) -> tuple[int, int]:
@@ -142,7 +144,7 @@ def _where(result: dict) -> str:
     each = ", ".join(
         f"{name} {_short(rate / share / 1e9)}" for name, rate in rates.items() if name != "tf32" or not limits["cores"]
     )
-    per = "Gflop/s a core" if limits["cores"] else "Gflop/s"
+    per = "Gflop/s per core" if limits["cores"] else "Gflop/s"
     memory = f"{_short(limits['bandwidth'] / 1e9)} GB/s"
     return f"{what}, torch {result['torch']}, {result['date']}; limits: {each} {per}, {memory}"
 
@@ -154,7 +156,7 @@ def tables(folder: Path | None = None) -> str:
     unique = {(cost["architecture"], cost["method"]): cost for cost in costs}
     if costs:
         parts += [
-            "**What a network needs**, at 1 × 32 × 32, and the least time on an H200.",
+            "**What a network needs**, at 1 × 32 × 32, and the minimum time on an H200.",
             _work_table(list(unique.values())),
         ]
     for device in devices:

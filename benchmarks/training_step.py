@@ -1,7 +1,7 @@
 """A step of training compared with one core's limit, in float32 and bfloat16: ``python benchmarks/training_step.py``.
 
 On a CPU `train_networks` trains one network per core, each on one thread, so that a core is the limit. A step is what
-`nads_book.benchmarks.training.seconds_per_step` measures: forward, backward and update for one batch of preset
+`nads_book.benchmarks.seconds_per_step` measures: forward, backward and update for one batch of preset
 `laptop`. Its operations are counted by PyTorch; the limit is the best of several square matrix products on one thread,
 in the same run. Writes one JSON file per case into ``benchmarks/results/``.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import nads_book as nb
 import torch
+from nads_book.benchmarks import seconds_per_step
 from nads_book.benchmarks.roofline import measure_limits
-from nads_book.benchmarks.training import seconds_per_step
 from result_files import RESULTS, write_result
 from torch import nn
 from torch.nn import functional as F

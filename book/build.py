@@ -95,6 +95,8 @@ def start(command: list[str | Path], root: Path, output: Path, **variables: str)
     environment = {
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
+        # Kernels import `variants`.
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(BOOK), os.environ.get("PYTHONPATH")))),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
     }
     if "NADS_RESULTS" in os.environ:  # the user's, relative to the folder of this process

@@ -1,7 +1,8 @@
 """The inputs of a chapter, as one hash: `build` executes a chapter again only when its hash changes.
 
 They are the code cells' imports from `nads_core` and `nads_book` with all that these import, without docstrings and
-comments; data files of those packages; stored results; pinned requirements; the preset; and the data folders.
+comments; data files of those packages; the variants of figures; stored results; pinned requirements; the preset; and
+the data folders.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def fingerprint(notebook: Path, preset: str, root: Path, results: Path) -> str:
     data = [*_data(modules.values(), root), *_files(results), *_files(root / "benchmarks" / "results")]
     for name, path in sorted(modules.items()):
         digest.update(f"{name} {code(path, path.stat().st_mtime_ns)}".encode())
-    for path in [notebook, root / "requirements.txt", *data]:
+    for path in [notebook, root / "requirements.txt", root / "book" / "variants.py", *data]:
         if path.is_file():
             content = path.read_bytes()
             digest.update(f"{os.path.relpath(path, root)} {len(content)} ".encode() + content)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+from guess import NETWORKS, Guess, guess_data
 from nads_book import explorer
-from nads_book.figures.variants import MIME, VARIANTS, Variants
 from PIL import Image
+from variants import MIME, VARIANTS, Variants
 
 MAPS = Path(__file__).parent / "_static" / "maps.png"
 
@@ -96,11 +97,11 @@ def draw_intro(path: Path) -> None:
     variants.variant("dark").savefig(path.with_suffix(".dark.png"), dpi=200)
 
 
-def first_page() -> dict[str, explorer.Guess | explorer.Page]:
+def first_page() -> dict[str, Guess | explorer.Page]:
     """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
     view, source = explorer.View, explorer.Source()
     return {
-        "guess": explorer.Guess(book=True),
+        "guess": Guess(book=True),
         "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
         "directions": explorer.Page(view(("direction",), second="resnet18", index=3), source, book=True),
     }
@@ -111,7 +112,7 @@ def draw_maps(path: Path) -> None:
     from nads_book import figures
 
     before, after = {}, {}
-    for network in map(explorer.guess_data, explorer.NETWORKS):
+    for network in map(guess_data, NETWORKS):
         label, tasks = network["label"], network["tasks"]
         depth = -math.log10(min(energy for *_, energy, _ in tasks))
         before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}

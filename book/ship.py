@@ -7,6 +7,8 @@ networks; versions that are there stay, for results that are about them.
 import argparse
 from pathlib import Path
 
+import nads_book as nb
+
 import nads_core as nc
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -23,7 +25,7 @@ known = nads.provenance["num_networks"]
 nads.provenance["certain"] = int((nads.certainty >= 0.9).sum())
 nads.provenance["forecast"] = [
     [ahead.num_networks, ahead.num_certain]
-    for ahead in nc.forecast(options.checkpoint, [known * 2**k for k in range(5)])
+    for ahead in nb.forecast(options.checkpoint, [known * 2**k for k in range(5)])
 ]
 version = 1 + max(int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz"))
 path = folder / f"{options.name}.v{version}.npz"

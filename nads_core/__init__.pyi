@@ -26,7 +26,6 @@ from .directions import (
     SmoothedGradient,
     StoppingCriterion,
     compute_nads,
-    forecast,
     load_nads,
 )
 from .networks import (
@@ -42,7 +41,6 @@ from .theory import (
     deep_linear,
     lemma2,
     pooling,
-    regression,
 )
 from .training import (
     CIFAR10_RECIPE,
@@ -54,7 +52,6 @@ from .training import (
     TrainingTimeout,
     accuracy,
     accuracy_interval,
-    changed_predictions,
     difference_interval,
     predicted_classes,
     train_network,
@@ -63,13 +60,13 @@ from .training import (
 
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
-    "NADs", "compute_nads", "forecast", "load_nads",
+    "NADs", "compute_nads", "load_nads",
     "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "StoppingCriterion",
     "fourier_basis", "fourier_direction", "spectrum", "SeparableDatasets", "separable_dataset",
     "DatasetNotFoundError", "ImageSet", "load_folder", "load_images", "normalize", "carriers", "flip", "poison",
     "ClassDifferences", "class_differences",
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainConfig", "TrainingResult", "TrainingState", "TrainingTimeout",
-    "accuracy", "accuracy_interval", "changed_predictions", "difference_interval", "predicted_classes", "train_network",
+    "accuracy", "accuracy_interval", "difference_interval", "predicted_classes", "train_network",
     "train_networks",
-    "deep_linear", "lemma2", "pooling", "regression",
+    "deep_linear", "lemma2", "pooling",
 ]  # fmt: skip

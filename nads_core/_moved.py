@@ -60,9 +60,6 @@ class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         return ModuleSpec(fullname, self, origin=home, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return ModuleType(spec.name)
-
     def exec_module(self, module: ModuleType) -> None:
         home = str(module.__spec__ and module.__spec__.origin)
         target = importlib.import_module(home)

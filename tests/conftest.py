@@ -129,7 +129,8 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     folder = BOOK if situation == "here" else BOOK / situation.replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0), pytest.MonkeyPatch.context() as patch:
-        for name, value in SITUATIONS[situation].items():
+        one_core = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # other workers use the others
+        for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
         try:
             build.execute(f"notebooks/{chapter}", folder, "smoke")

@@ -7,7 +7,8 @@ import nads_book as nb
 import numpy as np
 import torch
 from conftest import BOOK
-from nads_book.explorer import AtlasGallery, Guess, bundle, views
+from guess import Guess
+from nads_book.explorer import AtlasGallery, bundle, views
 
 import nads_core as nc
 
@@ -84,10 +85,12 @@ class Reader:
         return self
 
     def settle(self):
-        """Wait until every explorer is drawn."""
+        """Wait until every explorer is drawn, except those that begin when the reader scrolls to them."""
         self.page.wait_for_function(
-            """() => [...document.querySelectorAll('nad-explorer')].every(
-                (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
+            """() => [...document.querySelectorAll('nad-explorer')].every((e) => {
+                const {top, bottom} = e.getBoundingClientRect(), visible = top < innerHeight && bottom > 0
+                return e.app && (e.app.begun ? e.app.root.getAttribute('aria-busy') === 'false' : !visible)
+            })"""
         )
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 

@@ -9,7 +9,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import prediction
+from nads_book.experiments import prediction, statistics
 
 import nads_core as nc
 from nads_core.directions import ComputeOptions
@@ -124,10 +124,10 @@ def test_devices_that_are_there():
 
 
 def test_nothing_to_predict():
-    assert prediction.predicted_accuracy([]).shape == (0,) and prediction.isotonic_fit([]).shape == (0,)
+    assert prediction.predicted_accuracy([]).shape == (0,) and statistics.isotonic_fit([]).shape == (0,)
     assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy([[0], [1]]).shape == (2, 1)
-    assert prediction.crossing(np.array([]), np.array([]), 0.75) is None
+    assert statistics.crossing(np.array([]), np.array([]), 0.75) is None
     with pytest.raises(ValueError, match="no accuracies"):
-        prediction.order_test([], 100)
+        statistics.order_test([], 100)
     with pytest.raises(ValueError, match="fig6-lenet has no results yet"):
         prediction.Family.of(nb.Results("fig6-lenet", "paper", {}, 4, [], []))

@@ -121,7 +121,7 @@ def test_what_images_of_a_shape_can_have():
 
 def test_compute_nads_takes_the_symmetries_that_hold():
     options = dict(image_shape=(1, 16, 16), num_directions=8, progress=False, symmetries="test")
-    nads = nc.compute_nads(lambda: nc.LENET.build(1, 16, 1), 512, **options)
+    nads = nc.compute_nads(lambda: nc.LENET.build(1, 16, 1), 256, **options)
     assert nads.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
     assert set(nads.types) <= {"++s", "++a", "--s", "--a", "+-", "-+"}
     small = {"image_shape": (1, 8, 8)}

@@ -247,32 +247,36 @@ def test_a_jackknife_of_a_mean_is_its_standard_error():
 # How they are computed
 
 
+SMALL = ATLAS["cnn-width4"]
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("atlas")
+def computed(tmp_path_factory):
+    """Give a folder and what `compute_entry` found there for `SMALL`."""
+    folder = tmp_path_factory.mktemp("atlas")
+    return folder, nb.atlas.compute_entry(SMALL, folder, 64, progress=False)
 
 
-def test_an_entry_is_computed_once_and_read_again(folder):
-    entry = ATLAS["cnn-width4"]
-    first = nb.atlas.compute_entry(entry, folder, 128, progress=False)
+def test_an_entry_is_computed_once_and_read_again(computed):
+    entry, (folder, first) = SMALL, computed
     assert first.nads.directions.shape == (64, 1, 32, 32) and first.parts.shape == (8, 1024, 1024)
-    assert first.nads.provenance["num_networks"] == 128 and not list(folder.glob("*.ckpt"))
+    assert first.nads.provenance["num_networks"] == 64 and not list(folder.glob("*.ckpt"))
     before = (folder / "cnn-width4.pt").stat().st_mtime_ns
-    again = nb.atlas.compute_entry(entry, folder, 128, progress=False)
+    again = nb.atlas.compute_entry(entry, folder, 64, progress=False)
     assert (folder / "cnn-width4.pt").stat().st_mtime_ns == before and torch.equal(first.parts, again.parts)
     assert first.measures == again.measures
-    direct = nc.compute_nads(entry.architecture, 16, seed=runs.part_seed(entry, 0), progress=False)
+    direct = nc.compute_nads(entry.architecture, 8, seed=runs.part_seed(entry, 0), progress=False)
     part = direct.basis.double() * direct.eigenvalues @ direct.basis.double().T
     assert float((part * first.parts[0]).sum() / (part.norm() * first.parts[0].norm())) > 0.9
-    for wrong in ({"num_networks": 256}, {"num_networks": 128, "seed": 1}):
+    for wrong in ({"num_networks": 128}, {"num_networks": 64, "seed": 1}):
         with pytest.raises(ValueError, match="name another folder"):
             nb.atlas.compute_entry(entry, folder, progress=False, **wrong)
     with pytest.raises(ValueError, match="8 parts"):
         nb.atlas.compute_entry(entry, folder / "none", 32)
 
 
-def test_an_interrupted_entry_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    entry, drawn = ATLAS["cnn-kernel1"], []
+def test_an_interrupted_entry_goes_on_where_it_stopped(computed, tmp_path, monkeypatch):
+    drawn = []
     real = runs._drawn
 
     def stopping(entry, seed, *rest):
@@ -283,12 +287,11 @@ def test_an_interrupted_entry_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(runs, "_drawn", stopping)
     with pytest.raises(KeyboardInterrupt):
-        nb.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
-    assert len(list((tmp_path / "a").glob("*.ckpt"))) == 3 and not list((tmp_path / "a").glob("*.pt"))
+        nb.atlas.compute_entry(SMALL, tmp_path, 64, progress=False)
+    assert len(list(tmp_path.glob("*.ckpt"))) == 3 and not list(tmp_path.glob("*.pt"))
     monkeypatch.setattr(runs, "_drawn", real)
-    resumed = nb.atlas.compute_entry(entry, tmp_path / "a", 512, progress=False)
-    whole = nb.atlas.compute_entry(entry, tmp_path / "b", 512, progress=False)
-    assert torch.equal(resumed.parts, whole.parts)
+    resumed = nb.atlas.compute_entry(SMALL, tmp_path, 64, progress=False)
+    assert torch.equal(resumed.parts, computed[1].parts)
 
 
 def test_the_command_line_computes_an_entry(tmp_path, capsys):

@@ -5,11 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nads_book.benchmarks import first_directions, load_costs, measure_eigenvectors, measure_network
+from costs import first_directions, main
+from nads_book.benchmarks import (
+    load_costs,
+    load_first_directions,
+    measure_eigenvectors,
+    measure_network,
+    seconds_per_step,
+)
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
-from nads_book.benchmarks.suite import load_first_directions
-from nads_book.benchmarks.training import seconds_per_step
-from nads_book.cli import main
 from tables import rewrite, tables
 from torch import nn
 
@@ -73,18 +77,6 @@ def test_work_of_an_estimator_of_ones_own_is_what_it_says():
     one, own = count_work(networks, nc.PointGradient()), count_work(networks, Thrice())
     assert own.forward == 64 * one.forward and own.backward == 5 * one.backward
     assert own.moments == (3 + 1) * one.moments
-
-
-def test_an_object_with_the_two_methods_has_costs_too():
-    class Bare:
-        draw, contributions = nc.PointGradient.draw, nc.PointGradient.contributions
-        input_std = 1.0
-
-    networks = ensemble(perceptron, (1, 8, 8))
-    assert count_work(networks, Bare()) == count_work(networks, nc.PointGradient())
-    assert measure_network(networks, Bare(), None, 0.01)["seconds_per_network"] > 0
-    nads, _ = first_directions(perceptron, (1, 8, 8), Bare(), 256, count=4, device="cpu", progress=False)
-    assert nads.provenance["estimator"].endswith("Bare()")
 
 
 def test_resnet18_with_sixteen_inputs_is_35_gigaflop():
@@ -189,10 +181,24 @@ def test_first_directions_of_a_network_with_a_strong_preference():
 def results(tmp_path_factory) -> Path:
     pytest.importorskip("torchvision")
     folder = tmp_path_factory.mktemp("benchmarks") / "results"
-    options = ["bench", "--quick", "--device", "cpu", "--out", str(folder)]
+    options = ["--quick", "--device", "cpu", "--out", str(folder)]
     assert main([*options, "--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"]) == 0
     assert main([*options, "--large"]) == 0
     return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--large", "--kernels", "triton"], "kernels"),
+        (["--large", "--no-scale"], "scale"),
+        (["--quick", "--device", "gpu"], "device 'gpu'"),
+    ],
+)
+def test_options_that_do_not_apply_are_rejected(tmp_path, capsys, arguments, named):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--out", str(tmp_path / "results"), *arguments])
+    assert named in capsys.readouterr().err and not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow

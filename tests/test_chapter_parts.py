@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from nads_book import load_results, map_summaries, toy_shortcuts, wave_orders
+from nads_book import frequency_maps, load_results, map_summaries, toy_shortcuts
 from nads_book.atlas.trained_waves import branch_ratios, predicted_from_others, resampled_groups, rising_fit
 from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
-from nads_book.crossed_resampling import resampled_crossed_mean
+from nads_book.experiments.statistics import resampled_crossed_mean
 
 
 def test_two_holes_are_learned_but_not_linearly_separable():
@@ -37,10 +37,10 @@ def test_recompression_keeps_flat_images_and_loses_noise():
 
 def test_pairs_in_order_and_gains():
     truth, scores = {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.8}, {(0, 1): 3.0, (0, 2): 2.0, (0, 3): 1.0}
-    pairs, ordered = wave_orders.ordered_pairs(scores, truth)
+    pairs, ordered = frequency_maps.ordered_pairs(scores, truth)
     assert pairs == [((0, 1), (0, 2)), ((0, 3), (0, 2))] and ordered == [((0, 1), (0, 2))]
-    assert wave_orders.count_ordered(scores, truth) == "1 of 2"
-    gains, error = wave_orders.gains_along(truth, {k: a + 0.1 for k, a in truth.items()}, truth)
+    assert frequency_maps.count_ordered(scores, truth) == "1 of 2"
+    gains, error = frequency_maps.gains_along(truth, {k: a + 0.1 for k, a in truth.items()}, truth)
     assert gains == pytest.approx([10, 10, 10]) and error == pytest.approx(0, abs=1e-9)
 
 

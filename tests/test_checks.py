@@ -9,7 +9,7 @@ from nads_book import checks
 from nads_book.checks import LIMIT, Check, errata
 
 ROOT = Path(__file__).resolve().parent.parent
-NUM_SAMPLES = 20_000
+NUM_SAMPLES = 8_000
 KEYS = tuple(errata.STATEMENTS)
 # What holds as printed, and what does not: the verdicts of the errata page.
 AS_PRINTED = {"eq1", "zeta", "eq6"}

@@ -174,11 +174,6 @@ def test_options_without_effect_are_rejected(folder, capsys, arguments, option, 
     assert not list(folder.glob("x.*"))
 
 
-def test_options_of_other_benchmarks_are_rejected(folder, capsys):
-    assert book_main(["bench", "--out", "results", "--large", "--kernels", "triton"]) == 2
-    assert "kernels" in capsys.readouterr().err and not (folder / "results").exists()
-
-
 def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsys, twins):
     arguments = ["compute", "factories:small", "--out", "x.npz", "--device", "cpu", *SMALL]
 
@@ -205,9 +200,8 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     [
         (main, ["compute", "logreg", "--out", "x.npz", *SMALL]),
         (book_main, ["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json"]),
-        (book_main, ["bench", "--quick", "--out", "results"]),
     ],
-    ids=["compute", "run", "bench"],
+    ids=["compute", "run"],
 )
 def test_a_missing_gpu_is_an_error(folder, capsys, run, arguments):
     for device in ("cuda", "gpu"):
@@ -294,13 +288,18 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
     assert all(name in listing for name in cli.COMMANDS)
 
 
+def test_former_commands_run_scripts_of_the_checkout(capfd):
+    for arguments in (["queue"], ["run", "--pending"], ["bench"]):
+        assert book_main([*arguments, "--device", "missing"]) == 2
+        said = capfd.readouterr().err
+        assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
+
+
 def test_old_spellings_still_work(folder, capsys):
     assert main(["nearest", "atlas/cnn", "--count", "1"]) == 0
     assert "`nads similar`" in capsys.readouterr().err
     assert main(["run", "fig1-logreg", "--preset", "smoke", "--count", "1", "--out", "r.json", "--device", "cpu"]) == 0
     assert "`nads-book run`" in capsys.readouterr().err and (folder / "r.json").exists()
-    assert main(["run", "--pending", "--dry-run", "--device", "missing"]) == 2
-    assert "`nads-book queue`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 import torch
 from convergence import assert_mean, assert_rate
 from nads_book import checks
+from nads_book.descent import gradient_descent
 
 from nads_core.theory import deep_linear
 
@@ -94,9 +95,7 @@ def test_zeta_is_a_ratio_of_curvatures():
 
 
 def test_gradient_descent_follows_automatic_differentiation():
-    run = deep_linear.gradient_descent(
-        torch.tensor([1]), RESPONSE, 2, learning_rate=0.05, num_steps=4, num_runs=1, seed=3
-    )
+    run = gradient_descent(torch.tensor([1]), RESPONSE, 2, learning_rate=0.05, num_steps=4, num_runs=1, seed=3)
     generator = torch.Generator().manual_seed(3)
     theta, phi = (torch.randn(1, n, generator=generator, dtype=torch.float64)[0].requires_grad_() for n in (3, 6))
     for expected in run.losses[0, 0]:
@@ -109,8 +108,8 @@ def test_gradient_descent_follows_automatic_differentiation():
 
 def test_stochastic_descent_approaches_the_exact_one():
     args = dict(learning_rate=0.02, num_steps=60, num_runs=2, seed=0)
-    exact = deep_linear.gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, **args).losses
-    noisy = deep_linear.gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, batch_size=512, **args).losses
+    exact = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, **args).losses
+    noisy = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, batch_size=512, **args).losses
     assert (noisy[..., -1] - exact[..., -1]).abs().max() < 0.05 and exact[..., -1].max() < exact[..., 0].max()
 
 

@@ -4,7 +4,8 @@ import nads_book as nb
 import pytest
 import torch
 from definitions import moved_share, sampled_halves, wave_shares
-from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork, measured_definitions
+from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork
+from nads_book.experiments.stored import load_study
 
 import nads_core as nc
 
@@ -43,7 +44,7 @@ def test_small_networks(network):
 
 @pytest.mark.stored
 def test_what_was_measured():
-    measured = measured_definitions()
+    measured = load_study("definitions.json")
     assert {facts["num_networks"] for facts in measured["moments"].values()} == {512}
     for facts in measured["moments"].values():
         for shares in facts["shares"].values():

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.directions import accumulation
+from nads_core.directions import Estimator, accumulation
 from nads_core.directions import compute as directions_module
 from nads_core.directions.evaluation import Evaluation
 from nads_core.directions.symmetry import symmetrize
@@ -236,7 +236,7 @@ def at_once(monkeypatch) -> None:
 
 
 def test_monte_carlo_error_falls_with_the_square_root_of_the_number_of_networks(at_once):
-    counts, errors = [64, 256, 1024], []
+    counts, errors = [32, 128, 512], []
     for replication in range(8):
         row = []
         for count in counts:
@@ -279,7 +279,7 @@ def one_worker() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-class Interrupted:
+class Interrupted(Estimator):
     """An estimator during whose n-th call the user presses Ctrl-C; it describes itself as the one that it wraps."""
 
     def __init__(self, estimator, call: int):
@@ -831,8 +831,9 @@ def test_other_directions_are_found_again():
     index, closeness = nads.find(mixed)
     assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
     assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
-    with pytest.raises(ValueError, match=r"directions \(m, \*\(1, 32, 32\)\), got \(1, 32, 32\)"):
-        nads.find(nads.directions[0])
+    assert int(nads.find(nads.directions[3])[0]) == 3
+    with pytest.raises(ValueError, match=r"\(1, 32, 32\), got \(32, 32\)"):
+        nads.find(nads.directions[0, 0])
 
 
 @pytest.mark.stored
@@ -873,5 +874,5 @@ def test_files_that_hold_no_nads_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     (tmp_path / "text.npz").write_text("not a zip file")
     for name in ("array.npy", "text.npz"):
-        with pytest.raises(ValueError, match="holds (one array, )?no NADs"):
+        with pytest.raises(ValueError, match="holds no NADs"):
             nc.NADs.load(tmp_path / name)

@@ -1,6 +1,6 @@
-"""The command `nads doctor`."""
+"""The command `nads-book doctor`."""
 
-from nads_core.cli import main
+from nads_book.cli import main
 
 
 def test_it_lists_features(capsys, monkeypatch, tmp_path):

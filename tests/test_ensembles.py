@@ -16,7 +16,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 import nads_core as nc
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.initialisation import record, without_overwritten
+from nads_core.networks.initialisation import Recording, without_overwritten
 from nads_core.runtime.seeds import seed_sequence
 
 ALL = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
@@ -139,9 +139,9 @@ def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> 
     "factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)]
 )
 def test_recorded_steps_repeat_the_factorys_draws_bitwise(factory):
-    recording = record(factory, seed=7)
+    recording = Recording(factory, seed=7)
     module, steps = recording.network, recording.steps
-    assert steps == record(factory, seed=8).steps
+    assert steps == Recording(factory, seed=8).steps
     generator = torch.Generator().manual_seed(7)
     drawn = {
         name: torch.full_like(tensor, torch.nan)
@@ -262,7 +262,7 @@ def test_moments_of_replayed_factories(factory, mean, variance):
 
 
 def test_overwritten_draws_are_left_out_of_vgg_and_its_weights_keep_their_distribution():
-    steps = record(lambda: nc.VGG11.build(1, 32, 1), seed=1).steps
+    steps = Recording(lambda: nc.VGG11.build(1, 32, 1), seed=1).steps
     live = without_overwritten(steps)
     names = [step.name for step in live]
     assert 0 < len(live) < len(steps)

@@ -7,7 +7,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 from explorer_pages import Reader, assert_signed
-from nads_book.explorer import AtlasGallery, gallery, guess_data
+from guess import guess_data
+from nads_book.explorer import AtlasGallery, gallery
 
 import nads_core as nc
 

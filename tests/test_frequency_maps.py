@@ -109,7 +109,7 @@ def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
     a, b = np.array(maps.common_pairs(found, truth)).T
     assert whole.num_waves == 130
     assert whole.correlation[0] == pytest.approx(spearmanr(a, b).statistic)
-    assert whole.area[0] == pytest.approx(nb.prediction.area_under_curve(a, b > 0.55))
+    assert whole.area[0] == pytest.approx(nb.statistics.area_under_curve(a, b > 0.55))
     part = maps.sampled_agreement(name, {k: found[k] for k in nb.waves.stratified_frequencies(name)[:40]}, truth)
     assert part.num_waves == 40
     for wide, narrow in ((part.area, whole.area), (part.correlation, whole.correlation)):

@@ -324,7 +324,7 @@ def test_bad_moments_are_refused():
     seen = torch.zeros(3, 3, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"float32 contributions .*got torch.float64"):
         add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
-    with pytest.raises(ValueError, match=r"noise must be a contiguous float64 \(3, 3\), got torch.float32"):
+    with pytest.raises(ValueError, match=r"noise_moment must be a contiguous float64 \(3, 3\), got torch.float32"):
         add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
 
 
@@ -339,14 +339,8 @@ def test_fused_moments_do_not_depend_on_the_partition(twins):
         parts = restored
     assert parts.num_networks == 1024 and whole.num_networks == 1024  # the rest waits for a full launch
     assert all(torch.equal(a, b) for a, b in zip(whole.moments(), parts.moments(), strict=True))
-    old = parts.state_dict()  # earlier versions stored contributions as they came
-    old["buffer"] = [contributions for (contributions,) in old["buffer"]]
-    resumed = parts.empty()
-    resumed.load_state_dict(old)
     parts.merge(whole)
     assert parts.num_networks == 2200
-    resumed.merge(whole)
-    assert all(torch.equal(a, b) for a, b in zip(resumed.moments(), parts.moments(), strict=True))
     torch.testing.assert_close(parts.moments()[0], whole.moments()[0])
 
 
@@ -440,7 +434,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from nads_core.kernels import random_weights_triton, second_moments_triton
 
-moments = dict(seen="*fp64", noise="*fp64", contributions="*fp32", networks="i32", size="i32")
+moments = dict(second_moment="*fp64", noise_moment="*fp64", contributions="*fp32", networks="i32", size="i32")
 constants = dict(J=2, **{name: second_moments_triton.TUNING[name] for name in ("TILE", "NETWORKS")})
 tables = dict(parameter_of_tile="*i32", integers="*i64", floats="*fp32")
 draw = dict(out="*fp32", **tables, seed="i64", first="i32", stream="i32")

@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import gain_correction as law
-from nads_book.experiments.gain_correction import GainCorrection, filter_gain
-from nads_book.experiments.prediction import Responses, predicted_accuracy, signal_to_noise
+from nads_book.experiments.prediction import (
+    GainCorrection,
+    Responses,
+    filter_gain,
+    predicted_accuracy,
+    signal_to_noise,
+)
+from nads_book.experiments.stored import load_study
 
 import nads_core as nc
 
@@ -54,7 +59,7 @@ def test_a_fit_finds_the_powers_that_made_accuracies():
 
 
 def test_what_was_predicted_follows_from_what_was_known():
-    found, trained = law.measured()
+    found, trained = (load_study("law.json"), load_study("law-trained.json"))
     told, families = found["prediction"], found["candidates"]["families"]
     seen = {name: [np.concatenate([families[f][name] for f in ("fig6-lenet", "fig1-lenet")])
                    for name in ("independent", "gain", "accuracy")] for name in ("both",)}["both"]  # fmt: skip

@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.orthogonal_transforms import (
+from nads_book.experiments.transform_experiments import (
     ORDERS,
     covariance,
     match,
+    matrix_of,
     neighbour_correlation,
     orthogonal_map,
     principal_components,
     transform,
+    transform_units,
 )
-from nads_book.experiments.transform_experiments import matrix_of, transform_units
 
 import nads_core as nc
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from nads_book.benchmarks.measuring import peak_memory
 from torch import nn
 
 import nads_core as nc
@@ -8,7 +9,7 @@ from nads_core.directions import ComputeOptions, compute
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
-from nads_core.runtime.memory import available_memory, peak_memory, require_memory
+from nads_core.runtime.memory import available_memory, require_memory
 
 NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system doesn't say what is free")
 

@@ -4,6 +4,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import injection_experiment
 from nads_book.experiments.injection_statistics import responses
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.shortcut_injection import (
@@ -169,7 +170,21 @@ def test_a_reader_follows_every_wrong_note():
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
 
-def test_the_job_measures_each_network_with_its_own_note():
+@pytest.fixture
+def photos_as_mixture(monkeypatch):
+    """Take photos for images of the mixture: the eigenvectors of their covariance take seconds."""
+
+    def some(photos, count, *, seed):
+        chosen = (torch.arange(count) + seed) % len(photos)
+        return ImageSet(photos.images[chosen], photos.labels[chosen], photos.class_names, photos.source)
+
+    monkeypatch.setattr(injection_experiment, "gaussian_images", some)
+    injection_experiment._mixture.cache_clear()
+    yield
+    injection_experiment._mixture.cache_clear()
+
+
+def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     job = experiment("notes-logreg", "smoke")
     chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
     measured = job.measures([job.units[i] for i in chosen], None)

@@ -31,10 +31,10 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"publishing", "report"},
+        {"changed_predictions", "descent", "forecast", "publishing", "regression", "report"},
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
-        {"atlas", "crossed_resampling", "figures", "map_summaries", "toy_shortcuts", "wave_orders"},
+        {"atlas", "figures", "map_summaries", "toy_shortcuts"},
         {"explorer"},
         {"cli"},
         {"__init__", "__main__"},

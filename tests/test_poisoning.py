@@ -1,5 +1,6 @@
 import math
 
+import nads_book as nb
 import pytest
 import torch
 from hypothesis import given, settings
@@ -107,7 +108,7 @@ def test_changed_predictions_are_those_of_the_changed_images():
     before = second > first
     expected = {"remove": [second > 0, first < 0], "flip": [second > -first, -second > first]}
     for change, after in expected.items():
-        shares = nc.changed_predictions(network, images, nads, [0, 1, 5], change)
+        shares = nb.changed_predictions(network, images, nads, [0, 1, 5], change)
         right = [float((a != before).double().mean()) for a in after]
         assert shares.tolist() == pytest.approx([*right, 0.0]) and min(right) > 0.1
     assert network.training
@@ -116,6 +117,6 @@ def test_changed_predictions_are_those_of_the_changed_images():
 def test_changed_predictions_refuse_what_does_not_exist():
     nads, (images, _) = random_nads(), photos()
     with pytest.raises(ValueError, match=r"36 NADs, got the indices \[36, -1\]"):
-        nc.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3, 36, -1])
+        nb.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3, 36, -1])
     with pytest.raises(ValueError, match="choose 'remove' or 'flip'"):
-        nc.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3], "drop")
+        nb.changed_predictions(FirstTwoCoordinates(nads), images, nads, [3], "drop")

@@ -5,7 +5,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import prediction
+from nads_book.experiments import prediction, statistics
 
 import nads_core as nc
 
@@ -47,8 +47,8 @@ def test_family_averages_seeds():
     np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)
     torch.testing.assert_close(family.directions[1], nc.load_nads("lenet").directions[3])
-    assert prediction.first_below(family.keys, family.accuracies, 0.57) == 0
-    assert prediction.first_below(family.keys, family.accuracies, 0.5) is None
+    assert statistics.first_below(family.keys, family.accuracies, 0.57) == 0
+    assert statistics.first_below(family.keys, family.accuracies, 0.5) is None
 
 
 # The predictions that are committed

@@ -95,10 +95,10 @@ def test_damaged_directions_are_told_from_other_files(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="nads.npz is damaged"):
+    with pytest.raises(ValueError, match="nads.npz .*is damaged"):
         nc.NADs.load(path)
     path.write_bytes(content[: len(content) // 2])  # half a download
-    with pytest.raises(ValueError, match="nads.npz holds no NADs, or a part of them"):
+    with pytest.raises(ValueError, match="nads.npz .*is damaged"):
         nc.NADs.load(path)
 
 

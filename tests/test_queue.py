@@ -6,10 +6,11 @@ from pathlib import Path
 import nads_book as nb
 import pytest
 import torch
-from nads_book.cli import main
-from nads_book.experiments import queue, runner
+import train_queue as queue
+from nads_book.cli import main as book_main
+from nads_book.experiments import runner
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.queue import QueuedJob, load_queue
+from train_queue import QueuedJob, load_queue, main
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = (QueuedJob("fig1-logreg", "smoke", 2), QueuedJob("fig2-logreg", "smoke", 1), QueuedJob("fig1-logreg", "smoke"))
@@ -33,7 +34,7 @@ def test_the_queue_names_jobs_that_there_are():
 
 
 def test_a_dry_run_measures_and_writes_nothing(folder, capsys):
-    assert main(["queue", "--dry-run", "--device", "cpu"]) == 0
+    assert main(["--dry-run", "--device", "cpu"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == [part.name for part in SMALL]
     assert ["2 of   2", "1 of   1", "4 of   6"] == [
@@ -43,7 +44,7 @@ def test_a_dry_run_measures_and_writes_nothing(folder, capsys):
 
 
 def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
-    assert main(["queue", "--device", "cpu"]) == 0
+    assert main(["--device", "cpu"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [part.name for part in SMALL]
     for part in SMALL:
         assert part.missing == 0
@@ -52,15 +53,15 @@ def test_the_queue_is_worked_off_in_order_and_goes_on(folder, capsys):
         nb.run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
     )
     assert len(nb.Results.load(folder / "fig2-logreg.smoke.json").rows) == 1
-    assert main(["queue", "--device", "cpu"]) == 0 and not capsys.readouterr().out
+    assert main(["--device", "cpu"]) == 0 and not capsys.readouterr().out
 
 
 def test_the_queue_takes_photos_and_workers_as_a_single_job_does(folder, capsys, monkeypatch):
     taken = {}
     monkeypatch.setattr(queue, "run_experiment", lambda *_, **options: taken.update(options))
-    assert main(["queue", "--device", "cpu", "--root", "photos", "--workers", "1"]) == 1
+    assert main(["--device", "cpu", "--root", "photos", "--workers", "1"]) == 1
     assert taken["root"] == Path("photos") and taken["workers"] == 1
-    assert main(["run", "fig1-logreg", "--root", "photos"]) == 2 and "leave --root out" in capsys.readouterr().err
+    assert book_main(["run", "fig1-logreg", "--root", "photos"]) == 2 and "leave --root out" in capsys.readouterr().err
 
 
 def test_a_dry_run_minds_how_many_are_trained_at_once(monkeypatch):
@@ -79,13 +80,13 @@ def test_a_time_limit_of_nothing_starts_nothing(folder):
 )
 def test_options_of_a_single_job_are_no_options_of_the_queue(folder, options):
     with pytest.raises(SystemExit, match="2"):
-        main(["queue", *options])
-    assert main(["queue", "--dry-run", "--time-limit", "60"]) == 2
+        main([*options])
+    assert main(["--dry-run", "--time-limit", "60"]) == 2
 
 
 def test_a_run_needs_a_job():
     with pytest.raises(SystemExit, match="2"):
-        main(["run"])
+        book_main(["run"])
 
 
 def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
@@ -158,7 +159,7 @@ def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsy
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     jobs = (QueuedJob("fig8-logreg", "laptop"), QueuedJob("fig1-logreg", "smoke", 1))
     monkeypatch.setattr(queue, "load_queue", lambda: jobs)
-    assert main(["queue", "--device", "cpu"]) == 1
+    assert main(["--device", "cpu"]) == 1
     said = capsys.readouterr().out
     assert "skipped: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
 

@@ -2,9 +2,9 @@
 
 import torch
 from convergence import assert_mean
-from nads_book import classifiers
+from nads_book import classifiers, regression
 
-from nads_core.theory import pooling, regression
+from nads_core.theory import pooling
 
 
 def signal(size):

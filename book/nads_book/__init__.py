@@ -1,6 +1,7 @@
 """The book's package: the paper's experiments, their results, the checks of its statements, figures and explorer."""
 
 from nads_book import atlas, benchmarks, checks, explorer
+from nads_book.changed_predictions import changed_predictions
 from nads_book.checks import errata
 from nads_book.experiments import (
     Experiment,
@@ -14,15 +15,17 @@ from nads_book.experiments import (
     prediction,
     published,
     run_experiment,
+    statistics,
     waves,
 )
+from nads_book.forecast import forecast
 from nads_book.report import readable
 
 costs = benchmarks
 
 __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
-    "choose_preset", "readable",
+    "changed_predictions", "choose_preset", "forecast", "readable",
     "atlas", "benchmarks", "checks", "costs", "errata", "explorer", "frequency_maps", "prediction", "published",
-    "waves",
+    "statistics", "waves",
 ]  # fmt: skip

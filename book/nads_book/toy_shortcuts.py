@@ -29,7 +29,7 @@ class TwoHoles(NamedTuple):
 
 
 def learn_two_holes(
-    deviations: tuple[float, float], mean: float = 0.0, *, strength: float, seed: int, size: int = 600
+    deviations: tuple[float, float], mean: float = 0.0, *, strength: float, seed: int, size: int = 600, steps: int = 600
 ) -> TwoHoles:
     """Train a perceptron on samples whose class-specific coordinate is replaced by ±``strength``.
 
@@ -39,6 +39,7 @@ def learn_two_holes(
         strength: size of what replaces a number.
         seed: seed of samples and weights.
         size: number of samples.
+        steps: number of steps of gradient descent, each on all samples.
     """
     generator = torch.Generator().manual_seed(seed)
     samples = (mean + torch.randn(2, size, 2, generator=generator)) * torch.tensor(deviations)
@@ -49,7 +50,7 @@ def learn_two_holes(
         layers = (nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
         network = nn.Sequential(*layers)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    for _ in range(600):
+    for _ in range(steps):
         optimizer.zero_grad()
         nn.functional.cross_entropy(network(holed), labels).backward()
         optimizer.step()

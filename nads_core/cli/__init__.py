@@ -18,14 +18,12 @@ from typing import Any
 
 COMMANDS = {
     "compute": "compute the NADs of an architecture",
-    "forecast": "predict how many directions more networks would determine",
     "similar": "list the shipped architectures with the most similar NADs",
     "class-differences": "compare the classes of an image folder along NADs",
-    "doctor": "list available optional features",
 }
 # Names up to version 0.2, which still work in 0.3.
 _RENAMED = {"classes": "class-differences", "nearest": "similar"}
-_MOVED = ("atlas", "bench", "merge", "run")
+_MOVED = ("atlas", "bench", "doctor", "forecast", "merge", "run")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -92,11 +90,9 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
 
 def _show_defaults(parser: argparse.ArgumentParser, module: Any) -> None:
     """Append the defaults of the called function to the help of the options."""
-    functions = map(pkgutil.resolve_name, getattr(module, "CALLS", ()))
-    defaults = {}
-    for function in (*functions, module.run):
-        for name, parameter in inspect.signature(function).parameters.items():
-            defaults[name] = parameter.default
+    functions = [*map(pkgutil.resolve_name, getattr(module, "CALLS", ())), module.run]
+    parameters = [parameter for each in functions for parameter in inspect.signature(each).parameters.values()]
+    defaults = {parameter.name: parameter.default for parameter in parameters}
     for action in parser._actions:
         default = defaults.get(action.dest)
         if default is None or default is False or default is inspect.Parameter.empty or not action.help:

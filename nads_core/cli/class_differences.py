@@ -22,9 +22,9 @@ _STYLE: Any = {"axes.spines.top": False, "axes.spines.right": False, "legend.fra
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads class-differences``."""
-    parser.add_argument("folder", type=Path, help="folder with one folder of images per class, or with train/ of these")
+    parser.add_argument("folder", type=Path, help="folder with one folder of images per class, directly or in train/")
     parser.add_argument("nads", nargs="*", help="names of shipped NADs, or npz files")
-    parser.add_argument("--out", type=Path, help="image file to write")
+    parser.add_argument("--out", type=Path, help="image file of the figure")
     parser.add_argument("--num-images", type=int, help="number of images, drawn evenly from the classes")
 
 

@@ -22,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--num-networks", type=int, help="number of networks to draw")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
-    add("--readouts", type=int, help="last layers per network, for smoothed")
+    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed")
     add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
-    add("--num-leading", type=int, help="dimension of the leading subspace of --tolerance")
-    add("--num-certain", type=int, help="stop when this many directions have a certainty above 0.9")
-    add("--dtype", choices=("float32", "bfloat16", "float64"), help="number type of the networks")
+    add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
+    add("--num-certain", type=int, help="stop when this many directions have a certainty of at least 0.9")
+    add("--dtype", choices=("float32", "bfloat16", "float64"), help="floating-point type of the networks")
     add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F")
     add("--fresh-readout", action="store_true", help="redraw a last layer that is initialised with zeros")
     add("--num-directions", type=int, help="number of directions to compute; all by default")
@@ -38,15 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add("--output", type=int, help="index of the network output to differentiate")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
-    add("--seed", type=int, help="seed of all weights and inputs")
+    add("--seed", type=int, help="random seed of weights and inputs")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
     add(
         "--checkpoint", type=Path,
-        help="file with the state, from which the same command resumes, also with more networks; by default a file "
-        "next to OUT whose name depends on the options that determine the result",
+        help="file with the state; the same command resumes from it, also with more networks; by default a file next "
+        "to OUT, named after the options that determine the result",
     )  # fmt: skip
-    add("--quantized", action="store_true", help="store 16-bit directions, at half the size")
+    add("--quantized", action="store_true", help="store 16-bit directions, which halves the file size")
 
 
 def run(

@@ -136,8 +136,7 @@ def _selection(
     images = torch.empty(len(chosen), 3, size, size)
     for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
         photo, _ = photos[index]
-        photo = photo if photo.size == (size, size) else photo.resize((size, size))
-        images[row] = torch.from_numpy(np.array(photo)).permute(2, 0, 1) / 255
+        images[row] = torch.from_numpy(np.array(photo.resize((size, size)))).permute(2, 0, 1) / 255
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
 
 

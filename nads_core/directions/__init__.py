@@ -15,7 +15,6 @@ from nads_core.directions.estimators import (
     PointGradient,
     SmoothedGradient,
 )
-from nads_core.directions.forecast import Forecast, forecast
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
@@ -23,7 +22,7 @@ from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncerta
 __getattr__ = _moved.forwarding_getattr(__name__)
 
 __all__ = [
-    "NADs", "compute_nads", "forecast", "load_nads", "Forecast", "DENSE_LIMIT", "ComputeOptions", "StoppingCriterion",
+    "NADs", "compute_nads", "load_nads", "DENSE_LIMIT", "ComputeOptions", "StoppingCriterion",
     "Dipole", "MixedDerivative", "PointGradient", "SmoothedGradient", "Draw", "Estimator", "Passes",
     "DegenerateCluster", "DirectionUncertainty",
 ]  # fmt: skip

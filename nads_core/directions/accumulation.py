@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,8 @@ logger = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
-_STORED = ("blocks_done", "seconds", "first", "devices", "scale", "powers")  # attributes stored under their own names
+# Attributes that a checkpoint stores under their own names
+_STORED = ("description", "blocks_done", "seconds", "first", "devices", "scale", "powers")
 
 
 class Accumulation:
@@ -59,7 +59,7 @@ class Accumulation:
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.first_networks, self.scale = FirstNetworks(), scale
-        self.powers: list[float] | None = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4; earlier files lack them
+        self.powers = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4 over the networks
         self.description = description | {"groups": len(self.groups)}
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
@@ -69,8 +69,6 @@ class Accumulation:
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
             saved = read_checkpoint(self.path)
-            # Earlier versions wrote the chosen numbers of inputs, which the repr of the estimator holds too.
-            saved["description"].pop("budget", None)
             if different := differences(saved["description"], self.description):
                 raise ValueError(
                     f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
@@ -84,21 +82,21 @@ class Accumulation:
             self.devices = list(dict.fromkeys([*self.devices, device]))
             logger.info("resuming from %s after %d blocks of networks", self.path, self.blocks_done)
 
-    def identify(self, first: Tensor) -> None:
-        """Compare the vector of network 0, ``first`` (D,), with that of the file, because factories can share names.
+    def identify(self, vector: Tensor) -> None:
+        """Compare the vector of network 0, (D,), with that of the file, because factories can share names.
 
         Raises:
             ValueError: if they differ.
         """
-        first, before = first.double().cpu(), self.first.get(self.device)
+        vector, before = vector.double().cpu(), self.first.get(self.device)
         rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
         allowed = 0.3 if rounded else 0.05
-        if before is not None and (first - before).norm() > allowed * first.norm():
+        if before is not None and (vector - before).norm() > allowed * vector.norm():
             raise ValueError(
                 f"{self.path} belongs to another computation (the gradient of its first network differs): "
                 "name another file"
             )
-        self.first[self.device] = first
+        self.first[self.device] = vector
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
@@ -110,14 +108,13 @@ class Accumulation:
 
     def add_powers(self, powers: Tensor) -> None:
         """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
-        if self.powers is not None:
-            added = map(distributed.all_reduce_sum, powers.tolist())
-            self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
+        added = torch.stack(distributed.all_gather(powers)).sum(0).tolist()
+        self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
 
     @property
     def effective_share(self) -> float:
         """The effective share of the networks, see `moments.effective_share`."""
-        return effective_share(self.powers, self.first_networks)
+        return effective_share(self.powers)
 
     def add(
         self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments] | None = None
@@ -144,11 +141,18 @@ class Accumulation:
         return powers
 
     def save(self, path: Path) -> None:
-        """Write the state atomically."""
+        """Write a checkpoint, whole or not at all: the attributes in `_STORED`, and the states of all moments.
+
+        Raises:
+            OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
+        """
         self.seconds, self._clock_start = self.elapsed(), time.perf_counter()
-        content = {name: getattr(self, name) for name in ("description", *_STORED)}
+        content = {name: getattr(self, name) for name in _STORED}
         content["moments"] = [group.state_dict() for group in self.groups]
-        write_checkpoint(path, content | {"first_networks": self.first_networks.state_dict()})
+        content["first_networks"] = self.first_networks.state_dict()
+        with atomic_write(path, "wb") as file:
+            torch.save(content, file)
+            seal(file)
         logger.debug("%d blocks of networks saved in %s", self.blocks_done, path)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start))
 
@@ -191,7 +195,7 @@ def accumulate(
     batches, enough = 1, False  # batches of each process between two sums over processes
 
     def stop_if_interrupted() -> None:
-        if distributed.all_reduce_sum(interrupt.received):
+        if any(distributed.all_gather(interrupt.received)):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
     with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
@@ -274,7 +278,7 @@ def _add_shared(
 def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: int) -> str:
     """Save the state, and return the message that names the file."""
     # Factories can share a description, as lambdas do; the gradient of the first network differs.
-    norm = distributed.broadcast(max((float(first.norm()) for first in state.first.values()), default=0.0))
+    norm = distributed.broadcast(max((float(vector.norm()) for vector in state.first.values()), default=0.0))
     path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
     if distributed.rank() == 0:
         state.save(path)
@@ -282,23 +286,6 @@ def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: 
         f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
         f"call again with checkpoint={str(path)!r} to resume"
     )
-
-
-def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all.
-
-    Args:
-        path: path of the file.
-        content: "description" (of the computation), "moments" (one state per group), "blocks_done", "seconds", "first"
-            (the vector of network 0, by the kind of device), "devices" (that drew), "scale" (of the vectors), "powers"
-            (sums of 1, |g|^2 and |g|^4) and "first_networks" (a state).
-
-    Raises:
-        OSError: if there is no space for it, or the folder is not writable; an earlier file is unchanged then.
-    """
-    with atomic_write(path, "wb") as file:
-        torch.save(content, file)
-        seal(file)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -309,9 +296,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     try:
         require_undamaged(path)
-        with zipfile.ZipFile(path) as archive:
-            if damaged := archive.testzip():  # for files from before there were seals
-                raise ValueError(f"{damaged} is not what was written")
         saved = torch.load(path, weights_only=True, map_location="cpu")
     except OSError:
         raise
@@ -322,12 +306,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
         raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
-    if not {"devices", "first_networks"} <= saved.keys():
+    if not {"devices", "first_networks", "scale", "powers"} <= saved.keys():
         raise ValueError(
             f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
             "with that version, or name another file"
         )
-    return {"scale": 1.0, "powers": None} | saved  # which files of earlier versions lack
+    return saved
 
 
 def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:

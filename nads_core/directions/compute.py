@@ -18,7 +18,7 @@ from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
-from nads_core.directions.estimators import Estimator, SmoothedGradient, with_defaults
+from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
 from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
@@ -146,23 +146,24 @@ def compute_nads(
     require_integers(num_networks=num_networks)
     require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
-    if isinstance(architecture, str):
-        architecture = architecture_named(architecture, image_shape)
-    name, factory = _factory(architecture, image_shape)
-    averaged = _symmetries(architecture, symmetries, image_shape, num_networks)  # none as long as they are not tested
+    name, factory, declared = _resolved(architecture, image_shape)
+    if symmetries is None:
+        symmetries = declared if math.prod(image_shape) <= DENSE_LIMIT else ()
+    _require_averageable(symmetries, image_shape, num_networks)
+    averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
-    estimator = with_defaults(estimator or SmoothedGradient())
+    estimator = require_estimator(SmoothedGradient() if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, estimator, settings)
 
-    first, scale = require_gradients(ensemble, estimator, name)
+    vector, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
         _description(name, ensemble, estimator, settings), moments, Path(checkpoint) if checkpoint else None,
         stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
         distributed.broadcast(scale),  # processors differ in their last bits
     )  # fmt: skip
-    state.identify(first)
+    state.identify(vector)
     recorded = _zero_init(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
     evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
@@ -222,37 +223,33 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
     return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
-def _symmetries(
-    architecture: Architecture | Callable[[], nn.Module],
-    symmetries: tuple[str, ...] | Literal["test"] | None,
-    image_shape: tuple[int, ...],
-    num_networks: int,
-) -> tuple[str, ...]:
-    """Return the symmetries to average over: by default those that the architecture declares, none before a test."""
-    dense = math.prod(image_shape) <= DENSE_LIMIT
+def _resolved(
+    architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
+) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
+    """Return an architecture's name, the function that draws its networks, and the symmetries that it declares."""
+    if isinstance(architecture, str):
+        architecture = architecture_named(architecture, image_shape)
+    if not isinstance(architecture, Architecture):
+        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, ()
+    if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
+        raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
+    channels, size, _ = image_shape
+    return architecture.name, partial(architecture.build, channels, size, 1), architecture.symmetries_at(size, channels)
+
+
+def _require_averageable(
+    symmetries: tuple[str, ...] | Literal["test"], image_shape: tuple[int, ...], num_networks: int
+) -> None:
+    """Raise a ValueError unless second moments of these inputs can be averaged over these symmetries."""
     if symmetries == "test":
         require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
-    elif symmetries is None and isinstance(architecture, Architecture) and len(image_shape) == 3 and dense:
-        symmetries = architecture.symmetries_at(image_shape[1], image_shape[0])
-    symmetries = symmetries or ()
-    require_symmetries(image_shape, SYMMETRIES[:1] if symmetries == "test" else symmetries)
-    if symmetries and not dense:
+        symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
+    require_symmetries(image_shape, symmetries)
+    if symmetries and math.prod(image_shape) > DENSE_LIMIT:
         raise ValueError(
             f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
             "them out"
         )
-    return () if symmetries == "test" else symmetries
-
-
-def _factory(
-    architecture: Architecture | Callable[[], nn.Module], image_shape: tuple[int, ...]
-) -> tuple[str, Callable[[], nn.Module]]:
-    """Return the name of an architecture, and the function that draws its networks."""
-    if not isinstance(architecture, Architecture):
-        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture
-    if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-        raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
-    return architecture.name, partial(architecture.build, *image_shape[:2], 1)
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:

@@ -25,7 +25,7 @@ def require_debiasing(method: str) -> None:
         raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
 
 
-def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = FLOOR) -> Tensor:
+def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", floor: float = FLOOR) -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
     ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error
@@ -35,8 +35,8 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = F
     r exceeds the floor, and no eigenvalue is negative.
 
     Args:
-        seen: M, (D, D).
-        noise: W, (D, D).
+        second_moment: M, (D, D).
+        noise_moment: W, (D, D).
         method: one of ``"shrink"``, ``"subtract"``, ``"none"``.
         floor: smallest signal-to-noise ratio; below it C is taken as floor * W.
 
@@ -49,14 +49,15 @@ def debias(seen: Tensor, noise: Tensor, method: str = "shrink", floor: float = F
     require_debiasing(method)
     if not floor > 0:
         raise ValueError(f"floor must be positive, got {floor!r}")
-    seen, noise = seen.double(), noise.double()
-    scale = noise.diagonal().mean()
-    if method == "none" or scale <= 1e-12 * seen.diagonal().mean():  # one contribution per network, or no noise
-        return seen
+    second_moment, noise_moment = second_moment.double(), noise_moment.double()
+    scale = noise_moment.diagonal().mean()
+    noiseless = scale <= 1e-12 * second_moment.diagonal().mean()  # as with one contribution per network
+    if method == "none" or noiseless:
+        return second_moment
     if method == "subtract":
-        return seen - noise
-    axes, whitener = _whitening(noise)  # (D, D) each
-    ratios, rotation = torch.linalg.eigh(whitener.T @ seen @ whitener)  # (D,): 1 + r; (D, D): eigenvectors as columns
+        return second_moment - noise_moment
+    axes, whitener = _whitening(noise_moment)  # (D, D) each
+    ratios, rotation = torch.linalg.eigh(whitener.T @ second_moment @ whitener)  # (D,): 1 + r; (D, D)
     axes = axes @ rotation  # columns a with W = sum a a^T and M = sum (1 + r) a a^T
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
 
@@ -127,8 +128,8 @@ def leading_subspace(
     """
     if isinstance(moments, GramMoments):
         return gram_eigenpairs(*moments.vectors(), count)[1]
-    seen, noise = moments.moments()
-    matrix = symmetrize(seen - noise, image_shape, symmetries)  # (D, D)
+    second_moment, noise_moment = moments.moments()
+    matrix = symmetrize(second_moment - noise_moment, image_shape, symmetries)  # (D, D)
     with seeded(0, matrix.device):  # the same random start on every call
         return torch.svd_lowrank(matrix, q=min(count + 10, len(matrix)), niter=6)[0][:, :count].T
 

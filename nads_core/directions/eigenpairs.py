@@ -48,9 +48,9 @@ class Eigenpairs:
 
 @dataclass(frozen=True)
 class _TypeEigenpairs:
-    """Eigenpairs of one symmetry type: eigenvalues (k,), images of each partner (k, D), and what is known of them."""
+    """Eigenpairs of one symmetry type: names of its partners, eigenvalues (k,), images of each partner (k, D)."""
 
-    kind: SymmetryType
+    names: tuple[str, ...]
     eigenvalues: Tensor
     images: list[Tensor]
     certificate: TypeUncertainty
@@ -58,7 +58,7 @@ class _TypeEigenpairs:
 
 def find_eigenpairs(
     moments: Moments,
-    first: FirstNetworks,
+    first_networks: FirstNetworks,
     count: int,
     image_shape: tuple[int, ...],
     debiasing: str = "shrink",
@@ -70,7 +70,7 @@ def find_eigenpairs(
 
     Args:
         moments: moments of all networks.
-        first: first of these networks.
+        first_networks: first of these networks.
         count: number of eigenpairs; on the Gram side at most as many as have a positive eigenvalue.
         image_shape: shape of the input.
         debiasing: method of `covariance.debias`.
@@ -81,16 +81,17 @@ def find_eigenpairs(
             with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
             vector were independent of its direction.
     """
-    problem = _Problem(moments, first, count, image_shape, debiasing, symmetries, growth)
+    problem = _Problem(moments, first_networks, count, image_shape, debiasing, symmetries, growth)
     types, debiasing = problem.solve()
     if effective_share < HEAVY:
-        normalised = first.normalised()
-        summed = moments.empty()
-        halves = normalised.halves().flatten(0, 1).to(moments.device)  # (n * R, 2, D)
+        normalised, summed = first_networks.normalised(), moments.empty()
+        halves = normalised.halves().flatten(0, 1)  # (n * R, 2, D)
         summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
-        growth_to_effective = effective_share * growth * moments.num_networks / summed.num_networks
-        problem = _Problem(summed, normalised, count, image_shape, debiasing, symmetries, growth_to_effective)
-        num_effective = growth_to_effective * len(first.halves())
+        growth_to_effective = effective_share * growth * moments.num_networks / len(halves)
+        problem = replace(
+            problem, moments=summed, first_networks=normalised, debiasing=debiasing, growth=growth_to_effective
+        )
+        num_effective = growth_to_effective * len(first_networks.halves())
         pairs = zip(types, problem.solve()[0], strict=True)
         types = [_with_certificate_of(raw, other, num_effective) for raw, other in pairs]
     return _joined(types, count, debiasing)
@@ -137,7 +138,7 @@ class _Problem:
     """Moments and the eigenpairs to find, see `find_eigenpairs`."""
 
     moments: Moments
-    first: FirstNetworks
+    first_networks: FirstNetworks
     count: int
     image_shape: tuple[int, ...]
     debiasing: str
@@ -158,7 +159,7 @@ class _Problem:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()  # energy along one axis that rounding can explain
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = self.moments.num_networks * self.first.num_contributions * len(kind.bases)
+        num_vectors = self.moments.num_networks * self.first_networks.num_contributions * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis
@@ -182,7 +183,7 @@ class _Problem:
         """Return the leading eigenpairs of a type, each with its certificate."""
         spectrum = self._spectrum(kind, second_moment, noise_moment)
         count, used = min(self.count, len(kind)), min(_CERTIFIED, spectrum.spanned)
-        coordinates = kind.coordinates(self.first.halves())  # (P, n, R, 2, d)
+        coordinates = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
         bulk, remaining = BulkSpectrum(), len(kind) - used
         if remaining:  # axes without certificate, and what the networks do not span
             level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(coordinates)
@@ -196,12 +197,12 @@ class _Problem:
         if len(axes) < count:
             axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
             values = torch.cat([values, values.new_zeros(count - len(values))])
-        return _TypeEigenpairs(kind, values, kind.images(axes), certificate.extended(count))
+        return _TypeEigenpairs(kind.names, values, kind.images(axes), certificate.extended(count))
 
     def _certified(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
         """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
         partners, _, readouts = coordinates.shape[:3]
-        variances = share_variances(coordinates, self.first.num_contributions)
+        variances = share_variances(coordinates, self.first_networks.num_contributions)
         # Readouts of one network count as networks in the moments, but not as independent ones
         num_networks = self.moments.num_networks / readouts
         return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth)
@@ -211,7 +212,7 @@ class _Problem:
         means, spreads = moments.vectors()
         debiasing = "subtract" if spreads and self.debiasing != "none" else "none"
         values, axes = gram_eigenpairs(means, spreads if debiasing == "subtract" else [], self.count + _NEIGHBOURS)
-        halves = self.first.halves()
+        halves = self.first_networks.halves()
         coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
         noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)
         power, power_noise = (
@@ -227,8 +228,7 @@ class _Problem:
         certificate = self._certified(levels, noise, coordinates, bulk)
         if debiasing == "none" and spreads:
             certificate = certificate.until(0)  # directions of C + W, about those of C
-        count, kind = self.count, symmetry_types((1,))[0]
-        return [_TypeEigenpairs(kind, values[:count], [axes[:count]], certificate)], debiasing
+        return [_TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], certificate)], debiasing
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
@@ -267,7 +267,7 @@ def _joined(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpa
         return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
 
     certificates = DirectionUncertainty(
-        tuple(types[number].kind.names[partner] for _, number, _, partner in places),
+        tuple(types[number].names[partner] for _, number, _, partner in places),
         of_each("certainty"), of_each("agreement"), of_each("eigenvalue_std"), _leading(types, places),
         tuple(sorted(bands, key=lambda band: band.indices)),
     )  # fmt: skip

@@ -11,11 +11,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
@@ -45,10 +44,7 @@ class Draw:
         return len(self.inputs)
 
     def __getitem__(self, rows: slice) -> Draw:
-        return Draw(*tree_map_only(Tensor, lambda tensor: tensor[rows], self._parts()))
-
-    def _parts(self) -> tuple[Any, ...]:
-        return self.state, self.inputs, self.probes, self.readouts
+        return tree_map_only(Tensor, lambda tensor: tensor[rows], self)
 
     def thin(self) -> Draw:
         """Return the same networks with their first pair of inputs and their first readout."""
@@ -60,8 +56,10 @@ class Draw:
         """Join the networks of several draws."""
         if len(draws) == 1:
             return draws[0]
-        parts = map(Draw._parts, draws)
-        return Draw(*tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *parts))
+        return tree_map(lambda *tensors: None if tensors[0] is None else torch.cat(tensors), *draws)
+
+
+register_dataclass(Draw)  # so that functions of trees go through its tensors
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,8 @@ class Estimator(ABC):
     """Vectors that a network contributes, and their cost: inherit from it for an estimator of your own.
 
     ``draw`` and ``contributions`` have to be written. All other members describe costs and memory; by default those of
-    one input gradient per network. `compute_nads` takes an object with the two methods alone as
-    well, for which the defaults hold. The ``repr`` stands for the estimator in a checkpoint, which goes on only with
-    the same one: it has to name all that decides about the vectors, as that of a dataclass does.
+    one input gradient per network. The ``repr`` stands for the estimator in a checkpoint, which can be resumed only
+    with the same one: it has to name everything that determines the vectors, as that of a dataclass does.
     """
 
     def __repr__(self) -> str:
@@ -118,27 +115,14 @@ class Estimator(ABC):
         return Passes(forward=1, backward=self.readouts)
 
 
-@dataclass(frozen=True)
-class _DuckTypedEstimator(Estimator):
-    """An estimator with two methods, and the defaults of `Estimator`."""
-
-    methods: Estimator
-
-    def __repr__(self) -> str:
-        # The repr of a plain object names its address, another one in every process.
-        unnamed = type(self.methods).__repr__ is object.__repr__
-        return Estimator.__repr__(self.methods) if unnamed else repr(self.methods)
-
-    def draw(self, ensemble: Ensemble, block: int) -> Draw:
-        return self.methods.draw(ensemble, block)
-
-    def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        return self.methods.contributions(ensemble, draw)
-
-
-def with_defaults(estimator: Estimator) -> Estimator:
-    """Return an estimator that answers everything: an object with the two methods alone answers by the defaults."""
-    return estimator if isinstance(estimator, Estimator) else _DuckTypedEstimator(estimator)
+def require_estimator(estimator: Estimator) -> Estimator:
+    """Return an estimator; raise a TypeError for anything else."""
+    if not isinstance(estimator, Estimator):
+        raise TypeError(
+            f"estimator must be an object such as SmoothedGradient(), or of a class of your own that inherits from "
+            f"nads_core.directions.Estimator, got {estimator!r}"
+        )
+    return estimator
 
 
 def _require_positive(**values: float) -> None:
@@ -177,27 +161,20 @@ class PointGradient(_AtOnePoint):
 class _OverInputs(Estimator):
     """An average over Gaussian inputs, which come in opposite pairs (x, -x) if ``antithetic``."""
 
-    num_inputs: int | Literal["auto"]
+    num_inputs: int
     input_std: float
     antithetic: bool
 
     def __post_init__(self) -> None:
         _require_positive(input_std=self.input_std)
-        if self.num_inputs == "auto":  # a rule, not a measurement: the same seed gives the same NADs everywhere
-            object.__setattr__(self, "num_inputs", NUM_INPUTS)
         require_integers(num_inputs=self.num_inputs)
-        if self.antithetic and self._count % 2:
+        if self.antithetic and self.num_inputs % 2:
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
-
-    @property
-    def _count(self) -> int:
-        """The number of inputs, which is an integer from `__post_init__` on."""
-        return int(self.num_inputs)
 
     @property
     def num_contributions(self) -> int:
         """J: one contribution per pair of inputs, or per input when not antithetic."""
-        return self._count // (2 if self.antithetic else 1)
+        return self.num_inputs // (2 if self.antithetic else 1)
 
     def _draw_inputs(self, ensemble: Ensemble, block: int) -> Tensor:
         inputs = self.input_std * ensemble.randn(block, _INPUTS, self.num_contributions, *ensemble.image_shape)
@@ -218,7 +195,7 @@ class SmoothedGradient(_OverInputs):
     (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
     """
 
-    num_inputs: int | Literal["auto"] = NUM_INPUTS  # forward and backward passes per network; "auto" is the default
+    num_inputs: int = NUM_INPUTS  # forward and backward passes per network
     input_std: float = 1.0  # of the Gaussian inputs, in units of the input
     antithetic: bool = True  # draw inputs in pairs (x, -x)
     readouts: int = 1  # last linear layers per network, orthogonal: each counts as a network with shared features
@@ -239,7 +216,7 @@ class SmoothedGradient(_OverInputs):
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one backward for each of the readouts."""
-        return Passes(forward=self._count, backward=self._count * self.readouts)
+        return Passes(forward=self.num_inputs, backward=self.num_inputs * self.readouts)
 
 
 @dataclass(frozen=True)
@@ -284,7 +261,7 @@ class MixedDerivative(_OverInputs):
     ``num_inputs=1, antithetic=False`` it is taken at one random point, without smoothing.
     """
 
-    num_inputs: int | Literal["auto"] = NUM_INPUTS  # double-backward passes per network; "auto" is the default
+    num_inputs: int = NUM_INPUTS  # double-backward passes per network
     input_std: float = 1.0  # of the Gaussian inputs; at x = 0 a ReLU network has no information
     antithetic: bool = True  # draw inputs in pairs (x, -x)
 
@@ -299,4 +276,4 @@ class MixedDerivative(_OverInputs):
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""
-        return Passes(forward=self._count, mixed=self._count)
+        return Passes(forward=self.num_inputs, mixed=self.num_inputs)

@@ -74,17 +74,17 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
         networks.
     """
-    first = None
+    vector = None
     for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
         # Two inputs suffice to see whether f depends on its input.
         draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
         contributions = estimator.contributions(ensemble, draw)
-        first = contributions[0].mean(0) if first is None else first
+        vector = contributions[0].mean(0) if vector is None else vector
         network_ids = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
         for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):
             _require_finite(values, network_ids, name, ensemble.seed)
         if contributions.any():
-            return first, moment_scale(contributions)
+            return vector, moment_scale(contributions)
     zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(

@@ -94,7 +94,6 @@ class DenseMoments:
 
     def merge(self, other: DenseMoments) -> None:
         """Add the networks of another accumulator, for example another worker's."""
-        _require_dimension(self, other)
         for ours, theirs in zip(self.sums(), other.sums(), strict=True):
             ours += theirs.to(self.device)
         self.num_networks += other.num_networks
@@ -102,8 +101,8 @@ class DenseMoments:
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
         for tensor in self.sums():
-            distributed.all_reduce_tensor_(tensor)
-        self.num_networks = int(distributed.all_reduce_sum(self.num_networks))
+            distributed.all_reduce_(tensor)
+        self.num_networks = sum(distributed.all_gather(self.num_networks))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state from which `load_state_dict` resumes."""
@@ -115,9 +114,7 @@ class DenseMoments:
         self._second_moment.copy_(state["seen"])
         self._noise_moment.copy_(state["noise"])
         self.num_networks = state["num_networks"]
-        # Earlier versions stored the contributions of `FusedMoments` as they came, not in tuples.
-        buffer = [self._split(parts) if isinstance(parts, Tensor) else parts for parts in state["buffer"]]
-        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in buffer]
+        self._buffer = [tuple(part.to(self.device) for part in parts) for parts in state["buffer"]]
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return (M, W), each (D, D), divided by the number of networks, not centred."""
@@ -194,9 +191,9 @@ class GramMoments:
         if contributions.shape[1] == 1:  # one contribution per network is its mean, of unknown noise
             self._means.append(contributions[:, 0])
             return
-        first, second = _halves(contributions)
-        self._means.append((first + second) / 2)
-        self._spreads.append((first - second) / 2)
+        x, y = _halves(contributions)
+        self._means.append((x + y) / 2)
+        self._spreads.append((x - y) / 2)
 
     def empty(self) -> GramMoments:
         """Return another accumulator of the same kind, without networks."""
@@ -204,7 +201,6 @@ class GramMoments:
 
     def merge(self, other: GramMoments) -> None:
         """Add the networks of another accumulator."""
-        _require_dimension(self, other)
         self._means += [mean.to(self.device) for mean in other._means]
         self._spreads += [spread.to(self.device) for spread in other._spreads]
 
@@ -241,12 +237,6 @@ def _halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     if half == 0:
         return first, first
     return contributions[..., :half, :].mean(-2), contributions[..., half : 2 * half, :].mean(-2)
-
-
-def _require_dimension(ours: Moments, theirs: Moments) -> None:
-    """Raise a ValueError unless moments can be merged."""
-    if theirs.dimension != ours.dimension:
-        raise ValueError(f"cannot merge moments of dimension {theirs.dimension} into {ours.dimension}")
 
 
 def merged(groups: Sequence[Moments]) -> Moments:
@@ -324,15 +314,11 @@ class FirstNetworks:
         return torch.cat([self._blocks[block] for block in sorted(self._blocks)])
 
 
-def effective_share(powers: Sequence[float] | None, first: FirstNetworks) -> float:
+def effective_share(powers: Sequence[float]) -> float:
     """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
 
     Args:
-        powers: N, sum |g|^2 and sum |g|^4 over the networks; None in files that an earlier nads_core wrote.
-        first: the first networks, which stand for all of them then.
+        powers: N, sum |g|^2 and sum |g|^4 over the networks.
     """
-    if powers is None:
-        squares = first.halves().double().mean(2).square().sum(2).mean(1)  # (n,)
-        powers = [len(squares), float(squares.sum()), float(squares.square().sum())]
     count, squares, fourths = powers
     return squares**2 / (count * fourths) if fourths else 1.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -155,12 +153,14 @@ class NADs:
         Raises:
             ValueError: if the shape is not that of the NADs.
         """
-        direction = torch.as_tensor(direction, dtype=torch.float64)
-        shape = self.directions.shape[1:]
-        if direction.shape[-len(shape) :] != shape or direction.dim() > len(shape) + 1:
-            raise ValueError(f"expected a direction of shape {tuple(shape)}, got {tuple(direction.shape)}")
-        coordinates = direction.flatten(-len(shape)) @ self.basis.double()
-        return coordinates.square() @ self.eigenvalues.double()
+        return self._squared_cosines(direction) @ self.eigenvalues.double()
+
+    def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
+        """Return those of directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
+        directions, shape = torch.as_tensor(directions, dtype=torch.float64), self.directions.shape[1:]
+        if directions.shape[-len(shape) :] != shape or directions.dim() > len(shape) + 1:
+            raise ValueError(f"expected one direction or many of shape {tuple(shape)}, got {tuple(directions.shape)}")
+        return (directions.flatten(-len(shape)) @ self.basis.double()).square()
 
     def nearest(self, k: int | None = None) -> list[SubspaceSimilarity]:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
@@ -191,20 +191,17 @@ class NADs:
         """Return which of these NADs is closest to each of other directions, and how close.
 
         Args:
-            directions: ``(m, *image_shape)``, unit norm; for example those of another version or run.
+            directions: one direction, or many, ``(m, *image_shape)``, unit norm; for example those of another version
+                or run.
 
         Returns:
-            Indices (m,), and squared cosines (m,). Inside a band an index means no more than an energy.
+            Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no more than an energy.
 
         Raises:
             ValueError: if the shape is not that of the NADs.
         """
-        directions = torch.as_tensor(directions.directions if isinstance(directions, NADs) else directions)
-        if directions.shape[1:] != self.directions.shape[1:]:
-            raise ValueError(
-                f"expected directions (m, *{tuple(self.directions.shape[1:])}), got {tuple(directions.shape)}"
-            )
-        closeness, index = (directions.flatten(1).double() @ self.basis.double()).square().max(1)
+        rows = directions.directions if isinstance(directions, NADs) else directions
+        closeness, index = self._squared_cosines(rows).max(-1)
         return index, closeness
 
     def completed(self) -> NADs:
@@ -257,21 +254,15 @@ class NADs:
         with open(path, "rb") as raw:
             try:
                 file = np.load(raw)
-            except (ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-                raise ValueError(f"{path} holds no NADs, or a part of them: {error}") from error
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError(f"{path} holds one array, no NADs: expected an npz file that NADs.save wrote")
-            missing = {"directions", "eigenvalues", "provenance"} - set(file.files)
-            if missing:
-                raise ValueError(f"{path} holds no NADs: it lacks {sorted(missing)} and has {file.files}")
-            try:
+                if missing := {"directions", "eigenvalues", "provenance"} - set(file.files):
+                    raise ValueError(f"it lacks {sorted(missing)} and has {file.files}")
                 require_undamaged(path)
                 names = {"directions", "scale", "eigenvalues"}.intersection(file.files)
                 stored = {name: file[name] for name in names}
                 provenance = json.loads(str(file["provenance"]))
                 certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file.files else None
-            except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
-                raise ValueError(f"{path} is damaged: {error}") from error
+            except Exception as error:  # readers of other files, or of damaged ones, can raise anything
+                raise ValueError(f"{path} holds no NADs of NADs.save, or is damaged ({error})") from error
         directions = torch.from_numpy(stored["directions"])
         if "scale" in stored:
             rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
@@ -289,14 +280,14 @@ def _fingerprint(stored: dict[str, np.ndarray]) -> str:
     return fingerprint(*(part for name in sorted(stored) for part in (name, stored[name])))
 
 
-def _shipped() -> dict[str, dict[int | None, Path]]:
-    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn", have no version."""
+def _shipped() -> dict[str, dict[int, Path]]:
+    """Return the files that ship, by name and version; entries of the atlas, named "atlas/cnn", have version 0 only."""
     folder = Path(__file__).parents[1] / "precomputed"
-    files: dict[str, dict[int | None, Path]] = {}
+    files: dict[str, dict[int, Path]] = {}
     for path in sorted(folder.glob("*.v*.npz"), key=lambda path: path.name):
         name, version = path.stem.split(".v")
         files.setdefault(name, {})[int(version)] = path
-    return files | {f"atlas/{path.stem}": {None: path} for path in sorted(folder.glob("atlas/*.npz"))}
+    return files | {f"atlas/{path.stem}": {0: path} for path in sorted(folder.glob("atlas/*.npz"))}
 
 
 def load_nads(name: str, version: int | None = None) -> NADs:
@@ -319,10 +310,9 @@ def load_nads(name: str, version: int | None = None) -> NADs:
         names = ", ".join(each for each in files if each.startswith("atlas/") == in_atlas)
         raise ValueError(f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads")
     versions = files[key]
-    version = max(versions) if version is None and not in_atlas else version  # type: ignore[type-var]  # integers
+    version = max(versions) if version is None else version
     if version not in versions:
-        choices = sorted(versions)  # type: ignore[type-var]  # integers
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {choices}")
+        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}")
     return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
 
 

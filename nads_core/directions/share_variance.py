@@ -86,15 +86,15 @@ def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
     number = torch.arange(count).repeat_interleave(2 * vectors)  # of each row's network
     energy, noise, dimensions = 0.0, 0.0, 0
     for fold in range(min(_FOLDS, count)):
-        held = number % min(_FOLDS, count) == fold
-        across = gram[held][:, ~held]
-        residual = gram[held][:, held]
+        held_out = number % min(_FOLDS, count) == fold
+        across = gram[held_out][:, ~held_out]
+        residual = gram[held_out][:, held_out]
         spanned = 0
-        if (~held).any():
-            others = gram[~held][:, ~held]
+        if (~held_out).any():
+            others = gram[~held_out][:, ~held_out]
             residual = residual - across @ torch.linalg.solve(others, across.T)
             spanned = int((torch.linalg.eigvalsh(others) > 1e-5 * others.diagonal().mean()).sum())
-        dimensions += max(0, rows.shape[1] - spanned) * int(held.sum()) // (2 * vectors)  # per network
+        dimensions += max(0, rows.shape[1] - spanned) * int(held_out.sum()) // (2 * vectors)  # per network
         x, y = slice(0, None, 2), slice(1, None, 2)
         products = residual[x, y].diagonal().sum()  # of the halves of one network
         squares = residual[x, x].diagonal().sum() + residual[y, y].diagonal().sum()

@@ -80,7 +80,7 @@ class StoppingRule:
         return iter([math.inf]) if self.criterion.num_certain is None else check_schedule(block_size, 1.5)
 
     def measure(
-        self, groups: Sequence[Moments], first: FirstNetworks, effective_share: float
+        self, groups: Sequence[Moments], first_networks: FirstNetworks, effective_share: float
     ) -> tuple[bool, dict[str, float]]:
         """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
         if self.criterion.tolerance is not None:
@@ -90,7 +90,7 @@ class StoppingRule:
         dimension = math.prod(self.image_shape)
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)
         pairs = find_eigenpairs(
-            merged(groups), first, among, self.image_shape, self.debiasing, self.symmetries,
+            merged(groups), first_networks, among, self.image_shape, self.debiasing, self.symmetries,
             effective_share=effective_share,
         )  # fmt: skip
         count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
@@ -91,12 +93,13 @@ class DirectionUncertainty:
 
     def completed(self, count: int) -> DirectionUncertainty:
         """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
-        size, missing = len(self), self.certainty.new_zeros(count - len(self))
+        size, missing = len(self), (0, count - len(self))  # numbers of values to add before and after
         shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
+        of_all = self.certainty.new_full((missing[1],), float(shared[-1]))
         return DirectionUncertainty(
-            self.types + ("rest",) * len(missing), torch.cat([self.certainty, missing]),
-            torch.cat([self.agreement, missing]), torch.cat([self.eigenvalue_std, missing + torch.nan]),
-            torch.cat([shared, missing + size * self.leading_certainty[-1]]) / torch.arange(1, count + 1), self.bands,
+            self.types + ("rest",) * missing[1], pad(self.certainty, missing), pad(self.agreement, missing),
+            pad(self.eigenvalue_std, missing, value=math.nan),
+            torch.cat([shared, of_all]) / torch.arange(1, count + 1), self.bands,
         )  # fmt: skip
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -157,6 +160,8 @@ class BulkSpectrum:
 
     def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
         """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
+        if not self.dimension:
+            return values
         edge, mixing = self._edge(noise, num_networks)
         half = (values - self.level - mixing) / 2  # gap^2 - 2 half gap + edge^2 = 0
         root = (half.square() - edge.square()).clamp(min=0).sqrt()
@@ -203,13 +208,11 @@ class TypeUncertainty:
         size = len(self.certainty)
         if count <= size:
             return self
-        missing = self.certainty.new_zeros(count - size)
-        leading = self.leading.new_zeros(count + 1, count + 1)
-        leading[: size + 1, : size + 1] = self.leading
-        leading[size + 1 :], leading[:, size + 1 :] = leading[size], leading[:, size : size + 1]
+        missing = (0, count - size)  # numbers of values to add before and after
         return TypeUncertainty(
-            torch.cat([self.certainty, missing]), torch.cat([self.agreement, missing]),
-            torch.cat([self.eigenvalue_std, missing + torch.nan]), leading,
+            pad(self.certainty, missing), pad(self.agreement, missing),
+            pad(self.eigenvalue_std, missing, value=math.nan),
+            pad(self.leading[None], missing * 2, mode="replicate")[0],
             [*self.bands, *([(size, count)] if count - size > 1 else [])],
         )  # fmt: skip
 
@@ -246,7 +249,7 @@ def certify(
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
-    leading = torch.nn.functional.pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
+    leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
     return (certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)).extended(count)
 
@@ -289,10 +292,15 @@ class _SamplingError:
         Eigenvalues of a sample repel each other. So levels start from smoothed values, and each correction subtracts
         what the simulation adds on average.
         """
-        levels = _smoothed(self._without_bulk(values), self._spread(values))
+
+        def corrected(excess: Tensor | float, levels: Tensor) -> Tensor:
+            visible = self.bulk.invert_shrinkage(values - excess, self.noise, self.num_networks * self.shares)
+            return _smoothed(visible, self._spread(levels))
+
+        levels = corrected(0, values)
         for _ in range(_CORRECTIONS):
             mean, _, _ = self.simulated(levels, _CORRECTION_DRAWS, 0)
-            levels = _smoothed(self._without_bulk(values - (mean - levels)), self._spread(levels))
+            levels = corrected(mean - levels, levels)
         return levels
 
     def simulated(self, levels: Tensor, draws: int, seed: int, growth: float = 1) -> tuple[Tensor, Tensor, Tensor]:
@@ -312,12 +320,6 @@ class _SamplingError:
         """Return the standard deviations (k,) of eigenvalues, in first order."""
         power = levels.clamp(min=0) + self.noise
         return (power.square() * self.ratios.diagonal() / self.num_networks).sqrt()
-
-    def _without_bulk(self, values: Tensor) -> Tensor:
-        """Return the levels (k,) that the bulk shifts to these values (k,)."""
-        if not self.bulk.dimension:
-            return values
-        return self.bulk.invert_shrinkage(values, self.noise, self.num_networks * self.shares)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:

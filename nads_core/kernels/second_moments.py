@@ -2,8 +2,8 @@
 
 For network i with contributions g_ij (j = 0..J-1) and their mean m_i, to be added up over networks are
 
-    seen  = sum_i m_i m_i^T                                           (D, D)
-    noise = sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J (J - 1))      (D, D)
+    second_moment = sum_i m_i m_i^T                                          (D, D)
+    noise_moment = sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J (J - 1))      (D, D)
 
 The mean is known only after all contributions of a network. One pass is enough with d_j = g_j - g_0 and
 s = sum_j d_j / J (the shifted sums of Chan, Golub and LeVeque, *Algorithms for computing the sample variance*, 1983):
@@ -22,12 +22,14 @@ import torch
 from torch import Tensor
 
 
-def add_second_moments(seen: Tensor, noise: Tensor, contributions: Tensor, *, backend: str = "triton") -> None:
+def add_second_moments(
+    second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, *, backend: str = "triton"
+) -> None:
     """Add the contributions of B networks to both sums, in place.
 
     Args:
-        seen: (D, D) float64, symmetric.
-        noise: (D, D) float64, symmetric.
+        second_moment: (D, D) float64, symmetric.
+        noise_moment: (D, D) float64, symmetric.
         contributions: (B, J, D) float32. The kernel sums them in float32 before it adds to float64, so add no more
             than a few thousand rows at once.
         backend: "triton", or "reference" to sum in plain PyTorch, in float64, on any device.
@@ -39,29 +41,29 @@ def add_second_moments(seen: Tensor, noise: Tensor, contributions: Tensor, *, ba
     if contributions.dim() != 3 or contributions.dtype != torch.float32 or not contributions.shape[1]:
         received = f"{contributions.dtype} {tuple(contributions.shape)}"
         raise ValueError(f"expected float32 contributions (B, J, D) with J > 0, got {received}")
-    for name, total in (("seen", seen), ("noise", noise)):
+    for name, total in (("second_moment", second_moment), ("noise_moment", noise_moment)):
         if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
             received = f"{total.dtype} {tuple(total.shape)}"
             raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {received}")
     if not contributions.numel():
         return
     if backend == "reference":
-        _add(seen, noise, contributions)
+        _add(second_moment, noise_moment, contributions)
     else:
         from nads_core.kernels.second_moments_triton import launch
 
-        launch(seen, noise, contributions.contiguous())
+        launch(second_moment, noise_moment, contributions.contiguous())
 
 
-def _add(seen: Tensor, noise: Tensor, contributions: Tensor) -> None:
+def _add(second_moment: Tensor, noise_moment: Tensor, contributions: Tensor) -> None:
     """Add contributions (B, J, D) to both (D, D) sums by the formulas above."""
     count = contributions.shape[1]
     base = contributions[:, 0]  # g_0, (B, D)
     shifted = contributions[:, 1:] - base[:, None]  # d_j, (B, J - 1, D)
     mean_shift = shifted.sum(1) / count  # s, (B, D)
-    seen += _gram(base + mean_shift)
+    second_moment += _gram(base + mean_shift)
     if count > 1:
-        noise += (_gram(shifted.flatten(0, 1)) - count * _gram(mean_shift)) / (count * (count - 1))
+        noise_moment += (_gram(shifted.flatten(0, 1)) - count * _gram(mean_shift)) / (count * (count - 1))
 
 
 def _gram(rows: Tensor) -> Tensor:

@@ -37,16 +37,16 @@ def _add_tile(total, tile, rows, columns, size):
 
 @triton.jit
 def _second_moments(
-    seen, noise, contributions, networks, size,
+    second_moment, noise_moment, contributions, networks, size,
     J: tl.constexpr, TILE: tl.constexpr, NETWORKS: tl.constexpr,
 ):  # fmt: skip
-    """Add (networks, J, size) contributions to one tile of ``seen`` and ``noise``, both (size, size)."""
+    """Add (networks, J, size) contributions to one tile of both (size, size) sums."""
     row_tile, column_tile = tl.program_id(0), tl.program_id(1)
     if column_tile > row_tile:
         return
     rows = row_tile * TILE + tl.arange(0, TILE)
     columns = column_tile * TILE + tl.arange(0, TILE)
-    seen_tile = tl.zeros((TILE, TILE), dtype=tl.float32)
+    moment_tile = tl.zeros((TILE, TILE), dtype=tl.float32)
     noise_tile = tl.zeros((TILE, TILE), dtype=tl.float32)
     for start in range(0, networks, NETWORKS):
         network = start + tl.arange(0, NETWORKS)
@@ -72,17 +72,17 @@ def _second_moments(
             left_shift, right_shift = left_shift / J, right_shift / J
             left_mean, right_mean = left_base + left_shift, right_base + right_shift
             noise_tile -= J * _add_product(tl.zeros_like(noise_tile), left_shift, right_shift)
-        seen_tile = _add_product(seen_tile, left_mean, right_mean)
-    _add_tile(seen, seen_tile, rows, columns, size)
+        moment_tile = _add_product(moment_tile, left_mean, right_mean)
+    _add_tile(second_moment, moment_tile, rows, columns, size)
     if J > 1:
-        _add_tile(noise, noise_tile / (J * (J - 1)), rows, columns, size)
+        _add_tile(noise_moment, noise_tile / (J * (J - 1)), rows, columns, size)
 
 
-def launch(seen: Tensor, noise: Tensor, contributions: Tensor, **tuning: int) -> None:
+def launch(second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, **tuning: int) -> None:
     """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place; change `TUNING` options."""
     count, per_network, size = contributions.shape
     options = TUNING | tuning
     tiles = triton.cdiv(size, options["TILE"])
     _second_moments[(tiles, tiles)](
-        seen, noise, contributions, count, size, J=per_network, enable_fp_fusion=True, **options
+        second_moment, noise_moment, contributions, count, size, J=per_network, enable_fp_fusion=True, **options
     )

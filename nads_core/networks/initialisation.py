@@ -61,24 +61,46 @@ class Step:
         return "uniform", (first + second) / 2, (second - first) / 2
 
 
-class _Recorder(TorchDispatchMode):
-    """Record every operation that writes to a tensor, and the tensors that are made from random numbers.
+class Recording(TorchDispatchMode):
+    """One network of a factory, with every operation that wrote to a tensor, and what was made from random numbers.
 
     Args:
+        factory: function that returns a new network at each call.
         seed: seed of the global generator. Numbers from a generator that the factory creates or seeds itself are
             the same for every network.
+        device: device on which the network is drawn.
+
+    Attributes:
+        network: network as the factory returned it.
+        state: its parameters and buffers.
+        steps: operations that drew its weights; None if they cannot be replayed.
+        random: names of the parameters and buffers that were made from random numbers.
+        hidden: names of the plain attributes that were made from random numbers.
+        decides: whether a random number became one of Python's, which can decide about anything.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
-        self.writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
-        self.decides = False  # whether a random number became one of Python's, which can decide about anything
+        self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
         self._seed = seed
         self._random: dict[int, Tensor] = {}  # by address, which no other tensor gets as long as these live
+        self.decides = False
+        with seeded(seed, device), self:
+            self.network = require_module(factory())
+        self.state = state_of(self.network)
+        self.steps = self._steps()
+        self.random, self.hidden = self._random_names(self.state), self._random_names(plain_attributes(self.network))
 
-    def is_random(self, tensor: Tensor) -> bool:
+    def _random_names(self, values: dict[str, Any]) -> set[str]:
+        return {name for name, value in values.items() if isinstance(value, Tensor) and self._is_random(value)}
+
+    def _is_random(self, tensor: Tensor) -> bool:
         """Whether a tensor, or one that shares its memory, was made from random numbers."""
         return _address(tensor) in self._random
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:  # else the first operation imports torch's compiler, which takes a second
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -86,14 +108,14 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
-            self.writes.append((func, args[0], args[1:], kwargs))
+            self._writes.append((func, args[0], args[1:], kwargs))
         self._trace(func, args, kwargs, out)
         return out
 
     def _trace(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
         """Record whether the tensors that an operation wrote or returned are random."""
         name, mutable = func._schema.name, func._schema.is_mutable
-        random = any(isinstance(leaf, Tensor) and self.is_random(leaf) for leaf in tree_leaves((args, kwargs)))
+        random = any(isinstance(leaf, Tensor) and self._is_random(leaf) for leaf in tree_leaves((args, kwargs)))
         if name == "aten::_local_scalar_dense":  # item(), or the condition of an if
             self.decides |= random
         whole = mutable and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
@@ -104,22 +126,23 @@ class _Recorder(TorchDispatchMode):
                 and torch.default_generator.initial_seed() == self._seed
                 and not (distribution and distribution[2] == 0)  # normal_(std=0)
             )
-            random |= mutable and not whole and self.is_random(args[0])
+            random |= mutable and not whole and self._is_random(args[0])
         elif name in _OF_SHAPE:
             random = False
         elif whole and (name in _FILLING or (name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1])):
-            random = name == "aten::copy_" and self.is_random(args[1])
+            random = name == "aten::copy_" and self._is_random(args[1])
         for tensor in [args[0]] if mutable else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]:
             if random:
                 self._random[_address(tensor)] = tensor
             elif mutable:
                 self._random.pop(_address(tensor), None)
 
-    def steps(self, state: State) -> list[Step] | None:
+    def _steps(self) -> list[Step] | None:
         """Return the operations on parameters and buffers; None if they are not all elementwise."""
+        state = self.state
         owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
         steps = []
-        for func, target, args, kwargs in self.writes:
+        for func, target, args, kwargs in self._writes:
             name = owners.get(target.untyped_storage().data_ptr())
             if name is None:
                 continue
@@ -145,37 +168,6 @@ def require_module(network: object) -> nn.Module:
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     return network
-
-
-@dataclass(frozen=True)
-class Recording:
-    """One network of a factory, and how its weights were drawn.
-
-    Attributes:
-        network: network as the factory returned it.
-        steps: operations that drew its weights; None if they cannot be replayed.
-        random: names of the parameters and buffers that were made from random numbers.
-        hidden: names of the plain attributes that were made from random numbers.
-        decides: whether a random number became one of Python's.
-    """
-
-    network: nn.Module
-    steps: list[Step] | None
-    random: set[str]
-    hidden: set[str]
-    decides: bool
-
-
-def record(factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> Recording:
-    """Call the factory from ``seed``, and record how it draws weights."""
-    with seeded(seed, device), _Recorder(seed) as recorder:
-        network = require_module(factory())
-    state, attributes = state_of(network), plain_attributes(network)
-    random, hidden = (
-        {name for name, value in values.items() if isinstance(value, Tensor) and recorder.is_random(value)}
-        for values in (state, attributes)
-    )
-    return Recording(network, recorder.steps(state), random, hidden, recorder.decides)
 
 
 def without_overwritten(steps: Sequence[Step]) -> list[Step]:
@@ -229,12 +221,12 @@ class Initialisation:
             ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
                 from outside torch's random generator.
         """
-        one, other = record(factory, 1, device), record(factory, 2, device)
+        one, other = Recording(factory, 1, device), Recording(factory, 2, device)
         foreign = foreign_generators()
         with seeded(1, device):
             again = require_module(factory())
-        first, differences = state_of(one.network), differing(one.network, other.network)
-        names = _varying(first, state_of(other.network), state_of(again), one.random, rebuild, differences)
+        first, differences = one.state, differing(one.network, other.network)
+        names = _varying(first, other.state, state_of(again), one.random, rebuild, differences)
         moved = foreign != foreign_generators()
         unsure = one.decides or other.decides or moved or not one.hidden <= differences.keys()
         steps = None

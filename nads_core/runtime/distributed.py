@@ -6,17 +6,14 @@ Without torchrun there is one process, and these functions return their argument
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
 
-_NO_LIMIT = timedelta(days=365)  # torch lacks an infinite timeout
-_POLL_SECONDS = 0.1
+T = TypeVar("T")
 
 
 def rank() -> int:
@@ -65,55 +62,20 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
         distributed.destroy_process_group()
 
 
-def new_group() -> distributed.ProcessGroup:
-    """Return a group for `barrier`; all processes call this at the same point, before their work diverges.
-
-    The group uses Gloo, also on GPUs: its connections break when a process dies, so it needs no time limit.
-    """
-    group = distributed.new_group(backend="gloo", timeout=_NO_LIMIT)
-    return group  # type: ignore[return-value]  # only processes outside of the group get a number
-
-
-def barrier(group: distributed.ProcessGroup) -> None:
-    """Wait until every process has called this function, without a time limit.
-
-    Raises:
-        ConnectionError: if a process died.
-    """
-    work = distributed.barrier(group, async_op=True)
-    while not work.is_completed():  # polling lets Ctrl-C interrupt the wait
-        time.sleep(_POLL_SECONDS)
-    try:
-        work.wait()
-    except RuntimeError as error:
-        raise ConnectionError(f"a process died that the others waited for ({error})") from error
-
-
-def all_reduce_sum(value: float) -> float:
-    """Return the sum of all processes' values."""
-    if not _joined():
-        return value
-    on_gpu = distributed.get_backend() == "nccl"
-    tensor = torch.tensor(float(value), dtype=torch.float64, device="cuda" if on_gpu else "cpu")
-    distributed.all_reduce(tensor)
-    return tensor.item()
+def all_gather(value: T) -> list[T]:
+    """Return the values of all processes, which may be any objects, in the order of their ranks."""
+    values = [value] * size()
+    if _joined():
+        distributed.all_gather_object(values, value)
+    return values
 
 
 def broadcast(value: float) -> float:
     """Return the value of process 0 in all processes."""
-    return all_reduce_sum(value if rank() == 0 else 0.0)
+    return all_gather(value)[0]
 
 
-def all_reduce_tensor_(tensor: Tensor) -> None:
+def all_reduce_(tensor: Tensor) -> None:
     """Replace the tensor of each process by the sum of all of them, in place."""
     if _joined():
         distributed.all_reduce(tensor)
-
-
-def all_gather(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the dictionaries of all processes, in the order of their ranks."""
-    if not _joined():
-        return [content]
-    contents: list[dict[str, Any]] = [{} for _ in range(size())]
-    distributed.all_gather_object(contents, content)
-    return contents

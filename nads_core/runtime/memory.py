@@ -1,11 +1,8 @@
-"""Free memory of a device, and peak memory of a function."""
+"""Free memory of a device."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -63,24 +60,3 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
     if free is not None and needed > free:
         where = "on this machine" if torch.device(device).type == "cpu" else f"on {device}"
         raise MemoryError(f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free {where}: {advice}")
-
-
-def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
-    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
-
-    The memory of the process includes Python and PyTorch, a few hundred megabytes. Where a container forbids resetting
-    its peak, the result is the peak since the process started.
-    """
-    gc.collect()
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-        work()
-        torch.cuda.synchronize(device)
-        return torch.cuda.max_memory_allocated(device)
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # return freed memory to the system
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
-    work()
-    return _fields(Path("/proc/self/status")).get("VmHWM")

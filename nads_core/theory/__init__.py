@@ -1,9 +1,10 @@
-"""The paper's formulas, as corrected and as printed, and regressions for layers that have no formula.
+"""The paper's formulas, as corrected and as printed.
 
-The module `deep_linear` trains its own models. Checks of the formulas and their verdicts are in the book's package
-(`nads_book.checks`).
+Checks of the formulas and their verdicts are in the book's package (`nads_book.checks`).
 """
 
-from nads_core.theory import deep_linear, lemma2, pooling, regression
+from nads_core import _moved
+from nads_core.theory import deep_linear, lemma2, pooling
 
-__all__ = ["deep_linear", "lemma2", "pooling", "regression"]
+__getattr__ = _moved.forwarding_getattr(__name__)
+__all__ = ["deep_linear", "lemma2", "pooling"]

@@ -1,9 +1,9 @@
 """Training of one network, or of many of one architecture at once, and the evaluation of trained networks."""
 
+from nads_core import _moved
 from nads_core.training.evaluation import (
     accuracy,
     accuracy_interval,
-    changed_predictions,
     difference_interval,
     predicted_classes,
 )
@@ -14,8 +14,9 @@ from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState
 
+__getattr__ = _moved.forwarding_getattr(__name__)
 __all__ = [
     "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainConfig", "TrainingResult",
-    "TrainingState", "TrainingTimeout", "accuracy", "accuracy_interval", "changed_predictions", "difference_interval",
+    "TrainingState", "TrainingTimeout", "accuracy", "accuracy_interval", "difference_interval",
     "num_cores", "predicted_classes", "train_network", "train_networks",
 ]  # fmt: skip

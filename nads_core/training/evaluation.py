@@ -1,15 +1,12 @@
-"""Accuracies of trained networks with their intervals, and predictions that depend on a NAD."""
+"""Predictions and accuracies of trained networks, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from nads_core.data.poisoning import require_fitting
-from nads_core.directions import NADs
 from nads_core.training.recipes import Dataset
 
 
@@ -76,38 +73,3 @@ def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_00
         classes = [network(part.to(weights)).argmax(1).cpu() for part in images.split(batch_size)]
     network.train(training)
     return torch.cat(classes)
-
-
-@torch.no_grad()
-def changed_predictions(
-    network: nn.Module, images: Tensor, nads: NADs, indices: Sequence[int], change: str = "remove"
-) -> Tensor:
-    """Return the fraction of images whose predicted class changes when one NAD component is changed, per NAD.
-
-    Args:
-        network: module from images (N, C, H, W) to logits.
-        images: normalised images (N, C, H, W).
-        nads: NADs of single-channel images of the same size.
-        indices: indices of the NADs to change, one at a time.
-        change: "remove" to set the component of every channel to 0, "flip" to change its sign.
-
-    Returns:
-        (len(indices),) float64 in [0, 1].
-
-    Raises:
-        ValueError: if shapes disagree, an index does not exist, or the change is unknown.
-    """
-    require_fitting(images, nads)
-    if change not in ("remove", "flip"):
-        raise ValueError(f"unknown change {change!r}: choose 'remove' or 'flip'")
-    missing = [index for index in indices if not 0 <= index < len(nads)]
-    if missing:
-        raise ValueError(f"there are {len(nads)} NADs, got the indices {missing}")
-    images = images.to(next(network.parameters()).device)
-    before, shares = predicted_classes(network, images), []  # classes (N,)
-    for index in indices:
-        direction = nads.directions[index, 0].to(images)  # (H, W), for every channel
-        component = (images * direction).sum((2, 3), keepdim=True) * direction  # (N, C, 1, 1) x (H, W)
-        after = predicted_classes(network, images - (1 if change == "remove" else 2) * component)
-        shares.append((after != before).double().mean())
-    return torch.stack(shares)

@@ -24,7 +24,7 @@ from nads_core.networks.architectures import Architecture
 from nads_core.runtime.arguments import usable_device
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
-from nads_core.training.result import TrainingResult, TrainingTimeout, stacked
+from nads_core.training.result import TrainingResult, stacked
 from nads_core.training.run import Measure, NetworkFamily, TrainingRun
 from nads_core.training.state import TrainingState
 from nads_core.training.vectorised import train_vectorised
@@ -113,18 +113,11 @@ def train_networks(
         raise ValueError(f"{obstacle}, which method 'vmap' cannot: choose method='auto'")
     family = replace(family, config=replace(config, cuda_graph=method == "graph"))
     logger.info("training %d networks on %s by the method %r", len(ids), device, method)
-    results: dict[int, TrainingResult] = {}
-
-    def collect(b: int, result: TrainingResult) -> None:
-        results[b] = result
-        logger.debug("network %d trained in %.1f s", ids[b], float(result.seconds or 0))
-        if on_result:
-            on_result(b, result)
-
-    none = [None] * len(ids)
+    absent = [None] * len(ids)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
     run = TrainingRun(
-        family, ids, datasets, none if test_datasets is None else test_datasets, measures or none, states or none,
-        math.inf if timeout is None else time.monotonic() + timeout, progress, collect,
+        family, ids, datasets, test_datasets or absent, measures or absent, states or absent, deadline, progress,
+        on_result,
     )  # fmt: skip
     if method == "vmap":
         train_vectorised(run)
@@ -132,18 +125,14 @@ def train_networks(
         train_in_processes(run, min(workers or num_cores(), run.count))
     else:
         train_sequentially(run)
-    return stacked([results[b] for b in range(run.count)])
+    return stacked([run.results[b] for b in range(run.count)])
 
 
 def train_sequentially(run: TrainingRun) -> None:
     """Train networks one at a time, each on the whole device; start none that would exceed the deadline."""
-    typical = 0.0  # seconds per network
     for b in range(run.count):
-        if run.seconds_left < typical:
-            raise TrainingTimeout(f"{b} of {run.count} networks are trained; the next would take {typical:.0f} s")
-        result = run.task(b)(timeout=run.seconds_left, progress=run.progress)
-        typical = float(result.seconds or 0)
-        run.on_result(b, result)
+        run.require_time()
+        run.collect(b, run.task(b)(timeout=run.seconds_left, progress=run.progress))
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:

@@ -6,12 +6,13 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import torch
 
 from nads_core.runtime.interrupts import DeferredInterrupt
-from nads_core.training.result import TrainingResult, TrainingTimeout
+from nads_core.training.result import TrainingResult
 from nads_core.training.run import TrainingRun
 from nads_core.training.single import progress_bar
 
@@ -44,32 +45,30 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         reuse=True,
     )  # fmt: skip
     running = dict[Future[TrainingResult], int]()
-    waiting, typical = list(range(run.count))[::-1], 0.0  # the next network is the last item; seconds per network
+    waiting = deque(range(run.count))
     try:
         interrupt = DeferredInterrupt("stopping ...")
         with progress_bar(run.count, run.label, "network", run.progress) as bar, interrupt:
             while waiting or running:
-                while waiting and len(running) < workers and run.seconds_left >= typical:
-                    b = waiting.pop()
+                while waiting and len(running) < workers and run.seconds_left >= run.seconds_per_network:
+                    b = waiting.popleft()
                     running[pool.submit(run.task(b))] = b
                 if not running:
-                    break
+                    run.require_time()
                 patience = max(0, min(_POLL_SECONDS, run.seconds_left))
                 ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
                 if interrupt.received:
                     raise KeyboardInterrupt
-                if not ready and run.seconds_left <= 0:
-                    break
+                if not ready:
+                    run.require_time(0)
                 for future in sorted(ready, key=lambda one: one.exception() is not None):  # results come before errors
                     b = running.pop(future)
-                    result = future.result()
-                    typical = float(result.seconds or 0)
-                    run.on_result(b, result)
+                    run.collect(b, future.result())
                     bar.update()
     except BrokenExecutor as error:
         for future, b in running.items():
             if future.done() and not future.exception():
-                run.on_result(b, future.result())
+                run.collect(b, future.result())
         raise MemoryError(
             "a worker process was ended from outside, probably because memory ran out: use fewer workers; finished "
             "results have been passed to on_result"
@@ -77,9 +76,6 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
     finally:
         if running:
             pool.shutdown(kill_workers=True)
-    if waiting or running:
-        finished = run.count - len(waiting) - len(running)
-        raise TrainingTimeout(f"{finished} of {run.count} networks were trained within the timeout")
 
 
 def _begin_worker(parent: int) -> None:

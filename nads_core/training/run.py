@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,11 @@ from nads_core.kernels import faster_max_pooling
 from nads_core.networks.initialisation import require_module
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, TrainConfig
-from nads_core.training.result import TrainingResult
+from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import fit
 from nads_core.training.state import TrainingState
+
+logger = logging.getLogger(__name__)
 
 Measure = Callable[[nn.Module], Any]
 
@@ -68,9 +71,9 @@ class NetworkFamily:
         return "the network draws random numbers in training (dropout?)" if is_random else None
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrainingRun:
-    """The networks of one call of `train_networks`, their data, deadline and callbacks; b counts from 0."""
+    """The networks of one call of `train_networks`, their data, deadline, callbacks and results; b counts from 0."""
 
     family: NetworkFamily
     network_ids: Sequence[int]  # network b is member network_ids[b] of the family
@@ -80,7 +83,9 @@ class TrainingRun:
     states: Sequence[TrainingState | None]
     deadline: float  # of time.monotonic; infinite for none
     progress: bool  # whether to show a progress bar
-    on_result: Callable[[int, TrainingResult], None]  # called with b and its result as soon as network b is trained
+    on_result: Callable[[int, TrainingResult], None] | None
+    results: dict[int, TrainingResult] = field(default_factory=dict)
+    seconds_per_network: float = 0.0  # of the last network; 0 before the first is trained
 
     @property
     def count(self) -> int:
@@ -91,6 +96,18 @@ class TrainingRun:
     def seconds_left(self) -> float:
         """Seconds until the deadline; infinite without one."""
         return self.deadline - time.monotonic()
+
+    def require_time(self, num_networks: int = 1) -> None:
+        """Raise a TrainingTimeout if the next networks would exceed the deadline."""
+        if self.seconds_left < num_networks * self.seconds_per_network:
+            raise TrainingTimeout(f"{len(self.results)} of {self.count} networks were trained within the timeout")
+
+    def collect(self, b: int, result: TrainingResult) -> None:
+        """Store the result of network b and pass it on."""
+        self.results[b], self.seconds_per_network = result, float(result.seconds or 0)
+        logger.debug("network %d trained in %.1f s", self.network_ids[b], self.seconds_per_network)
+        if self.on_result:
+            self.on_result(b, result)
 
     @property
     def label(self) -> str:

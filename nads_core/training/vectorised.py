@@ -26,12 +26,10 @@ _GROUP = 64  # networks per vectorised step: larger groups would only delay the 
 
 def train_vectorised(run: TrainingRun) -> None:
     """Train groups of networks that fit into memory: halve a group that does not."""
-    waiting, size, typical = list(range(run.count)), _GROUP, 0.0
+    waiting, size = list(range(run.count)), _GROUP
     while waiting:
         group = waiting[:size]
-        if run.seconds_left < typical:
-            raise TrainingTimeout(f"{run.count - len(waiting)} of {run.count} networks were trained within the timeout")
-        start = time.monotonic()
+        run.require_time(len(group))
         try:
             _train_group(run, group)
         except torch.OutOfMemoryError:
@@ -39,8 +37,8 @@ def train_vectorised(run: TrainingRun) -> None:
                 raise
             size = len(group) // 2
             logger.info("%d networks do not fit into memory together: trying %d", len(group), size)
-            continue
-        waiting, typical = waiting[size:], time.monotonic() - start
+        else:
+            waiting = waiting[size:]
 
 
 def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
@@ -84,7 +82,7 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
         test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         measured = measure and measure(network)
-        run.on_result(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
+        run.collect(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
 
 
 def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[Tensor], Dataset]]:

@@ -8,8 +8,3 @@ from nads_book.atlas.measures import MEASURES, Measured, describe
 from nads_book.atlas.predictions import Prediction, Score, predictions, score
 from nads_book.atlas.runs import Computed, compute_entry
 from nads_book.atlas.stored import Atlas, load_atlas
-
-__all__ = [
-    "ATLAS", "MEASURES", "Atlas", "Computed", "Entry", "Measured", "Prediction", "Score", "compute_entry",
-    "describe", "load_atlas", "predictions", "score",
-]  # fmt: skip

@@ -154,9 +154,8 @@ def _unexplained(
 
 def wave_energies(parts: Tensor, size: int) -> np.ndarray:
     """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy orders them."""
-    waves = torch.fft.fft2(torch.eye(size**2, dtype=parts.dtype).view(-1, size, size), norm="ortho").flatten(
-        1
-    )  # (D, K)
+    pixels = torch.eye(size**2, dtype=parts.dtype).view(-1, size, size)
+    waves = torch.fft.fft2(pixels, norm="ortho").flatten(1)  # (D, K)
     found = []
     for part in parts:
         moved = part.to(waves.dtype) @ waves

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from nads_book.experiments.estimator_definitions import Concatenated
 from nads_core.networks.architectures import DenseNet121Net, ResNet18Net, downsample, halved
 
-STAGES = 3
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
 
 
@@ -177,9 +176,7 @@ def densenet(*sizes: int, **options: Any) -> nn.Module:
 
 
 def _exchanged(module: Callable[..., nn.Module], sizes: tuple[int, ...], options: dict[str, Any]) -> nn.Module:
-    layers = {
-        name: options.pop(name) for name in ("norms", "activations", "padding", "initialisation") if name in options
-    }
+    layers = {name: options.pop(name) for name in _LAYER_OPTIONS if name in options}
     network = module(*sizes, **options)
     exchange_layers(network, **layers)
     return network

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.statistics import drawn_groups
 
 
 def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -48,11 +49,7 @@ def resampled_groups(statistic: Callable[[np.ndarray], float], groups: np.ndarra
         statistic: a function of the indices of points.
         groups: the group of each point.
     """
-    rng, members = np.random.default_rng(0), [np.flatnonzero(groups == name) for name in dict.fromkeys(groups)]
-    draws = []
-    for _ in range(500):
-        chosen = rng.integers(len(members), size=len(members))
-        draws.append(statistic(np.concatenate([members[i] for i in chosen])))
+    draws = [statistic(rows) for rows in drawn_groups(groups, 500)]
     low, high = np.nanquantile(draws, (0.025, 0.975))
     return f"{statistic(np.arange(len(groups))):.3f} ({low:.2f} to {high:.2f})"
 

@@ -1,14 +1,13 @@
-"""The cost of NADs: counted, measured, and compared with limits of the device; the suite behind ``nads-book bench``.
+"""The cost of NADs: counted, measured, and compared with limits of the device.
 
-Here are the work of a network, the limits of a device, and times and memory measured against them; also NADs of large
-inputs, computed to measure their cost and their certainty (`first_directions`). How long a training takes is in
-`training`; the tables of the repository's own measurements are made by its ``benchmarks/``.
+Here are the work of a network, the limits of a device, and times and memory measured against them; the scripts of the
+repository's ``benchmarks/`` write results files, of which ``costs.py`` measures every architecture and estimator.
 """
 
-from nads_book.benchmarks.measuring import first_directions, measure_eigenvectors, measure_network, torchvision_resnet18
-from nads_book.benchmarks.suite import CASES, load_costs, load_first_directions, results_folder, run_suite
-
-__all__ = [
-    "CASES", "first_directions", "load_costs", "load_first_directions", "measure_eigenvectors", "measure_network",
-    "results_folder", "run_suite", "torchvision_resnet18",
-]  # fmt: skip
+from nads_book.benchmarks.measuring import (
+    measure_eigenvectors,
+    measure_network,
+    seconds_per_step,
+    torchvision_resnet18,
+)
+from nads_book.benchmarks.stored import load_costs, load_first_directions, results_folder

@@ -1,34 +1,60 @@
-"""Timing the parts of a computation of NADs: drawing, gradients and moments of a network, and the eigenvectors."""
+"""Timing the parts of a computation of NADs, and a step of a training."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nads_book.benchmarks.roofline import Limits, count_work, timed
-from nads_core.directions import DENSE_LIMIT, Draw, Estimator, NADs
-from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions import DENSE_LIMIT, Draw, Estimator
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.estimators import with_defaults
-from nads_core.directions.evaluation import Evaluation, fitting_batch, require_gradients
+from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import subspace_error
+from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.runtime.memory import peak_memory
-from nads_core.runtime.provenance import environment
+from nads_core.training import Recipe, train_networks
 
 _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
+_LONG = 0.2  # seconds of a training step from which on a single one is timed
 _ROWS = 512  # at least, between two sums over D x D entries
+
+
+def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
+    """Run ``work`` and return the peak memory: of the process on a CPU, of the tensors on a GPU; None if unknown.
+
+    The memory of the process includes Python and PyTorch, a few hundred megabytes. Where a container forbids resetting
+    its peak, the result is the peak since the process started.
+    """
+    gc.collect()
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        work()
+        torch.cuda.synchronize(device)
+        return torch.cuda.max_memory_allocated(device)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # return freed memory to the system
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    work()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+    return None
 
 
 def torchvision_resnet18() -> nn.Module:
@@ -52,7 +78,7 @@ def measure_network(
     Returns:
         Medians, all times, `roofline.Work`, its two times at the limits, and the peak memory.
     """
-    estimator, device, dimension = with_defaults(estimator), ensemble.device, math.prod(ensemble.image_shape)
+    device, dimension = ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
     crew, blocks = ThreadedEnsemble(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
     count = blocks * ensemble.block_size * crew.size
@@ -149,74 +175,38 @@ def measure_eigenvectors(
     return {"kind": kind, "num_vectors": num_vectors, "num_directions": count, "seconds": elapsed, "bytes": used}
 
 
-def first_directions(
-    factory: Callable[[], nn.Module],
+def seconds_per_step(
+    architecture: Architecture,
     image_shape: tuple[int, int, int],
-    estimator: Estimator,
-    num_networks: int,
+    recipe: Recipe,
     *,
-    count: int = 100,
-    compared: tuple[int, ...] = (1, 10, 100),
-    seed: int = 0,
-    device: torch.device | str | None = None,
-    dtype: torch.dtype = torch.float32,
-    progress: bool = True,
-) -> tuple[NADs, dict[str, Any]]:
-    """Compute the first NADs for large inputs from the Gram matrix, with their uncertainty.
+    num_classes: int = 2,
+    mixed_precision: bool = False,
+    device: torch.device | str = "cpu",
+) -> float:
+    """Measure one step of a training as `train_networks` does it for one network, on one thread of a CPU.
+
+    It is the time that further epochs add, so that what every training does once is not in it.
 
     Args:
-        factory: function that returns a new network.
-        image_shape: (C, H, W).
-        estimator: estimator of the gradients.
-        num_networks: number of networks.
-        count: number of NADs.
-        compared: numbers of leading directions whose error is estimated.
-        seed: seed of all networks.
-        device: device of the computation; by default a GPU if there is one.
-        dtype: number type of the networks.
-        progress: whether to show a progress bar.
-
-    Returns:
-        The NADs, and seconds, peak memory, and for each number of directions the overlap between halves of the
-        networks, with twice its standard deviation over pairs of halves, and what random directions give.
-
-    Raises:
-        ValueError: for fewer networks than four blocks.
+        architecture: architecture of the network.
+        image_shape: (C, H, W) of its images.
+        recipe: recipe whose batch size is used.
+        num_classes: number of outputs.
+        mixed_precision: whether layers run in bfloat16.
+        device: device of the training.
     """
-    estimator = with_defaults(estimator)
-    ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
-    if num_networks < 4 * ensemble.block_size:
-        raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
-    dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
-    description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
-    found: dict[str, Any] = {}
+    on_cpu = torch.device(device).type == "cpu"
 
-    def work() -> None:
-        start = time.perf_counter()
-        state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
-        state.identify(require_gradients(ensemble, estimator, name)[0])
-        accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
-        gradients = time.perf_counter() - start
-        whole = state.total()
-        assert isinstance(whole, GramMoments)
-        found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
-        found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
-        found["errors"] = {
-            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(found["pairs"][0])
-        }
+    def seconds(epochs: int, batches: int) -> float:
+        images = torch.randn(batches * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
+        result = train_networks(
+            architecture, [(images, torch.arange(len(images)) % num_classes)],
+            recipe=replace(recipe, epochs=epochs), num_classes=num_classes, mixed_precision=mixed_precision,
+            device=device, method="processes" if on_cpu else "auto", workers=1 if on_cpu else None, progress=False,
+        )  # fmt: skip
+        return float(result.seconds)  # type: ignore[arg-type]  # one network
 
-    peak = peak_memory(work, ensemble.device)
-    values, directions = found["pairs"]
-    provenance = description | {"dtype": str(dtype), "num_networks": num_networks, **environment(ensemble.device)}
-    nads = NADs(directions.float().cpu().view(-1, *image_shape), values.float().cpu(), provenance)
-    overlaps = {
-        str(k): {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": k / dimension}
-        for k, (error, two) in found["errors"].items()
-    }
-    result = {
-        "num_networks": num_networks, "seconds": found["seconds"], "first_directions": overlaps,
-        "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
-            dimension, num_networks * estimator.readouts, count, dtype),
-        "eigenvalues": [float(value) for value in values],
-    }  # fmt: skip
-    return nads, result
+    seconds(1, 1)  # warms up the worker
+    epochs, batches = (2, 1) if seconds(1, 1) > _LONG else (9, 16)
+    return (seconds(epochs, batches) - seconds(1, batches)) / ((epochs - 1) * batches)

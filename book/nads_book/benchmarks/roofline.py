@@ -21,7 +21,6 @@ import torch
 from torch import Tensor, nn
 
 from nads_core.directions import Estimator
-from nads_core.directions.estimators import with_defaults
 from nads_core.networks.ensembles import Ensemble
 
 _Result = TypeVar("_Result")
@@ -144,7 +143,6 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
         dense: whether D x D moments are summed, or vectors kept.
     """
     dimension, item = math.prod(ensemble.image_shape), ensemble.dtype.itemsize
-    estimator = with_defaults(estimator)
     one, passes = _one_pass(ensemble), estimator.passes(dimension)
     forward = passes.forward * one.forward
     backward = passes.backward * one.backward + passes.mixed * one.mixed

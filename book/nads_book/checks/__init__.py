@@ -33,12 +33,3 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
     simulate_bayes_accuracy,
 )
-
-__all__ = [
-    "LIMIT", "Check", "passed", "worst", "table", "readable_z", "mean_and_error",
-    "check_eq1", "check_eq1_indivisible",
-    "simulate_bayes_accuracy", "check_theorem1", "check_theorem1_folded", "check_theorem1_complex",
-    "sample_hessians", "check_lemma1", "check_lemma1_theta", "check_zeta", "check_eq4", "check_eq5",
-    "METRICS", "Metric", "lemma2_checks", "check_lemma2", "check_lemma2_dipole",
-    "markov_checks", "check_eq6", "check_eq6_dipole",
-]  # fmt: skip

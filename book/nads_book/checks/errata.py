@@ -1,21 +1,21 @@
 """The numbered statements of the paper, and the verdicts that chapters pass to the errata page.
 
 A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes what was published, so its
-verdicts cannot differ from those of the chapters.
+verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
 """
 
 from __future__ import annotations
 
 import html
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from nads_book.checks import deep_linear as hessians
-from nads_book.checks import lemma2 as bounds
-from nads_book.checks import pooling as spectra
+from nads_book import checks
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
 from nads_book.report import readable
 from nads_core.theory import deep_linear, lemma2, pooling
@@ -152,58 +152,23 @@ def _dipole_tail() -> tuple[float, float]:
 
 _ONES = torch.ones(2)
 _HESSIANS = deep_linear.expected_hessian, deep_linear.expected_hessian_printed
+_MOMENTS = deep_linear.mixed_second_moment, deep_linear.mixed_second_moment_printed
+_NUMBERS: dict[str, Callable[[], tuple[float, float]]] = {
+    "eq1-indivisible": _indivisible,
+    "theorem1": lambda: _pooled(0, 3, 3, pooling.bayes_accuracy),
+    "theorem1-folded": lambda: _pooled(1, 4, 2, pooling.bayes_accuracy),
+    "theorem1-complex": lambda: _pooled(0, 2, 2, pooling.bayes_accuracy_complex),
+    "lemma1": lambda: _corners(*(hessian(0, _ONES, 2, 1.0, 1.0) for hessian in _HESSIANS)),
+    "eq4": lambda: _corners(deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)),
+    "eq5": lambda: _corners(*(moment(_ONES, 2) for moment in _MOMENTS)),
+    "lemma2": _slope_bound,
+    "lemma2-dipole": _dipole_bound,
+    "eq6-dipole": _dipole_tail,
+}
 STATEMENTS = {
-    "eq1": Statement("Eq. (1), S divides D", spectra.check_eq1),
-    "eq1-indivisible": Statement(
-        "Eq. (1), S does not divide D", spectra.check_eq1_indivisible,
-        "D = 3, S = 2, x = (1, 0, 0), no filter: ẑ[0] is", _indivisible, otherwise="fails",
-    ),
-    "theorem1": Statement(
-        "Theorem 1 and eq. (2), real signals", spectra.check_theorem1,
-        "D = S = 3, no filter, ℓ = 0, ε = σ = 1: pooling keeps x[0] = ±1/√3 + noise of variance 2/3, so",
-        lambda: _pooled(0, 3, 3, pooling.bayes_accuracy),
-    ),
-    "theorem1-folded": Statement(
-        "Theorem 1, real signals, ℓ and −ℓ alias", spectra.check_theorem1_folded,
-        "D = 4, S = 2, no filter, the sine (0, 1, 0, −1)/√2, ε = σ = 1: the kept pixels are 0, so",
-        lambda: _pooled(1, 4, 2, pooling.bayes_accuracy), otherwise="fails",
-    ),
-    "theorem1-complex": Statement(
-        "Theorem 1, complex direction and noise", spectra.check_theorem1_complex,
-        "D = S = 2, no filter, ℓ = 0, ε = σ = 1:", lambda: _pooled(0, 2, 2, pooling.bayes_accuracy_complex),
-    ),
-    "lemma1": Statement(
-        "Lemma 1", hessians.check_lemma1,
-        "D = S = 2, m = (1, 1), ℓ = 0, all of ε, σ and the standard deviations 1: entry [0, 0] is",
-        lambda: _corners(*(f(0, _ONES, 2, 1.0, 1.0) for f in _HESSIANS)),
-    ),
-    "lemma1-theta": Statement("Lemma 1 for θ, and the mixed block", hessians.check_lemma1_theta, is_printed=False),
-    "zeta": Statement("ζ(ℓ), below Lemma 1", hessians.check_zeta),
-    "eq4": Statement(
-        "Eq. (4)", hessians.check_eq4,
-        "D = S = 2, m = (1, 1), standard deviations 1: f = θ(φ₀x₀ + φ₁x₁)/√2, entry [0, 0] is",
-        lambda: _corners(deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)),
-    ),
-    "eq5": Statement(
-        "Eq. (5)", hessians.check_eq5, "D = S = 2, m = (1, 1), standard deviations 1: entry [0, 0] is",
-        lambda: _corners(
-            deep_linear.mixed_second_moment(_ONES, 2), deep_linear.mixed_second_moment_printed(_ONES, 2)
-        ),
-    ),
-    "lemma2": Statement(
-        "Lemma 2 and eq. (3), for the slope", bounds.check_lemma2,
-        "f = θx, θ = ±1, v = 1, g = t²/4 (α = 1/2, β = 0): the left side is", _slope_bound,
-    ),
-    "lemma2-dipole": Statement(
-        "Lemma 2, for the dipole itself", bounds.check_lemma2_dipole,
-        "f = θx², θ = ±1, x = 0, v = 1, g = t²: the left side is", _dipole_bound, otherwise="fails",
-    ),
-    "eq6": Statement("Eq. (6), for the slope", bounds.check_eq6),
-    "eq6-dipole": Statement(
-        "Eq. (6), for the dipole itself", bounds.check_eq6_dipole,
-        "f = θx², θ = ±1, x = 0, v = 1, η = 1: the probability is", _dipole_tail, otherwise="fails",
-    ),
-}  # fmt: skip
+    key: Statement(check=getattr(checks, f"check_{key.replace('-', '_')}"), numbers=_NUMBERS.get(key), **texts)
+    for key, texts in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
+}
 
 # Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
 CLAIMS = ("similar", "stable", "monotone", "decay", "poison-separable", "poison-order", "poison-ignores", "flip")

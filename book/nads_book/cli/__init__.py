@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,14 +11,17 @@ import torch
 
 from nads_core.cli import console as run_console
 from nads_core.cli import notify_renamed, run_command
+from nads_core.runtime.files import checkout_folder
 
 COMMANDS = {
     "run": "train the networks of one of the paper's figures",
-    "queue": "run the remaining jobs of the book in order",
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
-    "bench": "measure the cost of architectures and estimators against the limits of the device",
+    "forecast": "predict how many directions more networks would determine",
+    "doctor": "list available optional features",
 }
+# Former commands that need a checkout, and are now scripts of it.
+_SCRIPTS = {"bench": Path("benchmarks/costs.py"), "queue": Path("book/train_queue.py")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,9 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: command and options; ``sys.argv[1:]`` by default.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["run"] and "--pending" in arguments:  # the spelling up to version 0.2
-        notify_renamed("nads-book run --pending", "nads-book queue")
+    if arguments[:1] == ["run"] and "--pending" in arguments:
         arguments = ["queue", *(argument for argument in arguments[1:] if argument != "--pending")]
+    if arguments and (script := _SCRIPTS.get(arguments[0])):
+        notify_renamed(f"nads-book {arguments[0]}", f"python {script}")
+        path = checkout_folder(str(script.parent)) / script.name
+        return subprocess.run([sys.executable, path, *arguments[1:]]).returncode
     return run_command("nads_book", COMMANDS, arguments)
 
 
@@ -39,11 +46,11 @@ def console() -> int:
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the options that `run` and `queue` share."""
+    """Describe the options that ``run`` and ``book/train_queue.py`` share."""
     parser.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="duration after which to stop; the job can resume"
+        "--time-limit", type=float, metavar="SECONDS", help="time after which to stop; the job can resume"
     )
-    parser.add_argument("--root", type=Path, help="folder with the images of jobs on photos; NADS_DATA by default")
+    parser.add_argument("--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default")
     parser.add_argument("--workers", type=int, help="networks trained in parallel on a CPU; one per core by default")
     parser.add_argument("--device", help="cpu, cuda, ...; a GPU if available by default")
 

@@ -13,10 +13,10 @@ CALLS = ("nads_book.atlas:compute_entry",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book atlas``."""
-    parser.add_argument("entries", nargs="*", metavar="ENTRY", help=f"all by default: {', '.join(ATLAS)}")
+    parser.add_argument("entries", nargs="*", metavar="ENTRY", help=f"entries; all by default: {', '.join(ATLAS)}")
     parser.add_argument("--folder", type=Path, help="folder for checkpoints and NADs, 32 MB per entry")
-    parser.add_argument("--num-networks", type=int, help="networks per entry; those of the shipped entry by default")
-    parser.add_argument("--seed", type=int, help="seed of the networks; the shipped entries have 0")
+    parser.add_argument("--num-networks", type=int, help="networks per entry; as many as the shipped entry by default")
+    parser.add_argument("--seed", type=int, help="seed of the networks; 0 for the shipped entries")
 
 
 def run(entries: tuple[str, ...] | list[str] = (), folder: Path = Path("atlas"), **options: Any) -> int:

@@ -11,7 +11,7 @@ from nads_book.experiments.results import Results, merge_results, writing
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book merge``."""
     parser.add_argument("files", type=Path, nargs="+", help="results files of one job")
-    parser.add_argument("--out", type=Path, required=True, help="results file to write; its networks are kept")
+    parser.add_argument("--out", type=Path, required=True, help="results file to write; its networks are also merged")
 
 
 def run(files: list[Path], out: Path) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nads_book.cli import add_training_arguments, require_cpu_for_workers
-from nads_book.experiments.distributed_run import gather, run_distributed
 from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, results_path, writing
-from nads_book.experiments.runner import run_experiment
+from nads_book.experiments.runner import gather, run_distributed, run_experiment
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import usable_device
 
@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("job", help="figure and architecture, such as fig1-lenet")
     add("--preset", choices=SIZES, help="size of the job")
-    add("--count", type=int, help="number of networks, from the start of the job; all by default")
-    add("--out", type=Path, help="results file; book/results/JOB.json by default, with the shard if any")
+    add("--count", type=int, help="number of networks to train, from the first of the job; all by default")
+    add("--out", type=Path, help="results file; by default in book/results, named after job, preset and shard")
     add("--shard", type=_shard, metavar="I/N", help="part of the job, such as 2/8; the whole job by default")
-    add("--mixed-precision", action=argparse.BooleanOptionalAction, help="whether layers run in bfloat16")
+    add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
     add_training_arguments(parser)
 
 
@@ -74,10 +74,8 @@ def run(
 
 
 def _shard(text: str) -> tuple[int, int]:
-    try:
-        part, parts = map(int, text.split("/"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected I/N such as 2/8, got {text!r}") from None
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    part, parts = map(int, match.groups()) if match else (0, 0)
     if not 1 <= part <= parts:
-        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, such as 2/8, got {text!r}")
     return part, parts

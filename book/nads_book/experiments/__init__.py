@@ -2,19 +2,14 @@
 
 `base` defines what an experiment is, and the ``*_experiment*`` modules define one class for each: Figs. 1, 2, 3, 6 and
 random directions on D(v); Figs. 7 and 8, shortcut injection and orthogonal transforms on photos. `jobs` finds them by
-name, `presets` defines their sizes, `runner` and `distributed_run` run them, `results` stores what they measure, and
-`queue` lists the jobs that remain. `statistics`, `prediction`, `waves` and `frequency_maps` evaluate the results.
+name, `presets` defines their sizes, `runner` runs them, and `results` stores what they measure. `statistics`,
+`prediction`, `waves` and `frequency_maps` evaluate the results.
 """
 
-from nads_book.experiments import frequency_maps, prediction, published, queue, waves
+from nads_book.experiments import frequency_maps, prediction, published, statistics, waves
 from nads_book.experiments.base import Experiment
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.presets import choose_preset
 from nads_book.experiments.results import Results, load_results, merge_results, results_path
 from nads_book.experiments.runner import run_experiment
 from nads_book.experiments.waves import grid_frequencies
-
-__all__ = [
-    "Experiment", "Results", "choose_preset", "experiment", "frequency_maps", "grid_frequencies", "load_results",
-    "merge_results", "queue", "prediction", "published", "results_path", "run_experiment", "waves",
-]  # fmt: skip

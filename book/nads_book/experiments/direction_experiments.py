@@ -52,12 +52,10 @@ class WaveExperiment(DirectionExperiment):
 
     unit_fields = ("frequency",)
     noise_std = 3.0
-    step: ClassVar[int] = 2  # between frequencies; 2 for the published grid, 1 for all
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        stratified = size.stratified and cls.step == 2
-        frequencies = stratified_frequencies(model) if stratified else grid_frequencies(step=cls.step)
+        frequencies = stratified_frequencies(model) if size.stratified else grid_frequencies()
         return [{"frequency": list(k)} for k in frequencies[: size.num_waves]]
 
     def direction(self, unit: Unit) -> Tensor:
@@ -69,14 +67,6 @@ class Fig1(WaveExperiment):
 
     figure = "fig1"
     summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
-
-
-class Fig1Full(Fig1):
-    """Fig. 1 at every frequency."""
-
-    figure = "fig1full"
-    summary = "the same over all DFT directions"
-    step = 1
 
 
 class Fig2(WaveExperiment):
@@ -106,14 +96,6 @@ class Fig3(WaveExperiment):
         if architecture.name == "logreg":
             return architecture
         return architecture.variant(pooling="none", name=architecture.name)
-
-
-class Fig3Full(Fig3):
-    """Fig. 3 at every frequency."""
-
-    figure = "fig3full"
-    summary = "the same over all DFT directions"
-    step = 1
 
 
 class Fig6(DirectionExperiment):

@@ -8,12 +8,9 @@ part of what the network without biases makes of pixel i alone, on black. A grad
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from nads_book.experiments.stored import load_study
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
@@ -53,9 +50,3 @@ class SmallNetwork:
                 size //= 2
         head = [nn.Flatten(), nn.Linear(channels * size**2, 64), nn.ReLU(), nn.Linear(64, num_classes)]
         return nn.Sequential(*layers, *head)
-
-
-def measured_definitions() -> dict[str, Any]:
-    """Return what benchmarks/definitions.py measured."""
-    measured: dict[str, Any] = load_study("definitions.json")
-    return measured

@@ -6,9 +6,9 @@ A frequency k = (ky, kx) and its negative are one task: their waves differ by a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from nads_book.experiments.statistics import (
 from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata
 from nads_core.data.fourier import Frequency, wrapped
 
+LEARNED = 0.55  # accuracy above which a wave counts as learned
 Pairs = list[tuple[float, float]]
-Field = Literal["test_accuracy", "train_accuracy", "final_loss", "seconds"]  # fields of a row
+WavePairs = list[tuple[Frequency, Frequency]]
 
 
 def mirrored(k: Frequency) -> Frequency:
@@ -32,21 +33,7 @@ def mirrored(k: Frequency) -> Frequency:
     return wrapped(k[0], -k[1])
 
 
-@overload
-def by_frequency(
-    results: Results, field: Field = "test_accuracy", seed: int | None = None
-) -> dict[Frequency, float]: ...
-
-
-@overload
-def by_frequency(
-    results: Results, field: Literal["iterations"], seed: int | None = None
-) -> dict[Frequency, np.ndarray]: ...
-
-
-def by_frequency(
-    results: Results, field: Field | Literal["iterations"] = "test_accuracy", seed: int | None = None
-) -> dict[Frequency, float] | dict[Frequency, np.ndarray]:
+def by_frequency(results: Results, field: str = "test_accuracy", seed: int | None = None) -> dict[Frequency, Any]:
     """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
 
     ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is never reached.
@@ -158,7 +145,7 @@ class SampledAgreement:
 
 
 def sampled_agreement(
-    architecture: str, values: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = 0.55
+    architecture: str, values: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = LEARNED
 ) -> SampledAgreement:
     """Compare two maps where both have a value, each wave weighted by its inverse sampling probability.
 
@@ -189,3 +176,34 @@ def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, 
     a, b = np.array(pairs).T
     differences = resampled(np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed)  # in points
     return Agreement(len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed)))
+
+
+def ordered_pairs(scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]) -> tuple[WavePairs, WavePairs]:
+    """Return the pairs of a wave that is learned and one that is not, and those that the scores put in this order.
+
+    Args:
+        scores: score of each wave that is compared.
+        truth: accuracies, which determine what is learned.
+    """
+    pairs = [(k, j) for k in scores for j in scores if truth[k] > LEARNED >= truth[j]]
+    return pairs, [(k, j) for k, j in pairs if scores[k] > scores[j]]
+
+
+def count_ordered(scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]) -> str:
+    """Return how many of the pairs are in order, such as "7 of 8": see `ordered_pairs`."""
+    pairs, ordered = ordered_pairs(scores, truth)
+    return f"{len(ordered)} of {len(pairs)}"
+
+
+def gains_along(
+    before: Mapping[Frequency, float], after: Mapping[Frequency, float], waves: Iterable[Frequency]
+) -> tuple[np.ndarray, float]:
+    """Return the gains in accuracy along waves, in points, and the standard error of their mean.
+
+    Args:
+        before: accuracies to compare with.
+        after: accuracies of the same waves.
+        waves: the waves to compare.
+    """
+    gains = 100 * np.array([after[k] - before[k] for k in waves])
+    return gains, float(gains.std(ddof=1) / np.sqrt(len(gains)))

@@ -47,13 +47,11 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
             "unprepared_accuracy", on images as they are.
     """
     by_condition: dict[Condition, dict[int, list[tuple[float, float]]]] = {}
+    about_shortcuts = measure in ("class", "place")
     for row in results.rows:
-        if row["index"] is None or (measure in ("class", "place") and "followed" not in row):
+        if row["index"] is None or (about_shortcuts and "followed" not in row):
             continue
-        if measure in ("class", "place"):
-            value = row["followed"][measure] - row["unprompted"][measure]
-        else:
-            value = row[measure]
+        value = row["followed"][measure] - row["unprompted"][measure] if about_shortcuts else row[measure]
         by_condition.setdefault(condition_of(row), {}).setdefault(row["index"], []).append((value, row["deviation"]))
     collected = {}
     for condition, by_index in by_condition.items():

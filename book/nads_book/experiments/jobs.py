@@ -7,15 +7,7 @@ A job is a list of units, each the training of one network. There is one class f
 from __future__ import annotations
 
 from nads_book.experiments.base import Experiment
-from nads_book.experiments.direction_experiments import (
-    Fig1,
-    Fig1Full,
-    Fig2,
-    Fig3,
-    Fig3Full,
-    Fig6,
-    RandomDirections,
-)
+from nads_book.experiments.direction_experiments import Fig1, Fig2, Fig3, Fig6, RandomDirections
 from nads_book.experiments.injection_experiment import InjectionExperiment
 from nads_book.experiments.poison_and_flip_experiments import Fig7, Fig8
 from nads_book.experiments.presets import SIZES
@@ -23,7 +15,7 @@ from nads_book.experiments.transform_experiments import TransformExperiment
 from nads_core.networks.architectures import ARCHITECTURES
 
 _CLASSES: tuple[type[Experiment], ...] = (
-    Fig1, Fig1Full, Fig2, Fig3, Fig3Full, Fig6, RandomDirections, Fig7, Fig8, TransformExperiment, InjectionExperiment,
+    Fig1, Fig2, Fig3, Fig6, RandomDirections, Fig7, Fig8, TransformExperiment, InjectionExperiment,
 )  # fmt: skip
 EXPERIMENTS = {kind.figure: kind for kind in _CLASSES}
 

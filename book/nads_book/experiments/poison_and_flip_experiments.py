@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from nads_book.changed_predictions import changed_predictions
 from nads_book.experiments.base import Experiment, Sets, Unit
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.experiments.waves import spread
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.data.poisoning import flip, poison
-from nads_core.training import Dataset, changed_predictions
+from nads_core.training import Dataset
 
 USE_INDICES = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 

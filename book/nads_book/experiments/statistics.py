@@ -5,7 +5,7 @@ scipy's Spearman correlation and Mann-Whitney statistic take no weights, which s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,6 +201,20 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarr
     return float((above * pairs).sum() / pairs.sum())
 
 
+def drawn_groups(groups: np.ndarray, num_resamples: int, seed: int = 0) -> Iterator[np.ndarray]:
+    """Yield the indices of items when whole groups are drawn again with replacement.
+
+    Args:
+        groups: (n,), group of each item.
+        num_resamples: number of draws.
+        seed: seed of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups.tolist())]
+    for _ in range(num_resamples):
+        yield np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+
+
 @dataclass(frozen=True)
 class Coefficient:
     """A coefficient of a regression, with its 95 % interval."""
@@ -241,12 +255,36 @@ def regression(
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
-    parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]
-    rng = np.random.default_rng(seed)
-    draws = [np.arange(len(response))]
-    draws += [
-        np.concatenate([parts[i] for i in rng.integers(len(parts), size=len(parts))]) for _ in range(num_resamples)
-    ]
+    draws = [np.arange(len(response)), *drawn_groups(labels, num_resamples, seed)]
     fits = np.array([np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws])
     low, high = np.quantile(fits[1:], (0.025, 0.975), axis=0)
     return {name: Coefficient(float(fits[0, i]), float(low[i]), float(high[i])) for i, name in enumerate(names)}
+
+
+def resampled_crossed_mean(
+    values: np.ndarray, rows: np.ndarray, columns: np.ndarray, chosen: np.ndarray, num_resamples: int, seed: int
+) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again independently.
+
+    Args:
+        values: one number per measured cell of the table, ``(N,)``.
+        rows: label of the row of each, such as a direction, ``(N,)``.
+        columns: numbers that identify the column of each, such as a setting, ``(N, P)``.
+        chosen: mask of the cells that count, ``(N,)``.
+        num_resamples: number of draws.
+        seed: seed of the draws.
+    """
+    rng = np.random.default_rng(seed)
+    names, kinds = list(dict.fromkeys(rows.tolist())), np.unique(columns, axis=0)
+    row_of = np.array([names.index(name) for name in rows.tolist()])
+    column_of = (columns[:, None] == kinds).all(2).argmax(1)
+    means = []
+    for _ in range(num_resamples):
+        row_counts, column_counts = (
+            np.bincount(rng.integers(count, size=count), minlength=count) for count in (len(names), len(kinds))
+        )
+        weights = row_counts[row_of] * column_counts[column_of] * chosen
+        if weights.sum():
+            means.append((weights * values).sum() / weights.sum())
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(low), float(high)

@@ -6,12 +6,7 @@ that it draws, packed for a browser, the pictures that it offers, and `show`. It
 """
 
 from nads_book.explorer.data import load_pictures
-from nads_book.explorer.gallery import NETWORKS, AtlasGallery, Guess, guess_data, pack_atlas
+from nads_book.explorer.gallery import AtlasGallery, pack_atlas
 from nads_book.explorer.views import PARTS, Page, Source, View, show, write_pages_data
 
 Wall = AtlasGallery  # its name up to version 0.2
-
-__all__ = [
-    "NETWORKS", "PARTS", "AtlasGallery", "Guess", "Page", "Source", "View", "guess_data", "load_pictures", "pack_atlas",
-    "show", "write_pages_data",
-]  # fmt: skip

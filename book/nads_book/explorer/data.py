@@ -16,7 +16,6 @@ import torch
 
 from nads_book.experiments import published
 from nads_book.experiments.frequency_maps import of_tasks
-from nads_book.experiments.prediction import Family
 from nads_book.experiments.results import Results, load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet, load_images
@@ -63,15 +62,16 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         "label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height),
         "certificates": _certificates(nads),
     }  # fmt: skip
-    measured = {"fourier": "fig1", "accuracies": "fig6", "poison": "fig7"} if name in ARCHITECTURES else {}
-    for key, figure in measured.items():
+    measured = {"fourier": ("fig1", "frequency"), "accuracies": ("fig6", "index"), "poison": ("fig7", "index")}
+    for key, (figure, field) in measured.items() if name in ARCHITECTURES else ():
         results = load_results(f"{figure}-{name}")
-        rows = _poison_rows(results) if figure == "fig7" else _rows(results)
-        header[key] = _placed(rows, results, nads) if rows and results else rows
+        header[key] = _placed(_rows(results, field), results, nads) if results and results.rows else None
     header["published"] = False
     if name in ARCHITECTURES and not header["fourier"]:
         header |= {"fourier": _published_rows(name), "published": True}
-    header["photos"] = results.photos if measured and results else None  # that the poisoned networks learnt
+    header["photos"] = (
+        results.photos if name in ARCHITECTURES and results else None
+    )  # that the poisoned networks learnt
     return header, b"".join(array.tobytes() for array in arrays)
 
 
@@ -159,13 +159,20 @@ def _literal(value: object) -> str:
     return json.dumps(value).translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
 
 
-def _rows(results: Results | None) -> list[list[Any]] | None:
-    """Return [key, accuracy, low, high] for each NAD index or frequency."""
-    if results is None or not results.rows:
-        return None
-    family = Family.of(results)
-    rows = zip(family.keys, family.accuracies.tolist(), family.num_test.tolist(), strict=True)
-    return [_row(key, accuracy, num_test) for key, accuracy, num_test in rows]
+def _rows(results: Results, field: str) -> list[list[Any]]:
+    """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on clean photos)."""
+    found: dict[Any, list[float]] = {}
+    for row in results.rows:
+        key = row[field]
+        found.setdefault(tuple(key) if field == "frequency" else key, []).append(row["test_accuracy"])
+    num_test = results.settings["num_test"]
+    rows = [_row(key, float(np.mean(values)), num_test * len(values)) for key, values in found.items()]
+    return sorted(rows, key=_by_key)
+
+
+def _by_key(row: list[Any]) -> Any:
+    """Return what rows are sorted by."""
+    return -1 if row[0] is None else row[0]
 
 
 def _published_rows(name: str) -> list[list[Any]]:
@@ -193,17 +200,7 @@ def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[An
         if closeness < CERTAIN:
             place = min(int((nads.eigenvalues > nads.energy(direction)).sum()), len(nads) - 1)
         placed.append([place, *values, round(closeness, 2)])
-    return sorted(placed, key=lambda row: -1 if row[0] is None else row[0])
-
-
-def _poison_rows(results: Results | None) -> list[list[Any]] | None:
-    """Return [carrier's index, clean accuracy, low, high]; the index is None for training on clean photos."""
-    found: dict[int | None, list[float]] = {}
-    for row in results.rows if results else ():
-        found.setdefault(row["index"], []).append(row["test_accuracy"])
-    num_test = results.settings["num_test"] if results else 0
-    rows = [_row(index, float(np.mean(values)), num_test * len(values)) for index, values in found.items()]
-    return sorted(rows, key=lambda row: -1 if row[0] is None else row[0]) or None
+    return sorted(placed, key=_by_key)
 
 
 def _row(key: object, accuracy: float, num_test: int) -> list[Any]:

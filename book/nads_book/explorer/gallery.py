@@ -1,24 +1,15 @@
-"""Interactive figures about architectures: the atlas side by side, and a guess of what a network will learn.
-
-The reader of an `AtlasGallery` sorts, filters and compares. The reader of a `Guess` chooses the waves that a network
-will learn, from the energies of its random weights, and sees the score.
-"""
+"""The atlas side by side, as an interactive figure whose reader sorts, filters and compares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from nads_book.atlas import load_atlas
 from nads_book.atlas.measures import SHORT
-from nads_book.experiments import published
-from nads_book.experiments.frequency_maps import of_tasks
-from nads_book.experiments.waves import predicted_energies
 from nads_book.explorer.bundle import element
-from nads_book.explorer.data import LABELS, LEVELS, Packet, as_script
+from nads_book.explorer.data import LEVELS, Packet, as_script
 from nads_book.publishing import publishing
 from nads_core.directions import load_nads
 
@@ -30,8 +21,6 @@ SORTED_BY = {  # what the reader can sort by: title, and how it is explained
     **{key: SHORT[key] for key in ("effective", "high", "border", "comb")},
     "effect": "how far the change moves the directions",
 }
-NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")  # of the guess
-LEARNED = 0.55  # test accuracy above which a wave counts as learned; guessing gives 0.5
 
 
 def pack_atlas() -> Packet:
@@ -85,39 +74,3 @@ class AtlasGallery:
         config = {"chosen": self.chosen, "sort": self.sort}
         scripts = () if self.book else [as_script(NAME, pack_atlas())]
         return element("nad-atlas", config, "This figure is interactive.", self.book, scripts)
-
-
-def guess_data(name: str) -> dict[str, Any]:
-    """Return what a guess is about: energies before training, accuracies after it.
-
-    Args:
-        name: name of an architecture of the paper.
-
-    Returns:
-        Its label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k being one.
-        Energies are those of `predicted_energies`, relative to the largest; accuracies are the authors', means of both
-        cells of a wave.
-    """
-    energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
-    largest = max(energies.values())
-    tasks = [[*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)] for k, energy in energies.items()]
-    return {"label": LABELS[name], "tasks": tasks}
-
-
-@dataclass
-class Guess:
-    """The guess as HTML, for a page of the book or the output of a notebook.
-
-    Args:
-        names: names of architectures; the first is asked about first.
-        asked: number of waves that the reader chooses.
-        book: whether a page of the book has it, which loads the program from a file that its pages share.
-    """
-
-    names: Sequence[str] = NETWORKS
-    asked: int = 5
-    book: bool = False
-
-    def _repr_html_(self) -> str:
-        config = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
-        return element("nad-guess", config, "This figure is a question to you.", self.book)

@@ -61,15 +61,3 @@ from nads_book.figures.theory import (
     plot_tails,
     plot_two_classes,
 )
-
-__all__ = [
-    "plot_class_differences", "plot_tasks", "plot_coordinates", "plot_frequency_maps", "plot_accuracy_by_energy",
-    "plot_train_test", "plot_losses", "plot_agreement", "plot_definitions", "plot_directions", "plot_eigenvalues",
-    "plot_overlaps", "plot_reliability", "plot_dipoles", "plot_kinks", "plot_shrinking", "plot_energies",
-    "plot_images", "plot_aliasing", "plot_curves", "plot_kept_shares", "plot_two_classes", "plot_checks",
-    "plot_learning_curves", "plot_matrices", "plot_saddle", "plot_convergence", "plot_histogram", "plot_bounds",
-    "plot_tails", "plot_accuracy_by_nad", "plot_monotone_fits", "plot_law", "plot_rank_correlations",
-    "plot_collapse", "plot_hole", "plot_notes", "plot_poisoned", "plot_accuracy_by_index", "plot_versions",
-    "plot_use", "plot_representations", "plot_maps", "plot_scatter", "plot_scaling", "plot_colour_directions",
-    "plot_effects", "plot_alignments", "plot_entries", "plot_learnt",
-]  # fmt: skip

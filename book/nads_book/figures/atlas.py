@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, subplots
-from nads_book.figures.variants import styled
+from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, styled, subplots
 from nads_core.directions import NADs
 
 _EVEN = 0.5  # decades: a map with less has one colour

@@ -20,9 +20,9 @@ from nads_book.figures.style import (
     show_colours,
     show_signed,
     show_spectrum,
+    styled,
     subplots,
 )
-from nads_book.figures.variants import styled
 from nads_core.cli import class_differences
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
@@ -230,7 +230,7 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw what certificates promised against what was found, a panel an architecture.
 
     Args:
-        diagrams: results of `nads_book.experiments.calibration.measured_reliability`.
+        diagrams: the study ``reliability.json``, see `load_study`.
     """
     panels: dict[str, list[Mapping[str, Any]]] = {}
     for facts in diagrams.values():
@@ -259,8 +259,7 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
     """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
 
     Args:
-        networks: label -> ``moved`` of pairs of definitions, the "moments" of
-            `nads_book.experiments.estimator_definitions.measured_definitions`.
+        networks: label -> ``moved`` of pairs of definitions, the "moments" of the study ``definitions.json``.
         reference: the definition that the others are compared with, such as "gradient 1".
     """
     figure, (axes,) = subplots(1, 2, height=3.4)

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nads_book.experiments.prediction import predicted_accuracy
-from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, subplots
-from nads_book.figures.variants import styled
+from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, styled, subplots
 
 _MARKERS = "osD^vP"
 _SCORES = np.geomspace(0.01, 50, 200)

@@ -14,8 +14,18 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, WIDTH, bars, colours, legend, panel_row, shade, show_signed, subplots
-from nads_book.figures.variants import styled
+from nads_book.figures.style import (
+    COLOURS,
+    WIDTH,
+    bars,
+    colours,
+    legend,
+    panel_row,
+    shade,
+    show_signed,
+    styled,
+    subplots,
+)
 from nads_core.data.fourier import Frequency, wrapped
 
 FrequencyMap = Mapping[Frequency, float]

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.experiments.injection_statistics import Response
-from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, show_colours, subplots
-from nads_book.figures.variants import styled
+from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, show_colours, styled, subplots
 from nads_book.report import readable
 from nads_core.training import accuracy_interval
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 from torch import Tensor
 
+from nads_book.publishing import publishing
 from nads_core.data.fourier import spectrum
 
 WIDTH = 7.6  # inches: the text width of the book
@@ -29,6 +32,34 @@ DARK: dict[RcKeyType, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     "figure.facecolor": GROUND, "savefig.facecolor": GROUND, "axes.facecolor": "none", "grid.color": "0.318",
 }  # fmt: skip
+_Arguments = ParamSpec("_Arguments")
+
+
+def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
+    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants."""
+
+    @functools.wraps(draw)
+    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
+        if not publishing():
+            return drawn_with(STYLE, functools.partial(draw, *args, **kwargs))
+        module = importlib.import_module("variants")  # of the folder `book`, which the build puts on the path
+        variants = module.Variants(draw, *args, **kwargs)
+        variants.light._repr_mimebundle_ = variants.bundle
+        return variants.light
+
+    return drawn
+
+
+def drawn_with(
+    settings: dict[RcKeyType, Any], draw: Callable[[], Figure], arrange: Callable[[Figure], None] | None = None
+) -> Figure:
+    """Return a figure that is drawn with other matplotlib settings than the reader's, and maybe arranged with these."""
+    with plt.rc_context(settings):
+        figure = draw()
+        plt.close(figure)  # a notebook shows the returned figure once, not twice
+        if arrange:
+            arrange(figure)
+    return figure
 
 
 def colours() -> tuple[str, ...]:

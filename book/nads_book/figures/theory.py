@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.checks import LIMIT, Check
-from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, legend, panel_row, shade, subplots
-from nads_book.figures.variants import styled
+from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, legend, panel_row, shade, styled, subplots
 
 Curve = Sequence[float] | np.ndarray | Tensor
 

@@ -1,4 +1,4 @@
-"""``nads doctor``: list available optional features."""
+"""``nads-book doctor``: list available optional features."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _bfloat16_speed() -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the options of ``nads doctor``: there are none."""
+    """Describe the options of ``nads-book doctor``: there are none."""
 
 
 def run() -> int:

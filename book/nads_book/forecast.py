@@ -12,7 +12,6 @@ from nads_core.directions.accumulation import read_checkpoint, restored
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import effective_share
-from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
 
@@ -67,21 +66,19 @@ def forecast(
     if symmetries is None:
         known = ARCHITECTURES.get(saved["description"]["architecture"])
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
-    require_symmetries(shape, symmetries)
-    moments, first = restored(saved)
+    moments, first_networks = restored(saved)
     if moments.num_networks < _FEWEST:
         raise ValueError(f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}")
-    done = moments.num_networks // first.halves().shape[1]  # each readout of a network counts in the moments
+    done = moments.num_networks // first_networks.halves().shape[1]  # each readout of a network counts in the moments
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
-        require_integers(num_networks=count)
-        if count < done:
-            raise ValueError(f"the checkpoint has {done:,} networks: ask for these or more, got {list(num_networks)}")
-    forecasts, share = [], effective_share(saved["powers"], first)
+        require_integers(least=done, num_networks=count)  # those of the checkpoint, or more
+    forecasts, share = [], effective_share(saved["powers"])
     for count in num_networks:
         growth = count / done
         pairs = find_eigenpairs(
-            moments, first, moments.dimension, shape, symmetries=symmetries, growth=growth, effective_share=share
-        )
+            moments, first_networks, moments.dimension, shape,
+            symmetries=symmetries, growth=growth, effective_share=share,
+        )  # fmt: skip
         forecasts.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return forecasts

@@ -1,6 +1,7 @@
-"""Variants of a figure for the pages of a book: on dark ground, and narrow, with its panels in a column.
+"""Variants of a figure for the pages of the book: on dark ground, and narrow, with its panels in a column.
 
-A variant is drawn by calling the plot function again, with other matplotlib settings.
+A variant is drawn by calling the plot function again, with other matplotlib settings. Figures use this module only in a
+kernel that `build` started.
 """
 
 from __future__ import annotations
@@ -10,35 +11,18 @@ import functools
 import io
 import textwrap
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter
-
-from nads_book.figures.style import DARK, STYLE
-from nads_book.publishing import publishing
+from nads_book.figures.style import DARK, STYLE, drawn_with
 
 NARROW = 4.0  # inches
 IMAGES = 4  # at most, in a column
 TICKS = 30  # at most, along a panel of a narrow figure
 VARIANTS = ("dark", "narrow", "narrow-dark")
 MIME = "application/x-{}-png"  # type of a variant, in the output that holds image/png
-_Arguments = ParamSpec("_Arguments")
-
-
-def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
-    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants."""
-
-    @functools.wraps(draw)
-    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
-        variants = Variants(draw, *args, **kwargs)
-        if publishing():
-            variants.light._repr_mimebundle_ = variants.bundle  # type: ignore[attr-defined]
-        return variants.light
-
-    return drawn
 
 
 class Variants:
@@ -56,27 +40,19 @@ class Variants:
     @functools.cached_property
     def light(self) -> Figure:
         """The figure itself."""
-        return self._drawn(STYLE)
+        return drawn_with(STYLE, self._draw)
 
     def variant(self, name: str) -> Figure | None:
         """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot stand in a column."""
         narrow = name.startswith("narrow")
         if narrow and not _stackable(self.light):
             return None
-        return self._drawn(STYLE | (DARK if name.endswith("dark") else {}), _stack if narrow else None)
+        return drawn_with(STYLE | (DARK if name.endswith("dark") else {}), self._draw, _stack if narrow else None)
 
     def bundle(self, **_: Any) -> dict[str, str]:
         """Return the variants as a notebook stores them: MIME type -> PNG in base64."""
         figures = {name: self.variant(name) for name in VARIANTS}
         return {MIME.format(name): _png(figure) for name, figure in figures.items() if figure is not None}
-
-    def _drawn(self, settings: dict[Any, Any], arrange: Callable[[Figure], None] | None = None) -> Figure:
-        with plt.rc_context(settings):
-            figure = self._draw()
-            plt.close(figure)  # a notebook shows the returned figure once, not twice
-            if arrange:
-                arrange(figure)
-        return figure
 
 
 def _png(figure: Figure) -> str:

@@ -1,29 +1,33 @@
-"""The queue of long jobs that the book waits for, in order of importance: ``book/queue.toml``.
+"""Run the remaining jobs of the book, in the order of ``book/queue.toml``: ``python book/train_queue.py``.
 
 Networks that are stored are not trained again, so that the queue may be interrupted at any time, and resumed here or
-on a machine with a GPU.
+on a machine with a GPU. ``--dry-run`` estimates the duration of each job on this machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
 import time
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
-
-from nads_book.benchmarks.training import seconds_per_step
+from nads_book.benchmarks import seconds_per_step
+from nads_book.cli import add_training_arguments, require_cpu_for_workers
 from nads_book.experiments.base import Experiment
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.results import Results, results_path
 from nads_book.experiments.runner import choose_precision, run_experiment
+
+from nads_core.cli import console
 from nads_core.data.images import DatasetNotFoundError
-from nads_core.runtime.files import checkout_folder
+from nads_core.runtime.arguments import usable_device
 from nads_core.training import num_cores
 
 _EVALUATION = 1 / 3  # duration of a forward pass on a batch, in steps
@@ -72,7 +76,7 @@ class QueuedJob:
 
 def load_queue() -> tuple[QueuedJob, ...]:
     """Return the queue of the checkout."""
-    path = checkout_folder("book/results").with_name("queue.toml")
+    path = Path(__file__).with_name("queue.toml")
     return tuple(QueuedJob(*row) for row in tomllib.loads(path.read_text("utf8"))["jobs"])
 
 
@@ -135,3 +139,51 @@ def run_queue(
             )  # fmt: skip
         except DatasetNotFoundError as error:
             yield entry, error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the queue, or estimate how long it takes; return 1 if a job was skipped because its photos are missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry-run", action="store_true", help="only estimate the duration of each job on this machine")
+    add_training_arguments(parser)
+    given = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
+    dry_run, workers = given.pop("dry_run"), given.pop("workers", None)
+    try:
+        device = usable_device(given.pop("device", None))
+        require_cpu_for_workers(workers, device)
+        if dry_run and given:
+            raise ValueError(f"--dry-run is not valid with {', '.join(sorted(given))}: leave it out")
+        return _estimate(device, workers) if dry_run else _run(device=device, workers=workers, **given)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as interrupt:
+        print(f"\n{interrupt}", file=sys.stderr)
+        return 130
+
+
+def _run(**options: Any) -> int:
+    skipped = False
+    for part, outcome in run_queue(**options):
+        done = isinstance(outcome, Results)
+        skipped = skipped or not done
+        print(f"{outcome} -> {part.path}" if done else f"skipped: {outcome}", flush=True)
+    return 1 if skipped else 0
+
+
+def _estimate(device: torch.device, workers: int | None) -> int:
+    total = 0.0
+    for part, missing, seconds in estimates(device=device, workers=workers):
+        total += seconds
+        share = f"{missing:>4} of {part.wanted:>3} networks left"
+        print(f"{part.name:<18} {part.preset:<7} {share}  {_duration(seconds):>8}  -> {part.path}", flush=True)
+    print(f"about {_duration(total)} on this machine; less if networks stop early")
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+
+
+if __name__ == "__main__":
+    sys.exit(console(main))

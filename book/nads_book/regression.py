@@ -1,7 +1,7 @@
-"""Regression on the output of a layer: the share of its input that the output explains.
+"""Regression on the output of a layer: the share of its input that the output explains (chapters 2 and 3).
 
-`retained_energy` in `pooling` is the share of the variance of v^T x, for white noise x, that is a linear function of
-the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not.
+`retained_energy` of `nads_core.theory.pooling` is the share of the variance of v^T x, for white noise x, that is linear
+in the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not.
 """
 
 from __future__ import annotations
