@@ -159,7 +159,7 @@ class _Problem:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()  # energy along one axis that rounding can explain
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = self.moments.num_networks * self.first_networks.num_contributions * len(kind.bases)
+        num_vectors = 2 * self.moments.num_networks * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis
@@ -202,7 +202,7 @@ class _Problem:
     def _certified(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
         """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
         partners, _, readouts = coordinates.shape[:3]
-        variances = share_variances(coordinates, self.first_networks.num_contributions)
+        variances = share_variances(coordinates)
         # Readouts of one network count as networks in the moments, but not as independent ones
         num_networks = self.moments.num_networks / readouts
         return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth)
