@@ -31,7 +31,7 @@ import torch
 from fingerprint import DATA_VARIABLES, fingerprint  # noqa: F401
 from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
-from nads_book.publishing import OPTION
+from nads_book.publishing import OPTIONS
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_core.runtime import provenance
@@ -215,7 +215,7 @@ class Chapter:
         nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", OPTION]
+        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *OPTIONS]
         self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:

@@ -102,6 +102,10 @@ def distributions(tmp_path_factory) -> Path:
 SITUATIONS = {"here": {}, "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""}}
 
 
+# Chapters whose figures are drawn with all variants, which take longer than the figures; tests/test_figures.py draws
+# those of every figure.
+WITH_VARIANTS = ("02_pooling_theory", "06_nads_and_generalization")
+
 _failures: dict[tuple[str, str], Exception] = {}  # a chapter that failed is not executed again for the next test
 
 
@@ -123,6 +127,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     """
     import build
     from filelock import FileLock
+    from nads_book.publishing import NO_VARIANTS, OPTIONS
 
     if failure := _failures.get((chapter, situation)):
         raise failure
@@ -132,6 +137,8 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         one_core = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # other workers use the others
         for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
+        if chapter not in WITH_VARIANTS:
+            patch.setattr(build, "OPTIONS", (*OPTIONS, NO_VARIANTS))
         try:
             build.execute(f"notebooks/{chapter}", folder, "smoke")
         except build.BuildError as error:

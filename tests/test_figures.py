@@ -222,7 +222,7 @@ VARIED = [  # The chapters draw every variant of every figure anyway, so that a 
 
 @pytest.mark.parametrize("name", VARIED)
 def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(name, monkeypatch):
-    monkeypatch.setattr("nads_book.figures.style.publishing", lambda: True)
+    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     figure = CALLS[name]()
     variants, ground = figure._repr_mimebundle_.__self__, luminance("#121212")
     dark = variants.variant("dark")
@@ -254,7 +254,7 @@ def test_many_names_keep_their_width(count, narrow):
 @pytest.mark.parametrize(("name", "expected"), [("plot_checks", VARIANTS), ("plot_directions", VARIANTS[:1])])
 def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
     assert not hasattr(CALLS[name](), "_repr_mimebundle_")
-    monkeypatch.setattr("nads_book.figures.style.publishing", lambda: True)
+    monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     bundle = CALLS[name]()._repr_mimebundle_()
     assert set(bundle) == {MIME.format(variant) for variant in expected}
 

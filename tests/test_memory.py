@@ -35,7 +35,7 @@ def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys
     assert len(nc.compute_nads(wide, 8, num_directions=3, device="cpu", **options)) == 3
     arguments = ["compute", "lenet", "--image-shape", "3", "64", "64", "--num-networks", "100000", "--device", "cpu"]
     assert main([*arguments, "--out", str(tmp_path / "x.npz")]) == 2
-    assert "GB are free on this machine" in capsys.readouterr().err
+    assert "GB are free on the cpu" in capsys.readouterr().err
 
 
 def test_fewer_directions_need_less_memory(monkeypatch):

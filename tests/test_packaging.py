@@ -31,7 +31,7 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"changed_predictions", "descent", "forecast", "publishing", "regression", "report"},
+        {"changed_predictions", "checkout", "descent", "forecast", "publishing", "regression", "report"},
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "figures", "map_summaries", "toy_shortcuts"},

@@ -1,12 +1,23 @@
 """Whether this session writes the pages of the book, where figures bring variants and explorers share their files."""
 
 import sys
+from typing import Any
 
-OPTION = "--Book.publishing=True"  # of the kernel: `book/build.py` starts it so
+OPTIONS = ("--Book.publishing=True",)  # of the kernel: `book/build.py` starts it so
+NO_VARIANTS = "--Book.variants=False"  # a further option, with which figures are drawn once
 
 
 def publishing() -> bool:
-    """Return whether the kernel was started with `OPTION`; a notebook that a reader opens was not."""
+    """Return whether the kernel was started with `OPTIONS`; a notebook that a reader opens was not."""
+    return "publishing" in _options()
+
+
+def draws_variants() -> bool:
+    """Return whether figures are drawn for dark pages and for phones too."""
+    return publishing() and _options().get("variants", True)
+
+
+def _options() -> dict[str, Any]:
     ipython = sys.modules.get("IPython")
     shell = ipython and ipython.get_ipython()
-    return bool(shell and "publishing" in shell.config.get("Book", {}))
+    return dict(shell.config.get("Book", {})) if shell else {}

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: command and options; ``sys.argv[1:]`` by default.
 
     Returns:
-        0 on success, 1 if a check failed, 2 after an error, 130 after an interrupt.
+        0 on success, 2 after an error, 130 after an interrupt.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     command = arguments[0] if arguments else ""

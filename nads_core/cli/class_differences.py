@@ -42,7 +42,7 @@ def run(
         for label, name in zip(labels, nads, strict=True)
     }
     sizes = {tuple(basis.directions.shape[2:]) for basis in bases.values()}
-    if len(sizes) > 1 or any(height != width for height, width in sizes):
+    if len(sizes) > 1 or any(len(size) != 2 or size[0] != size[1] for size in sizes):
         raise ValueError(f"NADs of square images of one size are needed, got {sorted(sizes)}")
     ((size, _),) = sizes
     train = folder / "train"

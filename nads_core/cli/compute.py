@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
     add("--seed", type=int, help="random seed of weights and inputs")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
+    add("--evaluation", help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers")
+    add("--normalise", choices=("network",), help="network: divide the vectors of each network by their norm")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
     add(
         "--checkpoint", type=Path,
@@ -69,8 +71,6 @@ def run(
     from nads_core.runtime import distributed
 
     chosen = _estimator(estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options})
-    if "num_leading" in options and "tolerance" not in options:
-        raise ValueError(f"--num-leading {options['num_leading']} needs --tolerance")
     if "symmetries" in options:
         options["symmetries"] = _symmetries(options["symmetries"])
     if "image_shape" in options:

@@ -11,11 +11,6 @@ from torch import Tensor
 Frequency = tuple[int, int]  # (ky, kx)
 
 
-def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
-    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
-    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
-
-
 def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
     """Return the real unit image that oscillates at one two-dimensional frequency.
 

@@ -104,7 +104,7 @@ def load_images(
                 raise DatasetNotFoundError(f"no photos in {folder}")
             _download(folder)
         return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10")
-    except (DatasetNotFoundError, ImportError) as error:
+    except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
         raise DatasetNotFoundError(
@@ -140,11 +140,20 @@ def _selection(
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
 
 
+def _datasets() -> Any:
+    """Return torchvision's module of data sets."""
+    try:
+        from torchvision import datasets
+    except ImportError as error:
+        raise DatasetNotFoundError("reading photos needs torchvision: pip install torchvision") from error
+    return datasets
+
+
 def _download(folder: Path) -> None:
     """Download the official files; existing files are complete, even after concurrent or killed downloads."""
     from filelock import FileLock
-    from torchvision.datasets import CIFAR10
 
+    CIFAR10 = _datasets().CIFAR10
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".download.lock"):
@@ -159,8 +168,7 @@ def _download(folder: Path) -> None:
 
 def _official(folder: Path, train: bool) -> Any:
     """Open the official files."""
-    from torchvision.datasets import CIFAR10
-
+    CIFAR10 = _datasets().CIFAR10
     try:
         return CIFAR10(str(folder), train=train)
     except (OSError, RuntimeError) as error:
@@ -190,8 +198,7 @@ def load_folder(
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it.
     """
-    from torchvision.datasets import ImageFolder
-
+    ImageFolder = _datasets().ImageFolder
     try:
         photos = ImageFolder(str(folder))
     except FileNotFoundError as error:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
+from nads_core.runtime.arguments import require_integers
 
 
 def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
@@ -52,8 +53,9 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
         raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
     if not strength > 0:
         raise ValueError(f"strength must be positive, got {strength}")
+    require_integers(least=0, index=index)
     table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)
-    if index < 0 or int(table[:, 0].max()) >= len(nads):
+    if int(table[:, 0].max()) >= len(nads):
         raise ValueError(f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given")
     nad, channel, sign = table[labels].T  # each (N,)
     directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)

@@ -72,7 +72,7 @@ class Accumulation:
             if different := differences(saved["description"], self.description):
                 raise ValueError(
                     f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
-                    "same options"
+                    "same options (a tolerance makes 4 groups of networks)"
                 )
             for group, state in zip(self.groups, saved["moments"], strict=True):
                 group.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Whether networks of which nothing is known are as likely after a map of the image as before: a randomisation test."""
+"""Randomisation tests of whether the distribution of networks is invariant under a map of the image."""
 
 from __future__ import annotations
 

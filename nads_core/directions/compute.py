@@ -187,6 +187,11 @@ def _settings(
     criteria = {name: options.pop(name) for name in ("tolerance", "num_leading", "num_certain") if name in options}
     if stopping is not None and criteria:
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
+    if unknown := options.keys() - ComputeOptions.__dataclass_fields__.keys():
+        raise TypeError(
+            f"unknown options {', '.join(sorted(unknown))}: options of gradients are fields of the estimator, such as "
+            f"estimator=SmoothedGradient(num_inputs=16); others are {', '.join(ComputeOptions.__dataclass_fields__)}"
+        )
     settings, dimension = ComputeOptions(**options), math.prod(image_shape)
     if settings.num_directions is not None and settings.num_directions > dimension:
         raise ValueError(
@@ -268,11 +273,10 @@ def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimato
     readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
     needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
-    networks = f"{num_networks:,} networks" + (f" with {readouts} readouts each" if readouts > 1 else "")
     require_memory(
         needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
-        f"the gradients of {networks} with respect to {dimension:,} pixels, and the directions, take up to",
+        f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
     )
 

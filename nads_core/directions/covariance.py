@@ -124,7 +124,8 @@ def leading_subspace(
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
 
-    On the dense side by a randomized SVD, in a tenth of the time of all eigenvectors.
+    On the dense side by a randomised SVD, in a tenth of the time of all eigenvectors. It orders by magnitude, and the
+    leading eigenvalues of M - W are positive.
     """
     if isinstance(moments, GramMoments):
         return gram_eigenpairs(*moments.vectors(), count)[1]

@@ -77,9 +77,9 @@ def find_eigenpairs(
         symmetries: symmetries whose types are distinguished.
         growth: sample-size multiplier to extrapolate to, see `certify`.
         effective_share: effective share of the networks, see `moments.effective_share`. Below `HEAVY` the networks'
-            own variances underestimate the effect of a few others. Uncertainties are then those of the first networks
-            with each vector divided by its norm, for the effective number of networks: as if the norm of a network's
-            vector were independent of its direction.
+            own variances underestimate the effect of a few others. Uncertainties are then computed from unit vectors of
+            the first networks and the effective number of networks. This assumes that the norm of a network's vector
+            is independent of its direction.
     """
     problem = _Problem(moments, first_networks, count, image_shape, debiasing, symmetries, growth)
     types, debiasing = problem.solve()
@@ -102,9 +102,9 @@ def _with_certificate_of(raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_
     certificate, values = normalised.certificate, raw.eigenvalues.double().cpu()
     count = min(len(values), len(normalised.eigenvalues))
     expected = normalised.eigenvalues[:count].double().cpu()
-    expected = expected * values[:count].sum() / expected.sum().clamp(min=1e-300)
+    unit = values[:count].sum() / expected.sum().clamp(min=1e-300)
+    expected = expected * unit
     certificate = certificate.until(count).extended(len(values))
-    unit = float(values[:count].sum() / normalised.eigenvalues[:count].sum().clamp(min=1e-300))
     error = certificate.eigenvalue_std * unit
     bias = (values[:count] - expected).square() + values[:count].square() / num_effective
     error[:count] = (error[:count].square() + bias).sqrt()

@@ -95,7 +95,10 @@ class Estimator(ABC):
 
     @abstractmethod
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B * readouts, J, D): J contributions per network, which must be independent given the network."""
+        """Return (B * readouts, J, D): J contributions per network, which must be independent given the network.
+
+        A check of the first networks passes draws with two inputs and one readout per network (`Draw.thin`).
+        """
 
     @property
     def readouts(self) -> int:

@@ -122,8 +122,8 @@ def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:
     dimension = math.prod(ensemble.image_shape)
     passes = estimator.passes(dimension)
     back = passes.backward + passes.mixed
-    # Layers of 64 channels that are in memory at a time, a ResNet's, which is an upper guess for most networks: 38 an
-    # input are kept for the way back, and any way through them has two, where it comes from and where it goes.
+    # Memory of a ResNet with layers of 64 channels, which is more than most networks need: 38 layers per input are kept
+    # for the backward pass, and every pass needs two more.
     layers = 38 * passes.forward + 2 * back if back else 2 * passes.forward
     network_bytes = 4 * (3 * ensemble.num_parameters + 64 * dimension * layers)
     return int(max(1, min(256, free // 8 // network_bytes)))

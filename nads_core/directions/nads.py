@@ -31,7 +31,7 @@ class NADs:
             (1/N) sum g g^T.
         provenance: settings and environment of the computation.
         certificates: uncertainty of each; None in files that were written before there were any.
-        stored_fingerprint: fingerprint of the file that they were read from; by default that of the arrays.
+        stored_fingerprint: fingerprint of the file that they were read from, or None; no argument.
     """
 
     directions: Tensor
@@ -168,7 +168,8 @@ class NADs:
         Args:
             k: number of leading directions to compare; by default for each the one that both know best. Architectures
                 of which no leading subspace is certain by 0.9 are left out then. Overlaps of different sizes stand in
-                one list by default: four directions are shared more easily than forty, so a ranking needs one k.
+                one list by default: four directions are shared more easily than forty, so a ranking needs one k. Of the
+                atlas 64 directions ship, and a larger k leaves it out.
 
         Raises:
             ValueError: for inputs other than one channel of 32 x 32 pixels, or NADs without certificates.
@@ -184,7 +185,8 @@ class NADs:
             )
         self._require_certificates()
         names = [name for name in _shipped() if name != "logreg"]
-        compared = [subspace_similarity(name, self, load_nads(name), k) for name in names]
+        others = ((name, load_nads(name)) for name in names)
+        compared = [subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads)]
         return sorted((one for one in compared if one is not None), key=lambda one: -one.overlap)
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:

@@ -58,7 +58,9 @@ def share_variances(coordinates: Tensor) -> Tensor:
 
 
 def unseen_energies(coordinates: Tensor) -> tuple[float, float]:
-    """Return how much energy of a network, and of its inputs' noise, a dimension has that other networks don't span.
+    """Return the energy of one network, and of its inputs' noise, per dimension that the other networks do not span.
+
+    Both are means over folds of held-out networks.
 
     Args:
         coordinates: coordinates of the halves, (P, n, R, 2, d); see `share_variances`.

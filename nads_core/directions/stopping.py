@@ -50,6 +50,8 @@ class StoppingCriterion:
         limit = dimension - (tolerance is not None)  # all of them span the whole space, whatever the networks
         if num_leading > limit:
             raise ValueError(f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}")
+        if self.num_leading is not None and tolerance is None:
+            raise ValueError(f"num_leading = {self.num_leading} needs a tolerance, which is about these directions")
         if num_certain is not None and tolerance is not None:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:
@@ -85,7 +87,8 @@ class StoppingRule:
         """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
-            return error + spread <= self.criterion.tolerance, {"error": error, "spread": spread}
+            enough = bool(distributed.broadcast(error + spread <= self.criterion.tolerance))  # see below
+            return enough, {"error": error, "spread": spread}
         assert self.criterion.num_certain is not None
         dimension = math.prod(self.image_shape)
         among = dimension if self.symmetries else min(4 * self.criterion.num_certain, dimension)

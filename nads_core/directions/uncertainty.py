@@ -7,9 +7,8 @@ overconfident: first-order perturbation, which diverges at small gaps; replicate
 eigenvalues of a sample, which repel each other. So the simulation draws E afresh and starts from levels that are
 smoothed until the eigenvalues which it returns are on average those that were seen.
 
-Far neighbours are added in first order: the simulation goes through windows of ranks. So is the rest of the space, of
-which so few networks show nothing: how much of the energy lies there, is estimated from held-out networks
-(`BulkSpectrum`).
+Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in first order, and so
+is mixing with the rest of the space, whose energy is estimated from held-out networks (`BulkSpectrum`).
 """
 
 from __future__ import annotations
@@ -381,9 +380,10 @@ def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, see
 
 
 def _bands(overlaps: Tensor) -> list[tuple[int, int]]:
-    """Return the shortest runs of ranks, first ones first, whose subspace is known; the last may be known less well.
+    """Split the ranks, from the first on, into the shortest runs of ranks whose subspace is known.
 
-    Known is what has at least `CERTAIN` of the way from a random subspace of what is left to the exact one.
+    A subspace is known if its overlap with the exact one covers at least `CERTAIN` of the way from the overlap of a
+    random subspace to 1. The last run may be known less well.
     """
     size, bands, first = len(overlaps), [], 0
     while first < size:

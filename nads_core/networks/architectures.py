@@ -303,9 +303,9 @@ class DenseNet121Net(nn.Module):
 # The weights of the first layer are independent and symmetric about zero, so that channels are alike
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
-# A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 LOGREG = Architecture("logreg", LogisticRegression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
+# A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)

@@ -62,8 +62,8 @@ class Ensemble:
             Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
             each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
             activations or in tensors that are plain attributes.
-        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. The
-            latter requires that each parameter is drawn by one ``uniform_`` or ``normal_`` in float32; see `keyed`.
+        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. If a
+            parameter is not drawn by one ``uniform_`` or ``normal_`` in float32, torch draws the weights; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.

@@ -193,8 +193,8 @@ class Initialisation:
         varying: parameters and buffers that vary between networks, as meta tensors of the factory's own types. Their
             values differ between two networks, or they were drawn from torch's generator.
         steps: operations that draw them, in order; None if the factory has to be called for every network.
-        unsure: whether the factory read random numbers, so that networks can differ in more than two of them show.
-            Each network has to be compared with the first then.
+        unsure: whether the factory read random numbers. Two networks may then not show all differences, and each
+            network has to be compared with the first.
     """
 
     factory: Callable[[], nn.Module]
@@ -311,7 +311,8 @@ def _varying(
 
 def _repeats(steps: list[Step], expected: State, names: list[str]) -> bool:
     """Whether the steps, from seed 1, draw the named tensors bit for bit as the factory did."""
-    generator = torch.Generator().manual_seed(1)
+    devices = {tensor.device for tensor in expected.values()} or {torch.device("cpu")}
+    generator = torch.Generator(devices.pop()).manual_seed(1)
     drawn = {name: torch.full_like(t, torch.nan) for name, t in expected.items() if t.is_floating_point()}
     for step in steps:
         if step.name in drawn:

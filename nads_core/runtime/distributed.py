@@ -1,6 +1,6 @@
 """Sharing one computation among the processes that torchrun started, with torch.distributed alone.
 
-Without torchrun there is one process, and these functions return their arguments.
+Without torchrun there is one process, and nothing is exchanged.
 """
 
 from __future__ import annotations

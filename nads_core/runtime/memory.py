@@ -58,5 +58,4 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
     """
     free = available_memory(device)
     if free is not None and needed > free:
-        where = "on this machine" if torch.device(device).type == "cpu" else f"on {device}"
-        raise MemoryError(f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free {where}: {advice}")
+        raise MemoryError(f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free on the {device}: {advice}")

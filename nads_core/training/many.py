@@ -68,7 +68,8 @@ def train_networks(
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
         method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
             step; "graph" for sequential trainings with a captured step; "loop" for sequential trainings. "auto" chooses
-            processes on a CPU, and on CUDA vmap for small and graph for large networks.
+            on a CPU processes, or the loop for one network, one core or short trainings; on CUDA vmap for small and
+            graph for large networks.
             Networks with dropout cannot use "vmap": one generator would draw for all of them.
         workers: number of processes; by default the number of cores that this process may use.
         timeout: seconds after which unfinished networks are abandoned; none is started that would exceed it.

@@ -71,7 +71,7 @@ class TrainConfig:
         recipe: optimiser settings; `SEPARABLE_RECIPE` and `CIFAR10_RECIPE` are the paper's, for D(v) and for photos.
         seed: seed of the initial weights, the order of the samples, and random layers such as dropout.
         device: device to train on; a GPU by default, if there is one.
-        dtype: type of weights and images.
+        dtype: type of weights and images that `train_networks` uses; `train_network` keeps that of its network.
         mixed_precision: whether layers run in bfloat16 and channels last (weights and updates keep ``dtype``); None
             means yes for `train_networks` in float32 on a GPU that supports it, and no otherwise.
         cuda_graph: whether the step is captured as a CUDA graph; None means on every GPU.

@@ -84,7 +84,7 @@ def fit(
     if config.stop_at_full_accuracy and test is None:
         raise ValueError("stop_at_full_accuracy needs a test set: pass one")
     if config.cuda_graph and device.type != "cuda":
-        raise ValueError(f"CUDA graphs need a GPU, got device {device}: choose another method")
+        raise ValueError(f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out")
     start, recipe = time.perf_counter(), config.recipe
     layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
     network.to(device).train()

@@ -21,8 +21,8 @@ MEASURES = {
     "comb": "energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out",
     "border": f"energy of a pixel in the outer {_FRAME} rows and columns over that of all",
     "nyquist": "energy of the finest checkerboard over that of the constant",
-    "unlike levels": "share of C less a multiple of the identity that patterns repeated in each patch "
-    "(or at each stride) do not explain",
+    "unlike levels": "share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not "
+    "explain",
     "alignment": "cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|",
 }
 

@@ -102,7 +102,7 @@ def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
 
 
 def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool) -> dict[str, Any]:
-    """Draw the networks of all parts, write the NADs, and return the content of the JSON file that belongs to them."""
+    """Draw the networks of all parts, write the NADs, and return the content of the .pt file that belongs to them."""
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
     states = [
@@ -118,7 +118,7 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
         total.merge(own)
     found = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
     provenance = states[0].description | environment(torch.device("cpu")) | {
-        "num_networks": num_networks, "parts": PARTS, "symmetries": list(symmetries),
+        "num_networks": PARTS * (num_networks // PARTS), "parts": PARTS, "symmetries": list(symmetries),
         "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
     }  # fmt: skip
     certificates = found.certificates.first(NUM_DIRECTIONS)

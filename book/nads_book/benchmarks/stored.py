@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nads_core.runtime.files import checkout_folder
+from nads_book.checkout import checkout_folder
 
 
 def results_folder() -> Path:

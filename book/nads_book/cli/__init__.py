@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
+from nads_book.checkout import checkout_folder
 from nads_core.cli import console as run_console
 from nads_core.cli import notify_renamed, run_command
-from nads_core.runtime.files import checkout_folder
 
 COMMANDS = {
     "run": "train the networks of one of the paper's figures",

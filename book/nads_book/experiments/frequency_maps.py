@@ -20,8 +20,8 @@ from nads_book.experiments.statistics import (
     resampled_correlations,
     with_interval,
 )
-from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata
-from nads_core.data.fourier import Frequency, wrapped
+from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata, wrapped
+from nads_core.data.fourier import Frequency
 
 LEARNED = 0.55  # accuracy above which a wave counts as learned
 Pairs = list[tuple[float, float]]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nads_core.runtime.files import checkout_folder
+from nads_book.checkout import checkout_folder
 
 
 def results_folder() -> Path:

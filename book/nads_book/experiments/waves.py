@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from nads_book.experiments.stored import load_study
-from nads_core.data.fourier import Frequency, wrapped
+from nads_core.data.fourier import Frequency
 
 NUM_STRATA = 8
 
@@ -32,6 +32,11 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
         distance[order[-1]] = -1
         order.append(int(distance.argmax()))
     return order
+
+
+def wrapped(ky: int, kx: int, size: int = 32) -> Frequency:
+    """Return the same frequency with both coordinates from -size / 2 to size / 2 - 1."""
+    return (ky + size // 2) % size - size // 2, (kx + size // 2) % size - size // 2
 
 
 def negative(k: Frequency, size: int = 32) -> Frequency:

@@ -182,9 +182,9 @@ def _published_rows(name: str) -> list[list[Any]]:
 
 
 def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[Any]]:
-    """Put what was measured along NADs of another version where these have it, and append the squared cosine to a row.
+    """Assign results for NADs of another version to the closest of these, and append the squared cosine to each row.
 
-    A direction that is none of these stands at the rank that its energy has.
+    Without a close one, a result stands at the rank of its direction's energy.
     """
     job = results.experiment()
     if not job.about_nads or job.nads.fingerprint == nads.fingerprint:

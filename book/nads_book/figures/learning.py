@@ -14,6 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nads_book.experiments.waves import wrapped
 from nads_book.figures.style import (
     COLOURS,
     WIDTH,
@@ -26,7 +27,7 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
-from nads_core.data.fourier import Frequency, wrapped
+from nads_core.data.fourier import Frequency
 
 FrequencyMap = Mapping[Frequency, float]
 

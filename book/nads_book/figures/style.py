@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 from torch import Tensor
 
-from nads_book.publishing import publishing
+from nads_book.publishing import draws_variants
 from nads_core.data.fourier import spectrum
 
 WIDTH = 7.6  # inches: the text width of the book
@@ -40,7 +40,7 @@ def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
 
     @functools.wraps(draw)
     def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
-        if not publishing():
+        if not draws_variants():
             return drawn_with(STYLE, functools.partial(draw, *args, **kwargs))
         module = importlib.import_module("variants")  # of the folder `book`, which the build puts on the path
         variants = module.Variants(draw, *args, **kwargs)
