@@ -53,7 +53,7 @@ class DenseMoments:
     @staticmethod
     def _split(contributions: Tensor) -> tuple[Tensor, ...]:
         """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
-        x, y = _halves(contributions)
+        x, y = split_halves(contributions)
         return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
 
     def _add(self, means: Tensor, spreads: Tensor) -> None:
@@ -150,7 +150,7 @@ class FusedMoments(DenseMoments):
         half = contributions.dtype in (torch.bfloat16, torch.float16)
         contributions = contributions.float() if half else contributions
         if contributions.shape[1] > 2:
-            contributions = torch.stack(_halves(contributions), dim=1)
+            contributions = torch.stack(split_halves(contributions), dim=1)
         return (contributions,)  # the kernel takes means and differences
 
     def _add(self, contributions: Tensor) -> None:  # type: ignore[override]
@@ -229,7 +229,7 @@ class GramMoments:
 Moments = DenseMoments | GramMoments
 
 
-def _halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
+def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     """(..., J, D) -> means (..., D) of the first and of the second half; one contribution is its own other half."""
     half, first = contributions.shape[-2] // 2, contributions[..., 0, :]
     if half == 0:
@@ -280,7 +280,7 @@ class FirstNetworks:
         vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
         vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
         self.num_contributions = vectors.shape[2]
-        self._blocks[block] = torch.stack(_halves(vectors), dim=2).float().cpu()
+        self._blocks[block] = torch.stack(split_halves(vectors), dim=2).float().cpu()
 
     @staticmethod
     def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
