@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nads_core.directions.asymmetry import own_products
 from nads_core.directions.evaluation import Block, Evaluation
-from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged
+from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.files import atomic_write, require_undamaged, seal

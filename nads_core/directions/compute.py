@@ -148,7 +148,7 @@ def compute_nads(
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
     if symmetries is None:
-        symmetries = declared if math.prod(image_shape) <= DENSE_LIMIT else ()
+        symmetries = _default_symmetries(declared, image_shape, num_networks)
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
@@ -230,16 +230,27 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
 
 def _resolved(
     architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
-) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
+) -> tuple[str, Callable[[], nn.Module], tuple[str, ...] | None]:
     """Return an architecture's name, the function that draws its networks, and the symmetries that it declares."""
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     if not isinstance(architecture, Architecture):
-        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, ()
+        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, None
     if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
         raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
     channels, size, _ = image_shape
     return architecture.name, partial(architecture.build, channels, size, 1), architecture.symmetries_at(size, channels)
+
+
+def _default_symmetries(
+    declared: tuple[str, ...] | None, image_shape: tuple[int, ...], num_networks: int
+) -> tuple[str, ...] | Literal["test"]:
+    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too many pixels."""
+    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
+        return ()
+    if declared is not None:
+        return declared
+    return "test" if num_networks >= FEWEST_NETWORKS else ()
 
 
 def _require_averageable(
@@ -318,7 +329,11 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
-    tests = symmetry_tests(state.first_networks.halves(), image_shape)
+    second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
+    tests = symmetry_tests(
+        second_moment - noise_moment, torch.tensor(state.powers[3:], dtype=torch.float64), int(state.powers[0]),
+        state.first_networks.halves(), image_shape,
+    )  # fmt: skip
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected

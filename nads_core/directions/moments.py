@@ -315,7 +315,7 @@ def effective_share(powers: Sequence[float]) -> float:
     """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
 
     Args:
-        powers: N, sum |g|^2 and sum |g|^4 over the networks.
+        powers: N, sum |g|^2 and sum |g|^4 over the networks, first.
     """
-    count, squares, fourths = powers
+    count, squares, fourths = powers[:3]
     return squares**2 / (count * fourths) if fourths else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -133,7 +134,7 @@ class ScalarFunction:
         return gradient
 
 
-def _places(module: nn.Module) -> list[tuple[dict[str, Tensor | None], str, str]]:
+def _places(module: nn.Module) -> list[tuple[Any, str, str]]:
     """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name in `state_of`)."""
     names = {id(tensor): name for name, tensor in state_of(module).items()}  # tensors that layers share have one name
     return [
