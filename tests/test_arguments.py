@@ -131,3 +131,14 @@ def test_nothing_to_predict():
         statistics.order_test([], 100)
     with pytest.raises(ValueError, match="fig6-lenet has no results yet"):
         prediction.Family.of(nb.Results("fig6-lenet", "paper", {}, 4, [], []))
+
+
+@pytest.mark.parametrize("name", ["num_inputs", "readouts", "batchsize"])
+def test_unknown_options_are_named(name):
+    with pytest.raises(TypeError, match=rf"{name}.*SmoothedGradient\(num_inputs=16\).*batch_size"):
+        compute(**{name: 8})
+
+
+def test_leading_directions_without_a_tolerance():
+    with pytest.raises(ValueError, match="num_leading = 5 .*tolerance"):
+        compute(num_leading=5)

@@ -371,6 +371,12 @@ def test_an_unknown_entry_is_refused():
 # Neighbours
 
 
+def test_a_large_k_leaves_the_atlas_out():
+    """64 of its directions ship."""
+    names = {one.name for one in nc.load_nads("lenet").nearest(k=100)}
+    assert names == {"lenet", "vgg11", "resnet18", "densenet121"}
+
+
 @pytest.mark.parametrize("name", ["lenet", "atlas/cnn-average"])
 def test_nads_are_their_own_nearest(name, capsys):
     found = nc.load_nads(name).nearest()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nads_book as nb
 import pytest
-from conftest import NEEDS_BOOK, execute_once
+from conftest import NEEDS_BOOK, WITH_VARIANTS, execute_once
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
@@ -62,6 +62,7 @@ def test_every_figure_is_drawn(chapter, published):
     drawn = figures(executed(chapter))
     assert [name for name, kinds in drawn.items() if not {"image/png", "text/html"} & kinds] == []
     assert len(drawn) >= 1 or chapter == "09_explorer"
+    assert any("application/x-dark-png" in kinds for kinds in drawn.values()) == (chapter in WITH_VARIANTS)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

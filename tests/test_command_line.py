@@ -164,7 +164,7 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
         (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16", "use smoothed or mixed"),
         (["--estimator", "dipole", "--num-inputs", "8"], "--num-inputs 8", "use smoothed or mixed"),
         (["--estimator", "dipole", "--readouts", "1"], "--readouts 1", "use smoothed"),
-        (["--num-leading", "5"], "--num-leading 5", "--tolerance"),
+        (["--num-leading", "5"], "num_leading = 5", "tolerance"),
     ],
 )
 def test_options_without_effect_are_rejected(folder, capsys, arguments, option, users):
@@ -346,7 +346,7 @@ def test_exit_status_of_the_process(folder):
 @pytest.mark.slow
 def test_an_interrupt_after_the_work_is_silent(tmp_path):
     code = (
-        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'forecast', 'missing'];"
+        "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'similar', 'missing.npz'];"
         "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)

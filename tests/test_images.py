@@ -1,6 +1,7 @@
 import os
 import pickle
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -226,3 +227,14 @@ def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(officia
     (official / "cifar-10-batches-py" / "data_batch_1").unlink()
     with pytest.raises(ValueError, match="cifar-10-batches-py is incomplete or damaged"):
         nc.load_images(root=official, num_images=10)
+
+
+def test_photos_without_torchvision(monkeypatch, tmp_path):
+    """A base installation has no torchvision: the error names it."""
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    (tmp_path / "train").mkdir()
+    with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
+        nc.load_folder(tmp_path / "train")
+    with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
+        nc.load_images("cifar10", root=tmp_path)
+    assert "generated" in nc.load_images("auto", num_images=10, root=tmp_path).source

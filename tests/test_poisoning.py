@@ -78,7 +78,7 @@ def test_bad_input_is_refused():
         nc.poison(images, labels[:-1], nads, 0)
     with pytest.raises(ValueError, match="need more than the 36 given"):
         nc.poison(images, labels, nads, SIZE**2 - 1)
-    with pytest.raises(ValueError, match="need more than"):
+    with pytest.raises(ValueError, match="index .* -1"):
         nc.poison(images, labels, nads, -1)
     with pytest.raises(ValueError, match="strength"):
         nc.poison(images, labels, nads, 0, strength=0)

@@ -14,7 +14,7 @@ def publishing() -> bool:
 
 def draws_variants() -> bool:
     """Return whether figures are drawn for dark pages and for phones too."""
-    return publishing() and _options().get("variants", True)
+    return publishing() and str(_options().get("variants")) != "False"  # options of a kernel are strings
 
 
 def _options() -> dict[str, Any]:
