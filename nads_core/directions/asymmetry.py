@@ -57,10 +57,9 @@ def own_products(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
         halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its readouts.
         image_shape: (C, H, W); inputs of other shapes have no maps.
     """
-    vectors = halves.double()
     maps = [move for symmetry in SYMMETRIES for move in _maps(symmetry, image_shape)]
-    images = [vectors, *(_moved(vectors, move, image_shape) for move in maps)]
-    return torch.stack([_products(vectors, image).mean((1, 2)).sum() for image in images])
+    images = [halves, *(_moved(halves, move, image_shape) for move in maps)]
+    return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
 
 
 def symmetry_tests(
@@ -124,7 +123,7 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
         return [lambda images: images.mT] if height == width > 1 else []
     if channels == 1:
         return []
-    signs = 1 - 2 * torch.eye(channels, dtype=torch.float64)[:, :, None, None]
+    signs = 1 - 2 * torch.eye(channels)[:, :, None, None]
     orders = torch.arange(channels).repeat(channels - 1, 1)
     for channel, order in enumerate(orders, start=1):  # which changes places with the first
         order[[0, channel]] = order[[channel, 0]]
@@ -145,6 +144,7 @@ def _shared(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D)."""
-    (x, y), (p, q) = first.unbind(-2), second.unbind(-2)
-    return ((x @ p.mT) * (y @ q.mT) + (x @ q.mT) * (y @ p.mT)) / 2
+    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
+    dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
+    xp, xq, yp, yq = dots[..., ::2, ::2], dots[..., ::2, 1::2], dots[..., 1::2, ::2], dots[..., 1::2, 1::2]
+    return (xp * yq + xq * yp) / 2

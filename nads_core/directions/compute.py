@@ -30,8 +30,9 @@ from nads_core.networks.readouts import described, find_zero_init, with_fresh_re
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.memory import require_memory
-from nads_core.runtime.provenance import RNG_VERSION, environment
+from nads_core.runtime.provenance import NADS_VERSION, environment
 
+DEFAULT_READOUTS = 4
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
@@ -106,12 +107,15 @@ def compute_nads(
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
             "torchvision:convnext_tiny", "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
-        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
+        estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default is
+            ``SmoothedGradient(num_inputs=16)``, with ``readouts=4`` if the network ends in a linear layer of at least 4
+            features, drawn around 0, and the input has at most 8,192 pixels. Of a grid of inputs and readouts this has
+            nearly the smallest error per second (benchmarks/README.md).
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
-            by default those that the architecture declares, none for a factory or for more than 8,192 pixels. With
-            "test" those that the first 512 networks do not contradict (`asymmetry`); the provenance has the results.
-            A stopping criterion is then checked without them.
+            by default those that the architecture declares, "test" for a factory and images, none for fewer than 16
+            networks or more than 8,192 pixels. With "test" those that the networks do not contradict (`asymmetry`); the
+            provenance has the results. A stopping criterion is then checked without them.
         stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its fields (``tolerance``,
             ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
@@ -152,7 +156,7 @@ def compute_nads(
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
-    estimator = require_estimator(SmoothedGradient() if estimator is None else estimator)
+    estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, estimator, settings)
@@ -253,6 +257,12 @@ def _default_symmetries(
     return "test" if num_networks >= FEWEST_NETWORKS else ()
 
 
+def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
+    """Return 16 inputs and, where the network has such a last layer, 4 readouts: near the smallest error per second."""
+    few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
+    return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
+
+
 def _require_averageable(
     symmetries: tuple[str, ...] | Literal["test"], image_shape: tuple[int, ...], num_networks: int
 ) -> None:
@@ -297,7 +307,7 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
     description = {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": ensemble.output, "kernels": ensemble.kernels,
-        "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
+        "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
     rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers
     optional = {"fresh_readout": settings.fresh_readout, "evaluation": rebuild, "normalise": settings.normalise}

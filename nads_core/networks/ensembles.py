@@ -163,6 +163,11 @@ class Ensemble:
         """Whether (seed, network, element) fixes each weight and input, whatever the block and the device."""
         return self._keyed_parameters is not None
 
+    @property
+    def num_features(self) -> int:
+        """Number of features that the last linear layer reads if `draw_readouts` can draw others, else 0."""
+        return self._readout.num_features if self._readout else 0
+
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
