@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from nads_book.deep_linear import DeepLinear, gradient_covariance
 from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 
@@ -32,7 +33,6 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks
 from nads_core.directions.uncertainty import DirectionUncertainty
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
-from nads_core.theory.deep_linear import DeepLinear, gradient_covariance
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = study_path("reliability.json")

@@ -37,11 +37,7 @@ from .networks import (
     VGG11,
     Architecture,
 )
-from .theory import (
-    deep_linear,
-    lemma2,
-    pooling,
-)
+from .theory import pooling
 from .training import (
     CIFAR10_RECIPE,
     SEPARABLE_RECIPE,
@@ -68,5 +64,5 @@ __all__ = [
     "CIFAR10_RECIPE", "SEPARABLE_RECIPE", "Recipe", "TrainConfig", "TrainingResult", "TrainingState", "TrainingTimeout",
     "accuracy", "accuracy_interval", "difference_interval", "predicted_classes", "train_network",
     "train_networks",
-    "deep_linear", "lemma2", "pooling",
+    "pooling",
 ]  # fmt: skip

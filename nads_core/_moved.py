@@ -6,6 +6,7 @@ members of a package follow it), and "members" the present names of renamed memb
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.util
@@ -50,15 +51,13 @@ class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         moved = next((old for old in TABLES["modules"] if f"{fullname}.".startswith(f"{old}.")), None)
-        if moved is None:
-            return None
-        home = TABLES["modules"][moved] + fullname.removeprefix(moved)
-        try:
-            if importlib.util.find_spec(home) is None:
-                return None
-        except ModuleNotFoundError:  # An import of a member that does not exist looks for a module of that name.
-            return None
-        return ModuleSpec(fullname, self, origin=home, is_package=True)
+        if moved is not None:
+            home = TABLES["modules"][moved] + fullname.removeprefix(moved)
+            # An import of a member that does not exist looks for a module of that name.
+            with contextlib.suppress(ModuleNotFoundError):
+                if importlib.util.find_spec(home) is not None:
+                    return ModuleSpec(fullname, self, origin=home, is_package=True)
+        return None
 
     def exec_module(self, module: ModuleType) -> None:
         home = str(module.__spec__ and module.__spec__.origin)

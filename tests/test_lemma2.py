@@ -6,10 +6,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book import checks
+from nads_book import checks, lemma2
 
 from nads_core import LENET
-from nads_core.theory import lemma2
 
 
 class Product(torch.nn.Module):

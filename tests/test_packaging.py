@@ -31,7 +31,17 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {"changed_predictions", "checkout", "descent", "forecast", "publishing", "regression", "report"},
+        {
+            "changed_predictions",
+            "checkout",
+            "deep_linear",
+            "descent",
+            "forecast",
+            "lemma2",
+            "publishing",
+            "regression",
+            "report",
+        },
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "figures", "map_summaries", "toy_shortcuts"},

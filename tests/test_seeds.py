@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from nads_book import classifiers
+from nads_book import classifiers, lemma2
 from torch import nn
 
 import nads_core as nc
@@ -48,7 +48,7 @@ def classify() -> None:
 
 
 def dipoles() -> None:
-    nc.lemma2.dipole_statistics(
+    lemma2.dipole_statistics(
         lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)), torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 2, seed=3
     )
 

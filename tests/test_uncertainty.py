@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main as book_main
+from nads_book.deep_linear import gradient_covariance
 from reliability import compare_with_exact, coverage
 from torch import Tensor
 
@@ -17,7 +18,6 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoment
 from nads_core.directions.share_variance import share_variances
 from nads_core.directions.symmetry import symmetrize, symmetry_types
 from nads_core.directions.uncertainty import BulkSpectrum, certify
-from nads_core.theory.deep_linear import gradient_covariance
 
 D = 64
 LEVELS = torch.exp(-torch.arange(D) / 8.0)

@@ -1,6 +1,6 @@
 """The book's package: the paper's experiments, their results, the checks of its statements, figures and explorer."""
 
-from nads_book import atlas, benchmarks, checks, explorer
+from nads_book import atlas, benchmarks, checks, deep_linear, explorer, lemma2
 from nads_book.changed_predictions import changed_predictions
 from nads_book.checks import errata
 from nads_book.experiments import (
@@ -26,6 +26,6 @@ costs = benchmarks
 __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
     "changed_predictions", "choose_preset", "forecast", "readable",
-    "atlas", "benchmarks", "checks", "costs", "errata", "explorer", "frequency_maps", "prediction", "published",
-    "statistics", "waves",
+    "atlas", "benchmarks", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2",
+    "prediction", "published", "statistics", "waves",
 ]  # fmt: skip

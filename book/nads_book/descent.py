@@ -1,4 +1,4 @@
-"""Training of the deep linear model (`nads_core.theory.deep_linear`) by gradient descent, for chapter 4."""
+"""Training of the deep linear model (`nads_book.deep_linear`) by gradient descent, for chapter 4."""
 
 from __future__ import annotations
 

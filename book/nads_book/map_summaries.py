@@ -9,7 +9,7 @@ import numpy as np
 
 from nads_book.experiments import Results
 from nads_book.experiments.statistics import SeedVariance, pooled_variance
-from nads_core.networks import LABELS
+from nads_book.report import LABELS
 
 Row = Mapping[str, Any]
 AS_THEY_ARE = "photos as they are"

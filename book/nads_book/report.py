@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from nads_book.experiments import Results
     from nads_core.data import ImageSet
 
+LABELS = {
+    "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
+}  # fmt: skip
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

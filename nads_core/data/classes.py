@@ -116,9 +116,8 @@ class _Analysis:
         within = (sum_total - sum_between) / (number - len(sizes))
         class_size = (number - sizes.square().sum() / number) / (len(sizes) - 1)  # effective, as classes differ in size
         between = (sum_between / (len(sizes) - 1) - within) / class_size
-        between, within, explained, total = (
-            value.view(self.shape).sum(0) for value in (between, within, sum_between, sum_total)
-        )
+        sums = between, within, sum_between, sum_total  # (c n,) each
+        between, within, explained, total = (value.view(self.shape).sum(0) for value in sums)
         return between, within, explained / total.clamp(min=torch.finfo(torch.float32).tiny)
 
 

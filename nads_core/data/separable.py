@@ -17,21 +17,6 @@ from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.seeds import seed_sequence
 
 
-def unit_direction(direction: Tensor | np.ndarray) -> Tensor:
-    """Return a direction as a float32 tensor (C, H, W).
-
-    Raises:
-        ValueError: if the shape is not (C, H, W) or the norm is not 1.
-    """
-    direction = torch.as_tensor(direction, dtype=torch.float32)
-    if direction.dim() != 3:
-        raise ValueError(f"expected a direction of shape (C, H, W), got {tuple(direction.shape)}")
-    norm = float(direction.norm())
-    if not abs(norm - 1) < 1e-3:
-        raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
-    return direction
-
-
 def separable_dataset(
     direction: Tensor | np.ndarray, num_samples: int, margin: float = 1.0, noise_std: float = 3.0, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
@@ -52,7 +37,7 @@ def separable_dataset(
     Raises:
         ValueError: for a direction that is not a unit image, or sizes that are not positive.
     """
-    return SeparableDatasets(unit_direction(direction)[None], num_samples, margin, noise_std, seed)[0]
+    return SeparableDatasets(torch.as_tensor(direction)[None], num_samples, margin, noise_std, seed)[0]
 
 
 @lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
@@ -103,10 +88,14 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
     paired: bool = False
 
     def __post_init__(self) -> None:
-        directions = torch.as_tensor(self.directions)
+        directions = torch.as_tensor(self.directions, dtype=torch.float32).clone()
         if directions.dim() != 4 or not len(directions):
-            raise ValueError(f"expected directions of shape (B, C, H, W), got {tuple(directions.shape)}")
-        object.__setattr__(self, "directions", torch.stack([unit_direction(v) for v in directions]))
+            together = f"all together of shape (B, C, H, W), got {tuple(directions.shape)}"
+            raise ValueError(f"expected directions of shape (C, H, W), {together}")
+        for norm in directions.flatten(1).norm(dim=1).tolist():
+            if not abs(norm - 1) < 1e-3:
+                raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
+        object.__setattr__(self, "directions", directions)
         require_integers(num_samples=self.num_samples)
         require_integers(least=0, seed=self.seed)
         if self.paired and self.num_samples % 2:
@@ -115,10 +104,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             raise ValueError(f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}")
 
     @property
-    def image_shape(self) -> tuple[int, int, int]:
+    def image_shape(self) -> tuple[int, ...]:
         """(C, H, W)."""
-        _, channels, height, width = self.directions.shape
-        return channels, height, width
+        return tuple(self.directions.shape[1:])
 
     @property
     def labels(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Eigenpairs of the second moment, one symmetry type after another, each with its certificate."""
+"""Eigenpairs of the second moment, one symmetry type after another, each with its uncertainty."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, lead
 from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
-from nads_core.directions.uncertainty import (
-    BulkSpectrum,
-    DegenerateCluster,
-    DirectionUncertainty,
-    TypeUncertainty,
-    certify,
-)
+from nads_core.directions.uncertainty import BulkSpectrum, DirectionUncertainty, TypeUncertainty, certify
 from nads_core.runtime.seeds import seeded
 
-_CERTIFIED = 2_048  # ranks of one type; none has ever been known that far down
+_SIMULATED = 2_048  # ranks of one type; none has ever been known that far down
 _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _EXTRA_COLUMNS = 16  # of the randomised range finder
@@ -53,7 +47,7 @@ class _TypeEigenpairs:
     names: tuple[str, ...]
     eigenvalues: Tensor
     images: list[Tensor]
-    certificate: TypeUncertainty
+    uncertainty: TypeUncertainty
 
 
 def find_eigenpairs(
@@ -93,22 +87,21 @@ def find_eigenpairs(
         )
         num_effective = growth_to_effective * len(first_networks.halves())
         pairs = zip(types, problem.solve()[0], strict=True)
-        types = [_with_certificate_of(raw, other, num_effective) for raw, other in pairs]
+        types = [_with_uncertainty_of(raw, other, num_effective) for raw, other in pairs]
     return _joined(types, count, debiasing)
 
 
-def _with_certificate_of(raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float) -> _TypeEigenpairs:
-    """Return eigenpairs with the certificate of normalised networks, and errors in the units of ``raw``."""
-    certificate, values = normalised.certificate, raw.eigenvalues.double().cpu()
-    count = min(len(values), len(normalised.eigenvalues))
+def _with_uncertainty_of(raw: _TypeEigenpairs, normalised: _TypeEigenpairs, num_effective: float) -> _TypeEigenpairs:
+    """Return eigenpairs with the uncertainty of normalised networks, and errors in the units of ``raw``."""
+    values, count = raw.eigenvalues.double().cpu(), min(len(raw.eigenvalues), len(normalised.eigenvalues))
     expected = normalised.eigenvalues[:count].double().cpu()
     unit = values[:count].sum() / expected.sum().clamp(min=1e-300)
     expected = expected * unit
-    certificate = certificate.until(count).extended(len(values))
-    error = certificate.eigenvalue_std * unit
+    uncertainty = normalised.uncertainty.extended(len(values), known=count)
+    error = uncertainty.eigenvalue_std * unit
     bias = (values[:count] - expected).square() + values[:count].square() / num_effective
     error[:count] = (error[:count].square() + bias).sqrt()
-    return replace(raw, certificate=replace(certificate, eigenvalue_std=error))
+    return replace(raw, uncertainty=replace(uncertainty, eigenvalue_std=error))
 
 
 class _Spectrum(NamedTuple):
@@ -180,27 +173,28 @@ class _Problem:
         return _Spectrum(values, axes, levels, noise, measured, int(spanned.sum()), basis is None)
 
     def _of_type(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _TypeEigenpairs:
-        """Return the leading eigenpairs of a type, each with its certificate."""
+        """Return the leading eigenpairs of a type, each with its uncertainty."""
         spectrum = self._spectrum(kind, second_moment, noise_moment)
-        count, used = min(self.count, len(kind)), min(_CERTIFIED, spectrum.spanned)
+        count, used = min(self.count, len(kind)), min(_SIMULATED, spectrum.spanned)
         coordinates = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
         bulk, remaining = BulkSpectrum(), len(kind) - used
-        if remaining:  # axes without certificate, and what the networks do not span
+        if remaining:  # axes of unknown uncertainty, and what the networks do not span
             level, noise = (0.0, 0.0) if spectrum.complete else unseen_energies(coordinates)
             level += float(spectrum.levels[used:].clamp(min=0).sum()) / remaining
             bulk = BulkSpectrum(remaining, level, noise + float(spectrum.noise[used:].sum()) / remaining)
         # Shrinking puts a direction next to others with the same floor, and it mixes with these
         levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
         coordinates = coordinates @ spectrum.axes[:used].to(coordinates).T
-        certificate = self._certified(levels[:used], spectrum.noise[:used], coordinates, bulk).until(spectrum.measured)
+        uncertainty = self._uncertainty(levels[:used], spectrum.noise[:used], coordinates, bulk)
         values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
         if len(axes) < count:
             axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
             values = torch.cat([values, values.new_zeros(count - len(values))])
-        return _TypeEigenpairs(kind.names, values, kind.images(axes), certificate.extended(count))
+        uncertainty = uncertainty.until(spectrum.measured).extended(count)
+        return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
-    def _certified(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
-        """Certify directions in which the halves of the first networks have these coordinates, (P, n, R, 2, k)."""
+    def _uncertainty(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
+        """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first networks in them."""
         partners, _, readouts = coordinates.shape[:3]
         variances = share_variances(coordinates)
         # Readouts of one network count as networks in the moments, but not as independent ones
@@ -225,10 +219,10 @@ class _Problem:
             level = (power - power_noise - float(values.sum())) / remaining  # of the energy outside of the eigenpairs
             bulk = BulkSpectrum(remaining, max(level, unseen), max(power_noise / remaining, unseen_noise))
         levels = values if debiasing == "subtract" else values - noise.to(values)
-        certificate = self._certified(levels, noise, coordinates, bulk)
+        uncertainty = self._uncertainty(levels, noise, coordinates, bulk)
         if debiasing == "none" and spreads:
-            certificate = certificate.until(0)  # directions of C + W, about those of C
-        return [_TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], certificate)], debiasing
+            uncertainty = uncertainty.until(0)  # directions of C + W, about those of C
+        return [_TypeEigenpairs(("",), values[: self.count], [axes[: self.count]], uncertainty)], debiasing
 
 
 def _spanned(matrix: Tensor, num_vectors: int) -> Tensor | None:
@@ -255,15 +249,10 @@ def _joined(types: list[_TypeEigenpairs], count: int, debiasing: str) -> Eigenpa
     indices: dict[tuple[int, int], list[int]] = {}  # of each type and partner, by rank
     for index, (_, number, _, partner) in enumerate(places):
         indices.setdefault((number, partner), []).append(index)
-    bands = [
-        DegenerateCluster(tuple(inside), types[number].certificate.band_certainty(start, start + len(inside)))
-        for (number, _), of_ranks in indices.items()
-        for start, end in types[number].certificate.bands
-        if len(inside := of_ranks[start:end]) > 1  # as far as they were asked for
-    ]
+    bands = [band for (number, _), of_ranks in indices.items() for band in types[number].uncertainty.clusters(of_ranks)]
 
     def of_each(name: str) -> Tensor:
-        columns = [getattr(part.certificate, name).tolist() for part in types]
+        columns = [getattr(part.uncertainty, name).tolist() for part in types]
         return torch.tensor([columns[number][rank] for _, number, rank, _ in places])
 
     certificates = DirectionUncertainty(
@@ -294,7 +283,7 @@ def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
     def draw(part: _TypeEigenpairs) -> Tensor:
         """Return eigenvalues (k,) within their errors, which are as large as the eigenvalue where nothing is known."""
         values = part.eigenvalues.double().cpu()
-        errors = part.certificate.eigenvalue_std[: len(values)]
+        errors = part.uncertainty.eigenvalue_std[: len(values)]
         errors = torch.where(errors.isnan(), values.abs(), errors)
         return (values + errors * torch.randn(len(values), generator=generator)).sort(descending=True).values
 
@@ -305,5 +294,5 @@ def _leading(types: list[_TypeEigenpairs], places: list[_Place]) -> Tensor:
         order = torch.cat([drawn[number] for number, _ in owners]).argsort(descending=True, stable=True)[: len(places)]
         num_exact = torch.nn.functional.one_hot(owner[order], len(owners)).cumsum(0)  # (n, owners)
         for index, (number, _) in enumerate(owners):
-            total += types[number].certificate.leading[num_estimated[:, index], num_exact[:, index]]
+            total += types[number].uncertainty.leading[num_estimated[:, index], num_exact[:, index]]
     return total / _CROSSINGS / torch.arange(1, len(places) + 1)

@@ -145,9 +145,8 @@ def _folded(size: int, sign: int) -> Any:
 def _sparse(matrix: Any) -> Tensor:
     """Return scipy's sparse matrix as one of torch's."""
     entries = matrix.tocoo()
-    places = torch.stack([torch.from_numpy(axis.astype("int64")) for axis in entries.coords])
-    values = torch.from_numpy(entries.data)
-    return torch.sparse_coo_tensor(places, values, entries.shape, check_invariants=True).coalesce()
+    places = torch.from_numpy(np.stack(entries.coords))
+    return torch.sparse_coo_tensor(places, entries.data, entries.shape, check_invariants=True).coalesce()
 
 
 def symmetrize(matrix: Tensor, image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> Tensor:

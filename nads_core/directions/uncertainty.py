@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,7 +35,7 @@ _FEWEST_NETWORKS = 3  # number from which variances can be estimated
 
 @dataclass(frozen=True)
 class DegenerateCluster:
-    """Directions of one symmetry type that a run cannot distinguish.
+    """A band: directions of one symmetry type that a run cannot distinguish.
 
     Args:
         indices: indices of the directions, at least two.
@@ -84,14 +84,14 @@ class DirectionUncertainty:
         return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
 
     def first(self, count: int) -> DirectionUncertainty:
-        """Return the certificates of the first ``count`` directions, and of what lies among them of each band."""
+        """Return the uncertainty of the first ``count`` directions, and of what lies among them of each band."""
         inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
         bands = tuple(DegenerateCluster(indices, certainty) for indices, certainty in inside if len(indices) > 1)
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
     def completed(self, count: int) -> DirectionUncertainty:
-        """Return certificates for ``count`` directions, of which nothing is known about those that these lack."""
+        """Return the uncertainty of ``count`` directions, of which nothing is known about those that these lack."""
         size, missing = len(self), (0, count - len(self))  # numbers of values to add before and after
         shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
         of_all = self.certainty.new_full((missing[1],), float(shared[-1]))
@@ -188,31 +188,32 @@ class TypeUncertainty:
     leading: Tensor
     bands: list[tuple[int, int]]
 
-    def band_certainty(self, first: int, last: int) -> float:
-        """Return the certainty of the subspace of the ranks from ``first`` to ``last`` - 1."""
-        inside = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
-        return float(inside + self.leading[first, first]) / (last - first)
+    def clusters(self, indices: list[int]) -> Iterator[DegenerateCluster]:
+        """Yield the bands of directions with these indices, one for each rank as far as they were asked for."""
+        for first, last in self.bands:
+            if len(inside := tuple(indices[first:last])) > 1:
+                last = first + len(inside)
+                shared = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
+                yield DegenerateCluster(inside, float(shared + self.leading[first, first]) / len(inside))
 
     def until(self, rank: int) -> TypeUncertainty:
-        """Return the certificate when nothing is claimed about ranks from this one on."""
-        known = TypeUncertainty(
-            self.certainty[:rank], self.agreement[:rank], self.eigenvalue_std[:rank],
-            self.leading[: rank + 1, : rank + 1],
-            [(first, min(last, rank)) for first, last in self.bands if first + 1 < rank],
-        )  # fmt: skip
-        return known.extended(len(self.certainty))
+        """Return the uncertainty when nothing is claimed about ranks from this one on."""
+        return self.extended(len(self.certainty), rank)
 
-    def extended(self, count: int) -> TypeUncertainty:
-        """Return a certificate for ``count`` ranks, of which nothing is known about those that this one lacks."""
+    def extended(self, count: int, known: int | None = None) -> TypeUncertainty:
+        """Return the uncertainty of at least ``count`` ranks, of which only those before ``known`` are claimed.
+
+        By default ``known`` is the number of ranks here.
+        """
         size = len(self.certainty)
-        if count <= size:
-            return self
-        missing = (0, count - size)  # numbers of values to add before and after
+        known, count = size if known is None else min(known, size), max(count, size)
+        missing = (0, count - known)  # numbers of values to add before and after
+        nearest = torch.arange(count + 1).clamp(max=known)  # an unknown direction shares no dimension
+        bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
         return TypeUncertainty(
-            pad(self.certainty, missing), pad(self.agreement, missing),
-            pad(self.eigenvalue_std, missing, value=math.nan),
-            pad(self.leading[None], missing * 2, mode="replicate")[0],
-            [*self.bands, *([(size, count)] if count - size > 1 else [])],
+            pad(self.certainty[:known], missing), pad(self.agreement[:known], missing),
+            pad(self.eigenvalue_std[:known], missing, value=math.nan), self.leading[nearest][:, nearest],
+            [*bands, *([(known, count)] if count - known > 1 else [])],
         )  # fmt: skip
 
 
@@ -244,18 +245,25 @@ def certify(
     if not len(values):
         leading, nothing = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
-    model = _SamplingError.fitted(values, noise, variances, num_networks, shares, bulk)
+    power, independent = values.clamp(min=0) + noise, 1 / shares  # see `_SamplingError`
+    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
+    ratios.diagonal().clamp_(min=2 * independent)
+    model = _SamplingError(noise, ratios, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
-    certificate = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return (certificate if num_networks >= _FEWEST_NETWORKS else certificate.until(0)).extended(count)
+    uncertainty = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
+    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
 class _SamplingError:
     """The error E of C from N networks, for any levels that C may have.
+
+    A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio to the power along
+    two directions does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the
+    diagonal.
 
     Args:
         noise: (k,), variance of the inputs' noise along the directions.
@@ -270,20 +278,6 @@ class _SamplingError:
     num_networks: float
     shares: int
     bulk: BulkSpectrum
-
-    @classmethod
-    def fitted(
-        cls, values: Tensor, noise: Tensor, variances: Tensor, num_networks: float, shares: int, bulk: BulkSpectrum
-    ) -> _SamplingError:
-        """Return the error whose ratios are those of the measured variances (k, k) at these eigenvalues (k,).
-
-        A sample stretches its own spectrum, and the variances with it. Their ratio to the power along two directions
-        does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the diagonal.
-        """
-        power, independent = values.clamp(min=0) + noise, 1 / shares
-        ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
-        ratios.diagonal().clamp_(min=2 * independent)
-        return cls(noise, ratios, num_networks, shares, bulk)
 
     def true_levels(self, values: Tensor) -> Tensor:
         """Return the levels (k,) whose simulated eigenvalues are on average these values (k,).

@@ -95,8 +95,7 @@ def _draw(parameter: RandomParameter, number: int, networks: Tensor, seed: int, 
         numbers = numbers.flatten(1)[:, : parameter.size]  # (b, Q, 4) -> (b, size): the last quad may be cut
         # One rounding to float32, as in a fused multiply-add.
         parts.append((parameter.shift + parameter.scale * numbers.double()).float())
-    drawn = torch.cat(parts) if parts else torch.empty(0, parameter.size, device=networks.device)
-    return drawn.reshape(len(networks), *parameter.shape)
+    return torch.cat(parts).reshape(len(networks), *parameter.shape)
 
 
 def philox(counter: Sequence[Tensor], key: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -130,15 +131,10 @@ def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()), channels
 
 
-class LogisticRegression(nn.Module):
-    """One linear layer on the pixels."""
-
-    def __init__(self, in_channels: int, image_size: int, num_classes: int):
-        super().__init__()
-        self.linear = nn.Linear(in_channels * image_size**2, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(x.flatten(1))
+def logistic_regression(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
+    """Return one linear layer on the pixels."""
+    linear = nn.Linear(in_channels * image_size**2, num_classes)
+    return nn.Sequential(OrderedDict(flatten=nn.Flatten(), linear=linear))
 
 
 class LeNet(nn.Module):
@@ -162,7 +158,7 @@ class LeNet(nn.Module):
         return self.fc3(F.relu(self.fc2(x)))
 
 
-class VGG11Net(nn.Module):
+class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
     widths: tuple[int | Literal["pool"], ...] = (
@@ -170,7 +166,6 @@ class VGG11Net(nn.Module):
     )  # fmt: skip
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
-        super().__init__()
         layers: list[nn.Module] = []
         channels, size = in_channels, image_size
         for width in self.widths:
@@ -181,19 +176,17 @@ class VGG11Net(nn.Module):
                 layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
                 channels = width
         _require_size(size, image_size, "VGG-11", pooling, least=32)
-        self.features = nn.Sequential(*layers)
-        self.classifier = nn.Sequential(
+        classifier = nn.Sequential(
             nn.Dropout(), nn.Linear(channels * size**2, 512), nn.ReLU(),
             nn.Dropout(), nn.Linear(512, 512), nn.ReLU(),
             nn.Linear(512, num_classes),
         )  # fmt: skip
+        features = nn.Sequential(*layers)
+        super().__init__(OrderedDict(features=features, flatten=nn.Flatten(), classifier=classifier))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
                 nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # all of them have a bias
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.features(x).flatten(1))
 
 
 class _ResidualBlock(nn.Module):
@@ -216,7 +209,7 @@ class _ResidualBlock(nn.Module):
         return self.activation(h if self.shortcut is None else h + self.shortcut(x))
 
 
-class ResNet18Net(nn.Module):
+class ResNet18Net(nn.Sequential):
     """ResNet-18 with a 3x3 stride-1 stem and no pooling before the last; it downsamples by strided convolutions.
 
     ``pooling="none"`` also drops the global average, so that the last layer reads every pixel of every channel; so does
@@ -233,38 +226,31 @@ class ResNet18Net(nn.Module):
         head: str = "global",
         skip: bool = True,
     ):
-        super().__init__()
-        self.conv1 = nn.Conv2d(in_channels, width, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.activation = nn.ReLU()
+        stem = {"conv1": nn.Conv2d(in_channels, width, 3, padding=1, bias=False), "bn1": nn.BatchNorm2d(width)}
         blocks, channels, size = [], width, image_size
         for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
             blocks.append(_ResidualBlock(channels, times * width, stride, pooling, skip))
             channels = times * width
             size = halved(size, pooling) if stride > 1 else size
         _require_size(size, image_size, "ResNet-18", pooling, least=8)
-        self.blocks = nn.Sequential(*blocks)
-        self.head, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
-        self.linear = nn.Linear(num_features, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.head(self.blocks(self.activation(self.bn1(self.conv1(x))))))
+        last, num_features = _features(channels, size, flat=head == "flat" or pooling == "none")
+        body = {**stem, "activation": nn.ReLU(), "blocks": nn.Sequential(*blocks), "head": last}
+        super().__init__(OrderedDict(body, linear=nn.Linear(num_features, num_classes)))
 
 
-class _DenseLayer(nn.Module):
+class _DenseLayer(nn.Sequential):
     def __init__(self, channels: int, growth: int):
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv1 = nn.Conv2d(channels, 4 * growth, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(4 * growth)
-        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
+        super().__init__(OrderedDict(
+            bn1=nn.BatchNorm2d(channels), relu1=nn.ReLU(), conv1=nn.Conv2d(channels, 4 * growth, 1, bias=False),
+            bn2=nn.BatchNorm2d(4 * growth), relu2=nn.ReLU(),
+            conv2=nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
+        ))  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.conv1(F.relu(self.bn1(x)))
-        return torch.cat([self.conv2(F.relu(self.bn2(h))), x], 1)
+        return torch.cat([super().forward(x), x], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
-class DenseNet121Net(nn.Module):
+class DenseNet121Net(nn.Sequential):
     """DenseNet-121 with growth 32, a 3x3 stem of 64 channels, and pooled transitions that halve the channels.
 
     Other depths and another growth, with a stem of twice as many channels, make a smaller one of the same kind.
@@ -279,7 +265,6 @@ class DenseNet121Net(nn.Module):
         growth: int = 32,
         depths: tuple[int, ...] = (6, 12, 24, 16),
     ):
-        super().__init__()
         channels, size = 2 * growth, image_size
         layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
         for index, depth in enumerate(depths):
@@ -292,27 +277,21 @@ class DenseNet121Net(nn.Module):
                 channels += growth
         layers += [nn.BatchNorm2d(channels), nn.ReLU()]
         _require_size(size, image_size, "DenseNet-121", pooling, least=8)
-        self.features = nn.Sequential(*layers)
-        self.head, num_features = _features(channels, size, flat=pooling == "none")
-        self.linear = nn.Linear(num_features, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear(self.head(self.features(x)))
+        head, num_features = _features(channels, size, flat=pooling == "none")
+        linear = nn.Linear(num_features, num_classes)
+        super().__init__(OrderedDict(features=nn.Sequential(*layers), head=head, linear=linear))
 
 
 # The weights of the first layer are independent and symmetric about zero, so that channels are alike
 _SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
 
-LOGREG = Architecture("logreg", LogisticRegression)  # all of its directions are equivalent
+LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
 VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
 DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
-LABELS = {
-    "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
-}  # fmt: skip
 
 
 def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture | Callable[[], nn.Module]:
@@ -365,10 +344,6 @@ def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn
         if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
             raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
         options["image_size"] = image_shape[-1]
-
-    def factory() -> nn.Module:
-        network: nn.Module = get_model(model, weights=None, **options)
-        return network
-
-    factory.__qualname__ = model
+    factory = partial(get_model, model, weights=None, **options)
+    factory.__qualname__ = model  # type: ignore[attr-defined]  # the name of the NADs
     return factory

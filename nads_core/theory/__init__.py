@@ -1,10 +1,10 @@
-"""The paper's formulas, as corrected and as printed.
+"""The formulas of Theorem 1, as corrected and as printed.
 
-Checks of the formulas and their verdicts are in the book's package (`nads_book.checks`).
+Those of the deep linear model and of Lemma 2, and the checks of all of them, are in the book's package.
 """
 
 from nads_core import _moved
-from nads_core.theory import deep_linear, lemma2, pooling
+from nads_core.theory import pooling
 
 __getattr__ = _moved.forwarding_getattr(__name__)
-__all__ = ["deep_linear", "lemma2", "pooling"]
+__all__ = ["pooling"]

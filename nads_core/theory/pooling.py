@@ -42,13 +42,6 @@ from torch import Tensor
 
 from nads_core.runtime.arguments import require_integers
 
-__all__ = [
-    "PREFILTERS", "prefilter", "frequency_response", "pooling_matrix", "pool", "aliasing_matrix", "pool_spectrum",
-    "direction", "retained_energy", "gamma", "gamma_printed",
-    "bayes_accuracy", "bayes_accuracy_printed", "bayes_accuracy_complex", "bayes_accuracy_2d", "gamma_2d",
-    "bayes_accuracy_after",
-]  # fmt: skip
-
 PREFILTERS = ("average", "binomial", "lowpass", "identity")
 Array = Tensor | np.ndarray
 _ADVICE = "make one with pooling.prefilter(name, size, stride)"

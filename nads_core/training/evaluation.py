@@ -49,11 +49,8 @@ def difference_interval(first: float, second: float, num_samples: int, z: float 
         ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
     """
     (low, high), (other_low, other_high) = (accuracy_interval(a, num_samples, z) for a in (first, second))
-    difference = first - second
-    return (
-        difference - math.hypot(first - low, other_high - second),
-        difference + math.hypot(high - first, second - other_low),
-    )
+    below, above = math.hypot(first - low, other_high - second), math.hypot(high - first, second - other_low)
+    return first - second - below, first - second + above
 
 
 def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_000) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -59,9 +59,7 @@ def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:
     """Return the results of B networks as one whose fields have the shape (B, ...)."""
-    columns = {name: [getattr(result, name) for result in results] for name in vars(results[0])}
-    measured = columns.pop("measured")
-    fields: dict[str, Any] = {
-        name: None if column[0] is None else torch.stack(column) for name, column in columns.items()
-    }
-    return TrainingResult(**fields, measured=None if measured[0] is None else measured)
+    given = [name for name, value in vars(results[0]).items() if value is not None]
+    columns = {name: [getattr(result, name) for result in results] for name in given}
+    fields: Any = {name: column if name == "measured" else torch.stack(column) for name, column in columns.items()}
+    return replace(results[0], **fields)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from nads_book import report
 from nads_book.experiments import published
 from nads_book.experiments.frequency_maps import of_tasks
 from nads_book.experiments.results import Results, load_results
@@ -21,7 +22,6 @@ from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet, load_images
 from nads_core.directions import NADs
 from nads_core.directions.uncertainty import CERTAIN
-from nads_core.networks import architectures
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.training import accuracy_interval
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 SHIPPED = ("lenet", "vgg11", "resnet18", "densenet121", "logreg")  # in this order
-LABELS = {name: architectures.LABELS[name] for name in SHIPPED}
+LABELS = {name: report.LABELS[name] for name in SHIPPED}
 LEVELS = 127  # of int8, on either side of zero
 _PUBLISHED_TEST = 10_000  # images that a published accuracy was measured on
 DRAWINGS = Path(__file__).parent / "drawings"

@@ -23,10 +23,10 @@ from nads_book.figures.style import (
     styled,
     subplots,
 )
+from nads_book.report import LABELS
 from nads_core.cli import class_differences
 from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
-from nads_core.networks.architectures import LABELS
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
     "live": {"marker": "o", "linestyle": "none"},
