@@ -3,6 +3,7 @@
 import inspect
 import types
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import nads_book as nb
@@ -99,6 +100,60 @@ def test_what_may_be_left_open_is_an_integer_if_it_is_not(name):
 def test_shapes_are_integers():
     with pytest.raises(ValueError, match="must be positive integers"):
         compute(image_shape=(True, 8, 8))
+
+
+def test_integers_of_numpy_are_those_of_python(tmp_path):
+    number = np.int64(8)
+    estimator = nc.SmoothedGradient(number, np.float64(1), readouts=np.int32(1))
+    options = {"image_shape": (np.int64(1), number, number), "num_directions": number, "batch_size": number}
+    found = compute(
+        num_networks=np.int64(300), estimator=estimator, seed=np.uint8(3), output=np.int64(0), num_leading=np.int64(5),
+        tolerance=0.1, checkpoint=tmp_path / "numpy.ckpt", **options,
+    )  # fmt: skip
+    options = {"num_networks": 300, "estimator": nc.SmoothedGradient(8, 1.0), "seed": 3, "num_directions": 8}
+    options |= {"num_leading": 5, "tolerance": 0.1, "checkpoint": tmp_path / "numpy.ckpt"}
+    resumed = compute(**options)
+    found.save(tmp_path / "numpy.npz")
+    assert nc.NADs.load(tmp_path / "numpy.npz").provenance == found.provenance
+    for nads in (resumed, compute(**options | {"checkpoint": None})):
+        assert torch.equal(nads.directions, found.directions)
+    assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
+
+
+def test_integers_of_numpy_in_data_and_networks():
+    five = np.int64(5)
+    assert torch.equal(nc.fourier_direction((np.int64(1), np.int64(0)), np.int64(4)), WAVE)
+    for name, use in {
+        "samples": lambda n, seed: nc.separable_dataset(WAVE, n, seed=seed)[0],
+        "images": lambda n, seed: nc.load_images("generated", num_images=n, seed=seed, size=n).images,
+    }.items():
+        assert torch.equal(use(five, five), use(5, 5)), name
+    assert nc.LENET.build(np.int64(1), np.int64(32), five)(torch.zeros(2, 1, 32, 32)).shape == (2, 5)
+    recipe = nc.Recipe(epochs=np.int64(1), batch_size=np.int64(2))
+    assert repr(recipe) == repr(nc.Recipe(epochs=1, batch_size=2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_types_have_names(dtype):
+    assert torch.equal(compute(dtype=dtype).directions, compute(dtype=getattr(torch, dtype)).directions)
+    assert Ensemble(nc.LENET.build, (1, 32, 32), dtype=dtype).dtype == getattr(torch, dtype)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"symmetries": "flip_columns"}, ValueError, r"got 'flip_columns': pass \('flip_columns',\)"),
+        ({"dtype": "float"}, None, None),
+        ({"dtype": "float31"}, ValueError, "dtype .* got 'float31'"),
+        ({"dtype": torch.int64}, ValueError, "dtype .* got torch.int64"),
+        ({"estimator": nc.SmoothedGradient}, TypeError, r"SmoothedGradient'>: add \(\)"),
+        ({"image_shape": 32}, ValueError, r"image_shape must be .*\(C, H, W\).* got 32"),
+        ({"image_shape": "32"}, ValueError, "got '32'"),
+    ],
+)
+def test_unsuitable_options_are_shown(options, error, message):
+    with pytest.raises(error, match=message) if error else nullcontext():
+        compute(**options)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")

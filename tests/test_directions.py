@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import json
 import math
@@ -445,6 +446,41 @@ def test_a_fresh_readout_is_part_of_the_description(tmp_path):
     again = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
     assert torch.equal(again.directions, nads.directions)
     assert "fresh_readout" not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
+
+
+class Residual(nn.Module):
+    """A residual block whose branch passes through a gain; and a token, which is added and silences nothing."""
+
+    def __init__(self, gain, kind: str = "factor"):
+        super().__init__()
+        self.first, self.branch, self.last = nn.Linear(64, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+        self.knob, self.token, self.kind = nn.Parameter(torch.tensor(gain)), nn.Parameter(torch.zeros(8)), kind
+        self.unused = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x):
+        h = self.first(x.flatten(1)) + self.token
+        if self.kind == "factor":
+            return self.last(h + self.knob * self.branch(h.relu()))
+        if self.kind == "of weights":
+            return self.last(h + nn.functional.linear(h.relu(), self.branch.weight * self.knob))
+        return self.last(h + self.branch(h.relu() + self.knob))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("kind", ["factor", "of weights", "added"])
+@pytest.mark.parametrize("gain", [0.0, [0.0] * 8, 1e-6, [1e-6] * 8, 0.2])
+def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
+    expected = {} if gain == 0.2 or kind == "added" else {"knob": pytest.approx(np.ravel(gain)[0])}
+    with pytest.warns(UserWarning, match=r"silent .*\(knob = ") if expected else contextlib.nullcontext():
+        nads = nc.compute_nads(
+            lambda: Residual(gain, kind), 8, image_shape=(1, 8, 8), evaluation=evaluation, progress=False
+        )
+    assert nads.provenance.get("silent_parts", {}) == expected
+
+
+@pytest.mark.parametrize("architecture", nc.ARCHITECTURES.values(), ids=lambda each: each.name)
+def test_no_branch_of_ours_is_silent(architecture):
+    assert Ensemble(architecture.build, (1, 32, 32)).zero_init() == {}
 
 
 def test_a_checkpoint_of_another_network_of_the_same_name_is_refused(tmp_path):

@@ -1,6 +1,9 @@
 import copy
 import itertools
+import math
 import random
+import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -12,8 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils._pytree import tree_leaves
 
 import nads_core as nc
+from nads_core.directions.estimators import Draw
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Recording, without_overwritten
@@ -306,6 +311,27 @@ def test_blocks_cover_each_network_once(num_networks, first, block_size):
 SHARED = Ensemble(convnet, SHAPE)
 
 
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 5), (7,)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("size", [1, 5, 16, 64])
+def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
+    def factory() -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 8), nn.Tanh(), nn.Linear(8, 1))
+
+    ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
+    assert ensemble.block_size == 64
+    for estimator in (nc.SmoothedGradient(4, readouts=1 if evaluation == "rebuild" else 2), nc.PointGradient(),
+                      nc.MixedDerivative(3, antithetic=False)):  # fmt: skip
+        for block, order in itertools.product((2, 3), (1, -1)):
+            whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
+            parts = {first: ensemble.part(slice(first, min(first + size, 60))) for first in starts[::order]}
+            drawn = {first: estimator.draw(part, block) for first, part in parts.items()}
+            joined = Draw.cat([drawn[first] for first in starts])
+            for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
+                assert one is other or torch.equal(one, other)
+
+
 def test_blocks_hold_about_two_million_weights():
     assert [Ensemble(lambda a=a: a.build(1, 32, 1), (1, 32, 32)).block_size for a in ALL[:4]] == [64, 32, 1, 1]
     assert (SHARED.block_size, SHARED.num_parameters) == (64, 4 * 9 + 4 + 36 * 3 + 3)
@@ -496,9 +522,21 @@ class Particular(nn.Module):
         return self.linear(x.flatten(1))
 
 
+class SparseBuffer(Particular):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("graph", torch.eye(64).to_sparse())
+
+
 def seeded() -> nn.Module:
     torch.manual_seed(0)
     return convnet()
+
+
+def ignoring_warnings(function, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments)
 
 
 def two_structures() -> nn.Module:
@@ -514,6 +552,9 @@ ONE_NETWORK = convnet()
         (convnet(), SHAPE, TypeError, "got Sequential: pass `lambda: MyNet\\(\\)`"),
         ("resnet18", SHAPE, TypeError, "expected an Architecture or a function .* got str"),
         (lambda: "a network", SHAPE, TypeError, "must return a torch.nn.Module, got str"),
+        (SparseBuffer, SHAPE, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
+        (lambda: nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1))), SHAPE, TypeError, "torch.jit"),
+        (lambda: ignoring_warnings(torch.jit.trace, nn.Linear(8, 1), torch.ones(8)), SHAPE, TypeError, "torch.jit"),
         (lambda: ONE_NETWORK, SHAPE, ValueError, "same weights twice"),
         (seeded, SHAPE, ValueError, "same weights twice: .* set a seed"),
         (nn.Flatten, SHAPE, ValueError, "same weights twice"),
@@ -589,6 +630,92 @@ def test_a_factory_that_is_called_for_each_network_has_one_thread(factory, reque
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     torch.set_num_threads(2)
     assert ThreadedEnsemble(Ensemble(factory, SHAPE)).size == 1
+
+
+class Watched(nn.Module):
+    """A network that a copy shares something with: by a hook or a function, which deepcopy does not copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(64, 500), nn.Linear(500, 1)
+        self.share()
+
+    def share(self):
+        self.first.register_forward_hook(lambda module, inputs, result: setattr(self, "seen", result))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        self.first(x)
+        return self.seen
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.hidden(x.flatten(1)).tanh())
+
+
+class WatchedByAll(Watched):
+    """Its hook writes to one dictionary, whichever copy is called."""
+
+    def share(self):
+        self.results = results = {}
+        self.first.register_forward_hook(lambda module, inputs, result: results.update(seen=result))
+        self.read = lambda: results["seen"]
+
+    def hidden(self, x: Tensor) -> Tensor:
+        self.first(x)
+        return self.read()
+
+
+class WithLock(Watched):
+    def share(self):
+        self.lock = threading.Lock()
+
+    def hidden(self, x: Tensor) -> Tensor:
+        return self.first(x)
+
+
+class WithClosure(WithLock):
+    def share(self):
+        self.apply_first = lambda x: self.first(x)
+
+    def hidden(self, x: Tensor) -> Tensor:
+        return self.apply_first(x)
+
+
+@pytest.mark.parametrize("factory", [Watched, WatchedByAll, WithLock, WithClosure])
+def test_a_network_that_shares_something_with_its_copies_has_one_thread(factory, request):
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    results = []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        results.append(nc.compute_nads(factory, 600, image_shape=SHAPE, device="cpu", progress=False))
+    assert results[0].overlap(results[1], 5) > 0.9999
+    torch.testing.assert_close(results[0].eigenvalues, results[1].eigenvalues, rtol=1e-3, atol=0)
+
+
+class Subtracting(nn.Module):
+    """Writes to its input, unless ``inplace`` is False."""
+
+    def __init__(self, inplace: bool):
+        super().__init__()
+        self.relu, self.last, self.inplace = nn.ReLU(inplace), nn.Linear(64, 1), inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.inplace:
+            x -= x.mean()
+        else:
+            x = x - x.mean()
+        return self.last(self.relu(x).flatten(1))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)], ids=lambda value: type(value).__name__
+)
+def test_a_network_may_write_to_its_input(estimator, evaluation):
+    options = {"image_shape": SHAPE, "device": "cpu", "progress": False, "evaluation": evaluation}
+    written, left = (
+        nc.compute_nads(partial(Subtracting, inplace), 20, estimator=estimator, **options) for inplace in (True, False)
+    )
+    assert torch.equal(written.directions, left.directions)
 
 
 def test_gradients_leave_the_images_of_the_caller_alone():

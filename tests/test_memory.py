@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 from nads_book.benchmarks.measuring import peak_memory
@@ -42,7 +45,7 @@ def test_fewer_directions_need_less_memory(monkeypatch):
     needed, dimension = {}, 3 * 64 * 64
     for count in (10, None):
         monkeypatch.setattr(compute, "require_memory", lambda size, *_, count=count: needed.update({count: size}))
-        compute._require_memory(GramMoments(dimension), 100, nc.SmoothedGradient(4), ComputeOptions(count))
+        compute._require_memory(GramMoments(dimension), 100, 64, nc.SmoothedGradient(4), ComputeOptions(count))
     assert needed[None] - needed[10] == 90 * 4 * dimension  # float32; 100 networks have 100 directions at most
 
 
@@ -69,6 +72,67 @@ def test_what_a_container_keeps_of_files_is_free(monkeypatch, tmp_path, folder, 
     for name, content in (files | ({"memory.stat": cached.format(GIB)} if cached else {})).items():
         (tmp_path / folder / name).write_text(f"{content}\n")
     assert available_memory("cpu") == (1000 if free is None else free) * GIB
+
+
+IN_GROUP = {"limit": 3, "usage": 1}
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "free"),
+    [
+        ("0::/work/job\n", {"work/job/memory.max": 4, "work/job/memory.current": 3}, 1),
+        ("0::/work/job\n", {"work/job/memory.max": "max", "work/memory.max": 6, "work/memory.current": 1}, 5),
+        ("3:cpu:/other\n4:memory:/job\n", {f"memory/job/memory.{kind}_in_bytes": n for kind, n in IN_GROUP.items()}, 2),
+        ("0::/work/job\n", {"other/memory.max": 4, "other/memory.current": 3}, 1000),
+    ],
+)  # fmt: skip
+def test_the_limit_of_the_process_own_group_counts(monkeypatch, tmp_path, groups, files, free):
+    (tmp_path / "meminfo").write_text(f"MemAvailable: {1000 * 2**20} kB\n")
+    (tmp_path / "cgroup").write_text(groups)
+    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path / "groups")
+    for name, content in files.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(f"{content if content == 'max' else content * GIB}\n")
+    assert available_memory("cpu") == free * GIB
+
+
+def run_python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@NEEDS_PROC
+def test_addresses_that_ulimit_leaves_are_free():
+    free = run_python("""
+import resource
+from nads_core.runtime.memory import _fields, _PROCESS, available_memory
+limit = _fields(_PROCESS / "status")["VmSize"] + 10**8
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+print(available_memory("cpu"))
+""")
+    assert 0.5e8 < int(free) <= 1e8
+
+
+@NEEDS_PROC
+def test_large_images_are_drawn_and_evaluated_in_parts():
+    peak = run_python("""
+import resource
+import nads_core as nc
+from torch import nn
+
+def net():
+    layers = nn.Conv2d(3, 8, 7, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128, 10)
+    return nn.Sequential(*layers, nn.ReLU(), nn.Linear(10, 1))
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+nc.compute_nads, before = nc.compute_nads, peak()
+nads = nc.compute_nads(net, 60, image_shape=(3, 224, 224), num_directions=5, progress=False, device="cpu")
+print(peak() - before)
+""")
+    assert int(peak) < 1.2e9  # in one piece 2.3e9
 
 
 def test_what_torch_keeps_of_a_gpu_is_free(monkeypatch):

@@ -65,8 +65,6 @@ def run(
         quantized: whether to store 16-bit directions.
         **options: options of `compute_nads` and of the estimator.
     """
-    import torch
-
     from nads_core.directions import compute_nads
     from nads_core.runtime import distributed
 
@@ -75,8 +73,6 @@ def run(
         options["symmetries"] = _symmetries(options["symmetries"])
     if "image_shape" in options:
         options["image_shape"] = tuple(options["image_shape"])
-    if "dtype" in options:
-        options["dtype"] = getattr(torch, options["dtype"])
     checkpoint = checkpoint or out.with_suffix(".{run}.ckpt")
     out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.pop("device", None)) as device:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import plain, require_integers
 
 DATASETS = ("auto", "cifar10", "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
@@ -91,6 +91,7 @@ def load_images(
         raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
     require_integers(size=size, num_images=1 if num_images is None else num_images)
     require_integers(least=0, seed=seed)
+    num_images, size, seed = map(plain, (num_images, size, seed))
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download

@@ -26,9 +26,9 @@ from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
 from nads_core.networks.architectures import SYMMETRIES, Architecture, architecture_named
 from nads_core.networks.ensembles import Ensemble, require_image_shape
-from nads_core.networks.readouts import described, find_zero_init, with_fresh_readout
+from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment
 
@@ -56,7 +56,8 @@ class ComputeOptions:
             the weights and buffers of all networks into one network. "rebuild" evaluates every network as the factory
             builds it: slower, but right for networks that differ in more than weights and buffers, such as a random
             permutation in a plain attribute, a random activation or a random structure. It takes ``readouts=1`` only.
-        dtype: type of the networks; moments are summed in float64, by Triton 2,048 vectors at a time in float32.
+        dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton
+            2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
             of float32, rounded.
         batch_size: number of networks evaluated together on a GPU; fitted to its memory by default.
@@ -81,6 +82,8 @@ class ComputeOptions:
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
+        make_plain(self)
+        object.__setattr__(self, "dtype", usable_dtype(self.dtype))
 
 
 def compute_nads(
@@ -148,7 +151,7 @@ def compute_nads(
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
     require_integers(num_networks=num_networks)
-    require_image_shape(image_shape)
+    num_networks, image_shape = plain(num_networks), require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
     if symmetries is None:
@@ -159,7 +162,7 @@ def compute_nads(
     estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, estimator, settings)
+        _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
 
     vector, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
@@ -289,13 +292,16 @@ def empty_moments(ensemble: Ensemble) -> Moments:
     return DenseMoments(dimension, device)
 
 
-def _require_memory(moments: GramMoments, num_networks: int, estimator: Estimator, settings: ComputeOptions) -> None:
+def _require_memory(
+    moments: GramMoments, num_networks: int, block_size: int, estimator: Estimator, settings: ComputeOptions
+) -> None:
     """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
     readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
     needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
+    block = min(num_networks, block_size) * readouts * estimator.num_contributions * dimension * settings.dtype.itemsize
     require_memory(
-        needed + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
+        needed + block + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
         f"{num_networks:,} networks x {readouts} readouts at {dimension:,} pixels, and the directions, take up to",
         "ask for fewer networks (num_networks), directions (num_directions) or readouts",
@@ -316,7 +322,7 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
-    parts = find_zero_init(ensemble.template)
+    parts = ensemble.zero_init()
     if not parts:
         return {}
     message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"

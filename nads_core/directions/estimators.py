@@ -18,7 +18,7 @@ from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import make_plain, require_integers
 
 NUM_INPUTS = 16  # Gaussian inputs per network, of which opposite pairs leave 8 contributions
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
@@ -123,7 +123,7 @@ def require_estimator(estimator: Estimator) -> Estimator:
     if not isinstance(estimator, Estimator):
         raise TypeError(
             f"estimator must be an object such as SmoothedGradient(), or of a class of your own that inherits from "
-            f"nads_core.directions.Estimator, got {estimator!r}"
+            f"nads_core.directions.Estimator, got {estimator!r}" + ": add ()" * isinstance(estimator, type)
         )
     return estimator
 
@@ -141,6 +141,7 @@ class _AtOnePoint(Estimator):
 
     def __post_init__(self) -> None:
         _require_positive(input_std=self.input_std)
+        make_plain(self)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the point of each network of one block."""
@@ -173,6 +174,7 @@ class _OverInputs(Estimator):
         require_integers(num_inputs=self.num_inputs)
         if self.antithetic and self.num_inputs % 2:
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
+        make_plain(self)
 
     @property
     def num_contributions(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
-from nads_core.networks.readouts import described, find_zero_init
+from nads_core.networks.readouts import described
+from nads_core.runtime.memory import available_memory
 
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
 _CHECKED_NETWORKS = 8
+_PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
 
 @dataclass
@@ -41,7 +44,10 @@ class Evaluation:
     def __post_init__(self) -> None:
         self._threads = ThreadedEnsemble(self.ensemble)
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
-        self.blocks_at_once = max(1, self._batch // self.ensemble.block_size) * self._threads.size
+        size = self.ensemble.block_size
+        self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
+        networks = max(self._batch, size) // size * size if self._part == size else self._part  # of a thread at once
+        self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
         """Return the vectors (B * readouts, J, D) of the networks of several blocks.
@@ -49,15 +55,35 @@ class Evaluation:
         Raises:
             ValueError: if a network returns NaN or infinite values.
         """
-        size = -(-len(blocks) // self._threads.size)  # blocks per thread
-        return torch.cat(self._threads.map(self._evaluate, [blocks[i : i + size] for i in range(0, len(blocks), size)]))
+        size, step = self._part, self._threads.size
+        parts = [
+            (block, slice(first, min(first + size, count)))
+            for block, count in blocks
+            for first in range(0, count, size)
+        ]
+        length = -(-len(blocks) // step) if len(parts) == len(blocks) else 1  # parts per task
+        tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
+        waves = (self._threads.map(self._evaluate, tasks[i : i + step]) for i in range(0, len(tasks), step))
+        joined, filled = torch.empty(0), 0
+        for vectors in itertools.chain.from_iterable(waves):
+            if len(tasks) == 1:
+                return vectors
+            if not filled:  # one tensor for all, so that memory of the parts is free for the next
+                per_network = len(vectors) // sum(rows.stop - rows.start for _, rows in tasks[0])
+                joined = vectors.new_empty(per_network * sum(count for _, count in blocks), *vectors.shape[1:])
+            joined[filled : filled + len(vectors)] = vectors
+            filled += len(vectors)
+        return joined
 
-    def _evaluate(self, ensemble: Ensemble, blocks: list[Block]) -> Tensor:
-        draw = Draw.cat([self.estimator.draw(ensemble, block)[:count] for block, count in blocks])
+    def _evaluate(self, ensemble: Ensemble, parts: list[tuple[int, slice]]) -> Tensor:
+        draw = Draw.cat([self.estimator.draw(ensemble.part(rows), block) for block, rows in parts])
         batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
-        contributions = torch.cat([self.estimator.contributions(ensemble, batch) for batch in batches])
+        vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
+        contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
-        network_ids = [block * ensemble.block_size + row for block, count in blocks for row in range(count)]
+        network_ids = [
+            block * ensemble.block_size + row for block, rows in parts for row in range(rows.start, rows.stop)
+        ]
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale
@@ -77,7 +103,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
     vector = None
     for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
         # Two inputs suffice to see whether f depends on its input.
-        draw = estimator.draw(ensemble, block)[:_CHECKED_NETWORKS].thin()
+        draw = estimator.draw(ensemble.part(slice(0, min(_CHECKED_NETWORKS, ensemble.block_size))), block).thin()
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
         network_ids = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
@@ -85,7 +111,7 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             _require_finite(values, network_ids, name, ensemble.seed)
         if contributions.any():
             return vector, moment_scale(contributions)
-    zero = {part: value for part, value in find_zero_init(ensemble.template).items() if value == 0}
+    zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
         f"the output of {name} does not depend on its input: the estimator's vectors are zero for "
@@ -112,6 +138,18 @@ def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed:
             f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
             "divisions, and that eval mode is meant"
         )
+
+
+def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> int:
+    """Networks whose inputs and vectors a thread has in memory at once: on a CPU those that fit its share of memory."""
+    if ensemble.device.type != "cpu":
+        return ensemble.block_size
+    dimension = math.prod(ensemble.image_shape)
+    passes = estimator.passes(dimension)
+    vectors = min(512, max(passes.forward, passes.backward, passes.mixed))  # a dipole goes through 512 at a time
+    network_bytes = 4 * vectors * dimension * ensemble.dtype.itemsize  # inputs, gradients and copies
+    free = available_memory(ensemble.device) or math.inf
+    return max(1, int(min(_PART_BYTES, free / 4 / num_threads) / network_bytes))
 
 
 def fitting_batch(ensemble: Ensemble, estimator: Estimator) -> int:

@@ -13,7 +13,7 @@ from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.moments import FirstNetworks, Moments, merged
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import plain, require_integers
 
 GROUPS = 4  # groups of networks, whose halves estimate the error that a tolerance is about
 _FIRST_CHECK = 64  # networks
@@ -56,7 +56,7 @@ class StoppingCriterion:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:
             raise ValueError(f"num_certain = {num_certain} is more than the {num_directions} directions requested")
-        return replace(self, num_leading=num_leading)
+        return replace(self, num_leading=plain(num_leading), num_certain=plain(num_certain))
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class ScalarFunction:
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the given weights of one network."""
+        images = images.clone()  # the network may write to its input
         state = self.fixed | weights
         if self._stateless:
             return functional_call(self.module, state, (images,))
@@ -93,7 +94,7 @@ class ScalarFunction:
             images: (K, C, H, W).
         """
         with torch.no_grad():
-            expected, outputs = network(images.clone()), self.outputs(weights, images.clone())
+            expected, outputs = network(images.clone()), self.outputs(weights, images)
         if isinstance(expected, Tensor) and expected.shape == outputs.shape:
             limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
             # NaN is accepted here, because it is reported elsewhere.

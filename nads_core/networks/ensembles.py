@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from types import FunctionType
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +25,8 @@ from nads_core.kernels import (
 )
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
-from nads_core.networks.readouts import Readout
-from nads_core.runtime.arguments import is_integer, require_integers, usable_device
+from nads_core.networks.readouts import Readout, find_zero_init
+from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.seeds import seed_sequence
 
 _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
@@ -36,13 +38,15 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def require_image_shape(image_shape: tuple[int, ...]) -> None:
-    """Raise a ValueError unless ``image_shape`` is that of an image, a sequence or a row of features."""
-    if not 1 <= len(image_shape) <= 3 or not all(is_integer(n) and n > 0 for n in image_shape):
+def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of an image, a sequence or a row of features; raise a ValueError for anything else."""
+    sizes = image_shape if isinstance(image_shape, Sequence) else ()
+    if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
         raise ValueError(
             "image_shape must be positive integers, (C, H, W) of an image, (C, L) of a sequence or (F,) of features, "
             f"got {image_shape!r}"
         )
+    return tuple(map(int, sizes))
 
 
 class Ensemble:
@@ -80,7 +84,7 @@ class Ensemble:
         *,
         seed: int = 0,
         device: torch.device | str | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | str = torch.float32,
         output: int = 0,
         evaluation: str | None = None,
         kernels: str = "torch",
@@ -90,12 +94,11 @@ class Ensemble:
                 f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
                 "pass `lambda: MyNet()` rather than a network"
             )
-        require_image_shape(image_shape)
+        self.image_shape = require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=output)
-        self.image_shape = tuple(image_shape)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
-        self.dtype, self.seed, self.output, self.kernels = dtype, seed, output, kernels
+        self.dtype, self.seed, self.output, self.kernels = usable_dtype(dtype), plain(seed), output, kernels
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
         if self.evaluation not in ("loop", "vmap", "rebuild"):
             raise ValueError(f"evaluation must be 'loop', 'vmap' or 'rebuild', got {evaluation!r}")
@@ -105,6 +108,8 @@ class Ensemble:
         initialisation = Initialisation.of(factory, self.device, rebuild)
         self._initialisation = replace(initialisation, second=None)
         self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
+        self._rows = slice(None)  # networks of each block that are drawn
+        self._begun: dict[int, tuple[Any, ...]] = {}  # block of which parts are drawn, by random stream
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
@@ -113,11 +118,8 @@ class Ensemble:
         varying = set() if rebuild else set(initialisation.varying)
         self._function = ScalarFunction(network, varying, output, stateless=self.evaluation == "vmap")
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
-        weights = {}  # any weights show the shape of the output
-        if not rebuild:
-            weights = _state_at(self._converted(initialisation.draw(1, seed_sequence(seed, 0, _WEIGHTS))), 0)
-        images = torch.zeros(2, *self.image_shape, dtype=dtype, device=self.device)
-        layers = self._function.require_outputs(weights, images)
+        images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
+        layers = self._function.require_outputs(_state_at(self._test_weights(1), 0), images)
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
         if initialisation.second is not None and not rebuild:
             self._require_reproduced(initialisation.second)
@@ -132,9 +134,18 @@ class Ensemble:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
         state = state_of(self._prepared(network))
         weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
+        self._function.require_reproduces(network, weights, self._test_images(2))
+
+    def _test_weights(self, count: int) -> State:
+        """Draw a few networks, none where networks are rebuilt."""
+        if self.evaluation == "rebuild":
+            return {}
+        return self._converted(self._initialisation.draw(count, seed_sequence(self.seed, 0, _WEIGHTS)))
+
+    def _test_images(self, *counts: int) -> Tensor:
+        """Return the same random images (*counts, C, H, W) at every call."""
         generator = torch.Generator().manual_seed(0)
-        images = torch.randn(2, *self.image_shape, generator=generator).to(self.device, self.dtype)
-        self._function.require_reproduces(network, weights, images)
+        return torch.randn(*counts, *self.image_shape, generator=generator).to(self.device, self.dtype)
 
     def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
@@ -171,8 +182,39 @@ class Ensemble:
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function = self._function.duplicate()
+        other._function, other._begun = self._function.duplicate(), {}
         return other
+
+    def part(self, rows: slice) -> Ensemble:
+        """Return an ensemble that draws some networks of each block, ``rows.start`` to ``rows.stop``, as this one does.
+
+        Parts of a block that are drawn in order continue its random numbers.
+        """
+        if rows == slice(0, self.block_size):
+            return self
+        other = copy.copy(self)
+        other._rows = rows
+        return other
+
+    def can_duplicate(self) -> bool:
+        """Whether threads can evaluate duplicates at once: copies of the template share no hook with it, nor weights.
+
+        A function is never copied. In a hook it can write to what its copies read, so none is trusted.
+        """
+        for layer in self.template.modules():
+            if FunctionType in map(type, [*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()]):
+                return False
+        state, images = self._test_weights(2), self._test_images(2, 1)
+        expected = self.outputs(state, images)
+        try:
+            return torch.equal(self.duplicate().outputs(state, images), expected)
+        except Exception:  # of deepcopy, or of a copy that lacks something
+            return False
+
+    def zero_init(self) -> dict[str, float]:
+        """Return the parameters that silence a part of the network at initialisation, see `find_zero_init`."""
+        weights, images = _state_at(self._test_weights(1), 0), self._test_images(1)
+        return find_zero_init(self.template, self._function.fixed, weights, lambda state: self._function(state, images))
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
         """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
@@ -189,6 +231,13 @@ class Ensemble:
         Raises:
             ValueError: if a factory that reads random numbers built a network that its weights do not reproduce.
         """
+        if self._rows == slice(None):
+            return self._draw_block(block)
+        if self._begun.get(_WEIGHTS, (None,))[0] != block:
+            self._begun[_WEIGHTS] = block, self._draw_block(block)
+        return {name: tensor[self._rows] for name, tensor in self._begun[_WEIGHTS][1].items()}
+
+    def _draw_block(self, block: int) -> State:
         if self.evaluation == "rebuild":
             return {_INDEX: torch.arange(self.block_size) + block * self.block_size}
         if self._keyed_parameters is not None:
@@ -207,10 +256,15 @@ class Ensemble:
     def _normal(self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype) -> list[Tensor]:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
         if self.keyed:
-            return self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
-        generator = torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
-        draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
-        return [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
+            numbers = self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
+        else:
+            generator = self._generator(block, stream)
+            draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
+            numbers = [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
+        return [tensor[self._rows] for tensor in numbers]
+
+    def _generator(self, block: int, stream: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(seed_sequence(self.seed, block, stream))
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
@@ -226,7 +280,19 @@ class Ensemble:
                 4 are free.
             shape: shape of the numbers of one network.
         """
-        return self._normal(block, stream, [shape], torch.promote_types(self.dtype, torch.float32))[0]
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        step = 16 // math.gcd(16, math.prod(shape))  # networks; the generators of CPUs fill 16 numbers at a time
+        if self._rows == slice(None) or self.keyed or self.device.type != "cpu" or self.block_size % step:
+            return self._normal(block, stream, [shape], dtype)[0]
+        first, stop = self._rows.start // step * step, -(-self._rows.stop // step) * step
+        *begun, row, generator = self._begun.get(stream, (block, shape, self.block_size, None))
+        if begun != [block, shape] or row > first:
+            row, generator = 0, self._generator(block, stream)
+        for _ in range(row, first, step):
+            torch.randn(step, *shape, generator=generator, dtype=dtype)
+        numbers = torch.randn(stop - first, *shape, generator=generator, dtype=dtype)
+        self._begun[stream] = block, shape, stop, generator
+        return numbers[self._rows.start - first : self._rows.stop - first].to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
         """Draw one standard normal direction in weight space for each network of a block; streams as in `randn`."""
@@ -337,8 +403,9 @@ class ThreadedEnsemble:
     """Threads that work on different networks at once, each with a duplicate of one ensemble.
 
     There are as many as torch has threads, each with a single thread of torch: small operations gain nothing from a
-    second one. Results do not depend on the number of threads. There is a single worker on a GPU, and where the factory
-    has to be called for every network, which draws from torch's one global generator.
+    second one. Results do not depend on the number of threads. There is a single worker on a GPU, where the factory has
+    to be called for every network, which draws from torch's one global generator, and for networks that cannot be
+    copied or share something with their copies (`Ensemble.can_duplicate`).
 
     Args:
         ensemble: ensemble that the threads draw from and evaluate.
@@ -346,7 +413,8 @@ class ThreadedEnsemble:
 
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
-        self.size = 1 if alone else torch.get_num_threads()
+        threads = torch.get_num_threads()
+        self.size = 1 if alone or threads == 1 or not ensemble.can_duplicate() else threads
         self._ensemble, self._thread = ensemble, threading.local()
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 

@@ -164,9 +164,14 @@ def _address(tensor: Tensor) -> int:
 
 
 def require_module(network: object) -> nn.Module:
-    """Return the result of a factory; raise a TypeError unless it is a network."""
+    """Return the result of a factory; raise a TypeError unless it is a network whose weights can be replaced."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+    if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
+        raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
+    sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
+    if sparse:
+        raise TypeError(f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()")
     return network
 
 

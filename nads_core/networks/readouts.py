@@ -18,7 +18,8 @@ from nads_core.networks.initialisation import State, Step
 from nads_core.runtime.seeds import seeded
 
 _NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer scale is 1e-6
-_FACTORS = ("scale", "gamma", "alpha")  # in names of parameters that multiply a branch
+_GROWTH = 10  # of a factor near zero, in a trial; a zero becomes 1
+_LAYERS = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
 
 
 @dataclass(frozen=True)
@@ -81,30 +82,56 @@ def linear_results(network: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
             hook.remove()
 
 
-def find_zero_init(network: nn.Module) -> dict[str, float]:
-    """Name the weights that multiply what passes through them by a constant at or near zero, with that constant.
+def find_zero_init(
+    network: nn.Module, fixed: State, weights: State, function: Callable[[State], Tensor]
+) -> dict[str, float]:
+    """Name the parameters that silence what passes through them by a constant at or near zero, with that constant.
+
+    Such a parameter is the weight of a layer, or one that another needs: with a larger constant, f depends on the other
+    by the factor more that a product of both gives.
 
     Args:
-        network: network with its initial weights.
+        network: network.
+        fixed: parameters and buffers that are the same in all networks.
+        weights: all others.
+        function: f, at some inputs, as a function of parameters and buffers.
     """
-    layers = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
-    found = {}
-    for path, module in network.named_modules():
-        for name, parameter in module.named_parameters(recurse=False):
-            constant = _constant(parameter)
-            if constant is None or abs(constant) > _NEARLY_ZERO or name.endswith("bias"):
-                continue
-            in_layer = isinstance(module, layers) and name == "weight"
-            if in_layer or constant or any(word in name.lower() for word in _FACTORS):
-                found[f"{path}.{name}" if path else name] = constant
+    state, parameters = fixed | weights, [name for name, _ in network.named_parameters()]
+
+    def slopes(changed: State) -> dict[str, float]:
+        """Return the norm of the derivative of f with respect to each parameter."""
+        leaves = {name: (state | changed)[name].detach().requires_grad_() for name in parameters}
+        with torch.enable_grad():
+            value = function(state | leaves).sum()
+            if not value.requires_grad:
+                return dict.fromkeys(leaves, 0.0)
+            gradients = torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True)
+        return {name: float(gradient.norm()) for name, gradient in zip(leaves, gradients, strict=True)}
+
+    found: dict[str, float] = {}
+    before: dict[str, float] = {}
+    for name in parameters:
+        constant = _constant(fixed.get(name))
+        if constant is None or abs(constant) > _NEARLY_ZERO or name.endswith("bias"):
+            continue
+        layer, _, attribute = name.rpartition(".")
+        silent = attribute == "weight" and isinstance(network.get_submodule(layer), _LAYERS)
+        if not silent:
+            before = before or slopes({})
+            after = slopes({name: torch.full_like(fixed[name], _GROWTH * constant or 1)})
+            share = 2 / _GROWTH if constant else 0  # of the new derivative that the old one may be
+            silent = any(
+                before[other] <= share * slope and slope > 0 for other, slope in after.items() if other != name
+            )
+        if silent:
+            found[name] = constant
     return found
 
 
-def _constant(parameter: Tensor) -> float | None:
-    """Return the value that all entries share; None if they differ, or if there is only one entry."""
-    values = parameter.detach().flatten()
-    drawn = len(values) < 2 and bool(values.any())
-    return float(values[0]) if len(values) and not drawn and bool((values == values[0]).all()) else None
+def _constant(parameter: Tensor | None) -> float | None:
+    """Return the value that all entries share; None if they differ, or without entries."""
+    values = torch.empty(0) if parameter is None else parameter.flatten()
+    return float(values[0]) if len(values) and bool((values == values[0]).all()) else None
 
 
 def described(parts: dict[str, float]) -> str:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an int and not a bool."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Whether a value is an integer of Python or numpy, and not a bool."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def plain(value: Any) -> Any:
+    """Return a number of numpy as one of Python, whose repr and JSON are the number alone; others as they are."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def make_plain(options: object) -> None:
+    """Replace numpy's numbers in the fields of a frozen dataclass, see `plain`."""
+    vars(options).update({name: plain(value) for name, value in vars(options).items()})
 
 
 def require_integers(least: int = 1, **values: object) -> None:
@@ -18,6 +29,14 @@ def require_integers(least: int = 1, **values: object) -> None:
     for name, value in values.items():
         if not (is_integer(value) and value >= least):
             raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:
+    """Return a floating-point type, given as it is or by its name; raise a ValueError for anything else."""
+    usable = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(usable, torch.dtype) or not usable.is_floating_point:
+        raise ValueError(f"dtype must be a floating-point type, such as torch.float32 or 'float32', got {dtype!r}")
+    return usable
 
 
 def usable_device(device: torch.device | str | None = None) -> torch.device:

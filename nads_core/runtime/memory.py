@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-_MACHINE, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+_MACHINE, _PROCESS, _CONTAINER = Path("/proc/meminfo"), Path("/proc/self"), Path("/sys/fs/cgroup")
 
 
 def available_memory(device: torch.device | str) -> int | None:
@@ -16,24 +16,45 @@ def available_memory(device: torch.device | str) -> int | None:
     if device.type == "cuda":
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for its own use
         return torch.cuda.mem_get_info(device)[0] + cached
-    limits = (_fields(_MACHINE).get("MemAvailable"), _free_in_container())
-    return min((free for free in limits if free is not None), default=None)
+    free = _free_of_process() + _free_in_groups()
+    if "MemAvailable" in (machine := _fields(_MACHINE)):
+        free.append(machine["MemAvailable"])
+    return min(free, default=None)
 
 
-def _free_in_container() -> int | None:
-    """Return the bytes that a control group may still use, or None without a group or a limit.
+def _free_of_process() -> list[int]:
+    """Return the bytes of addresses that ``ulimit -v`` leaves to this process, if there is a limit."""
+    with contextlib.suppress(ImportError, KeyError):  # on other systems
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            return [limit - _fields(_PROCESS / "status")["VmSize"]]
+    return []
+
+
+def _free_in_groups() -> list[int]:
+    """Return the bytes that the control group of this process, and each group around it, may still use.
 
     Cached pages of files count as used there, but the system releases them on demand.
     """
-    for folder, limit, used, total in (
-        (_CONTAINER, "max", "current", ""),
-        (_CONTAINER / "memory", "limit_in_bytes", "usage_in_bytes", "total_"),  # version 1
-    ):
-        with contextlib.suppress(OSError, ValueError):  # "max": no limit
-            limit_bytes, used_bytes = (int((folder / f"memory.{name}").read_text()) for name in (limit, used))
-            pages = _fields(folder / "memory.stat")
-            return limit_bytes - used_bytes + sum(pages.get(f"{total}{kind}active_file", 0) for kind in ("in", ""))
-    return None
+    try:
+        paths = {Path(line.split(":", 2)[2]) for line in (_PROCESS / "cgroup").read_text().splitlines()}
+    except OSError:
+        paths = set()
+    free = []
+    for group in {Path("/")}.union(*([path, *path.parents] for path in paths)):
+        for root, limit, used, total in (
+            (_CONTAINER, "max", "current", ""),
+            (_CONTAINER / "memory", "limit_in_bytes", "usage_in_bytes", "total_"),  # version 1
+        ):
+            folder = root / group.relative_to("/")
+            with contextlib.suppress(OSError, ValueError):  # "max": no limit
+                limit_bytes, used_bytes = (int((folder / f"memory.{name}").read_text()) for name in (limit, used))
+                pages = _fields(folder / "memory.stat")
+                cached = sum(pages.get(f"{total}{kind}active_file", 0) for kind in ("in", ""))
+                free.append(limit_bytes - used_bytes + cached)
+    return free
 
 
 def _fields(path: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import make_plain, require_integers
 from nads_core.runtime.seeds import seed_sequence
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
@@ -49,6 +49,7 @@ class Recipe:
         require_integers(epochs=self.epochs, batch_size=self.batch_size)
         if not (self.learning_rate > 0 and self.clip_norm > 0):
             raise ValueError(f"learning_rate and clip_norm must be positive, got {self}")
+        make_plain(self)
 
     def num_steps(self, num_samples: int) -> int:
         """Return the number of steps for a training set of ``num_samples``."""
