@@ -152,7 +152,7 @@ class _Problem:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()  # energy along one axis that rounding can explain
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = 2 * self.moments.num_networks * len(kind.bases)
+        num_vectors = min(2, self.first_networks.num_contributions) * self.moments.num_networks * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis

@@ -21,8 +21,8 @@ import torch
 __version__ = "0.2.0"
 
 # They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights of network i, the
-# size of a block and the order of samples; NADS_VERSION for the second moments and NADs made from them. Files of another
-# version are not resumed. CHANGELOG.md lists the changes of each version.
+# size of a block and the order of samples; NADS_VERSION for the second moments, and the NADs that are made from them.
+# Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
 RNG_VERSION = 1
 NADS_VERSION = 2
 
