@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas       # predictions of the first-step law for 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
-.venv/bin/python benchmarks/atlas.py control                       # those that learnt nothing, otherwise and longer
+.venv/bin/python benchmarks/atlas.py control                       # those that learned nothing, otherwise and longer
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """The names of the library, which `__init__.py` imports when they are first used."""
 
+__version__: str
+
 from . import data, directions, kernels, networks, runtime, theory, training  # noqa: F401
 from .data import (
     ClassDifferences,

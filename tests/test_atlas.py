@@ -302,7 +302,7 @@ def test_the_command_line_computes_an_entry(tmp_path, capsys):
     assert "the atlas has no cnn-wide: choose from cnn, " in capsys.readouterr().err
 
 
-# What was foretold
+# What was predicted
 
 
 def test_every_prediction_is_about_an_entry_and_a_measure():

@@ -18,7 +18,7 @@ import pytest
 import torch
 import yaml
 from conftest import NEEDS_BOOK
-from nads_book import choose_preset
+from nads_book import choose_architecture, choose_carriers, choose_preset
 from packaging.requirements import Requirement
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
@@ -216,6 +216,19 @@ def test_preset_that_is_named_is_kept(capsys):
     assert not capsys.readouterr().out
     with pytest.raises(ValueError, match="'tiny'"):
         choose_preset("tiny")
+
+
+def test_parameters_of_carriers_are_checked():
+    assert choose_architecture("lenet").name == "lenet"
+    assert choose_carriers(7, 1) == [7] and choose_carriers((0, 1022), 0.05) == [0, 1022]
+    with pytest.raises(ValueError, match="one of logreg, lenet, .* got 'lenet5'"):
+        choose_architecture("lenet5")
+    for indices in (5000, [0, 1023], [-1], [], "0", [0.5], None):
+        with pytest.raises(ValueError, match=f"indices must be NADs from 0 to 1022, .*got {re.escape(repr(indices))}"):
+            choose_carriers(indices, 0.05)
+    for strength in ("big", 0, -1, None, True, float("nan")):
+        with pytest.raises(ValueError, match=f"strength must be a positive number, .*got {strength!r}"):
+            choose_carriers([0], strength)
 
 
 @pytest.mark.parametrize("gpu", ["demo", "paper"])

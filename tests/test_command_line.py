@@ -1,21 +1,24 @@
 import argparse
-import importlib
+import importlib.metadata
 import inspect
 import os
-import pkgutil
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import nads_book as nb
 import numpy as np
 import pytest
 import torch
 from nads_book.cli import main as book_main
 
 import nads_core as nc
-from nads_core.cli import main
+from nads_core.cli import COMMANDS, main
+from nads_core.directions import ComputeOptions, StoppingCriterion
+from nads_core.runtime import provenance
 
 ROOT = Path(__file__).parent.parent
 
@@ -263,6 +266,12 @@ def test_arguments_that_cannot_be_parsed(capsys, arguments):
     assert "usage: python -m nads_core" in capsys.readouterr().err
 
 
+CALLED = {
+    "compute": [nc.compute_nads, ComputeOptions, StoppingCriterion], "run": [nb.run_experiment],
+    "atlas": [nb.atlas.compute_entry],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("package", ["nads_core", "nads_book"])
 def test_help_lists_every_command_and_its_defaults(capsys, package):
     """Each option is a parameter of the function that the command calls, and shows its default."""
@@ -270,22 +279,83 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
     for name in cli.COMMANDS:
         with pytest.raises(SystemExit, match="0"):
             cli.main([name, "--help"])
-        shown = " ".join(capsys.readouterr().out.split())
+        assert capsys.readouterr().out
         module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
         parser = argparse.ArgumentParser()
         module.add_arguments(parser)
-        functions = [module.run, *map(pkgutil.resolve_name, getattr(module, "CALLS", ()))]
         parameters = {
-            key: value for function in functions for key, value in inspect.signature(function).parameters.items()
+            key: value
+            for function in [*CALLED.get(name, []), module.run]
+            for key, value in inspect.signature(function).parameters.items()
         }
         for action in parser._actions:
             if action.dest not in ("help", "num_inputs", "readouts"):  # the last two are fields of estimators
                 default = parameters[action.dest].default
-                assert type(default) is not int or f"(default: {default})" in shown
+                if default not in (None, False, (), inspect.Parameter.empty):
+                    shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+                    assert f"(default: {shown.removeprefix('torch.')})" in action.help
     with pytest.raises(SystemExit, match="0"):
         cli.main(["--help"])
     listing = capsys.readouterr().out
     assert all(name in listing for name in cli.COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [[name, "--help"] for name in COMMANDS] + [["compute", "lenet", "--outt", "x"]])
+def test_help_and_mistyped_options_do_not_wait_for_torch(arguments):
+    code = (
+        "import sys\nfrom nads_core.cli import main\n"
+        f"try: main({arguments})\nfinally: assert not {{'torch', 'scipy', 'matplotlib'}} & sys.modules.keys()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert "Assertion" not in done.stderr and "usage: python -m nads_core" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["nads", "nads.exe"])
+def test_the_usage_line_has_the_name_of_the_program(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, "argv", [f"/usr/local/bin/{name}", "compute"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err.startswith("usage: nads compute")
+
+
+def test_the_version_is_that_of_the_package():
+    assert nc.__version__ == provenance.__version__ == importlib.metadata.version("nads-core")
+
+
+@pytest.mark.parametrize(
+    ("run", "arguments"),
+    [
+        (main, ["compute", "logreg", "--out", "folder"]),
+        (main, ["class-differences", "images", "--out", "folder"]),
+        (book_main, ["run", "fig1-logreg", "--out", "folder"]),
+    ],
+    ids=["compute", "class-differences", "run"],
+)
+def test_a_folder_is_no_file_to_write(folder, capsys, run, arguments):
+    (folder / "folder").mkdir()
+    with pytest.raises(SystemExit):
+        run(arguments)
+    assert "--out: folder is a folder: name a file in it" in capsys.readouterr().err
+
+
+def test_nads_in_a_file_of_any_name_are_read(folder, capsys):
+    shutil.copy(ROOT / "nads_core" / "precomputed" / "atlas" / "cnn.npz", "a.txt")
+    assert main(["similar", "a.txt", "--count", "1"]) == 0
+    assert capsys.readouterr().out.startswith("atlas/cnn")
+
+
+def test_nads_without_certain_directions_are_similar_to_none(folder, capsys):
+    few = ["compute", "lenet", "--out", "x.npz", "--num-networks", "16", "--num-inputs", "2", "--device", "cpu"]
+    assert main(few) == 0
+    capsys.readouterr()
+    assert main(["similar", "x.npz"]) == 2
+    assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
+
+
+def test_the_queue_needs_a_checkout(folder, capsys, monkeypatch):
+    monkeypatch.setattr("nads_book.checkout.__file__", str(folder / "installed" / "nads_book" / "checkout.py"))
+    assert book_main(["run", "--pending", "--dry-run"]) == 2
+    assert "run it in a checkout" in capsys.readouterr().err
 
 
 def test_former_commands_run_scripts_of_the_checkout(capfd):

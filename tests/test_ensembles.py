@@ -719,6 +719,21 @@ def test_a_network_may_write_to_its_input(estimator, evaluation):
     assert torch.equal(written.directions, left.directions)
 
 
+def test_the_first_call_of_a_factory_may_draw_more_than_the_others():
+    imported = []
+
+    def factory() -> nn.Module:
+        if not imported:  # as a module that is imported when it is first needed, and draws a table
+            imported.append(torch.randn(3).sum().item())
+        return convnet()
+
+    ensemble = Ensemble(factory, SHAPE)
+    assert ensemble.replays
+    other = Ensemble(convnet, SHAPE)
+    for name, tensor in ensemble.draw(1).items():
+        assert torch.equal(tensor, other.draw(1)[name])
+
+
 def test_gradients_leave_the_images_of_the_caller_alone():
     module, images = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), torch.ones(3, 1, 2, 2)
     weights = dict(module.named_parameters())

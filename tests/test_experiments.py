@@ -88,7 +88,7 @@ def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
             sum(p.numel() for p in one.architecture.build(1, 32, 2).parameters()) for one in (wide_job, job)
         )
         assert 12 < wide / narrow < 17
-        if name.startswith("fig1"):  # the same tasks, in the same order, learnt by the same recipe
+        if name.startswith("fig1"):  # the same tasks, in the same order, learned by the same recipe
             assert job.units == wide_job.units and job.recipe == wide_job.recipe
     for name in ("notes-lenet", "fig1-vgg11"):
         with pytest.raises(ValueError, match="for resnet18, densenet121, not for"):
@@ -365,9 +365,9 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
 def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
     edited(shelf, lambda r: r.settings.update(numbers=RNG_VERSION + 1))
     assert nb.load_results("fig6-lenet").complete
-    with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as refusal:
+    with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as error:
         run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
-    assert "delete" not in str(refusal.value)
+    assert "delete" not in str(error.value)
 
 
 def test_preset_paper_demands_photos(tmp_path, monkeypatch):
@@ -382,7 +382,16 @@ def test_preset_paper_demands_photos(tmp_path, monkeypatch):
 
 COMPLETE = {
     *("fig1-lenet", "fig1-logreg", "fig2-lenet", "fig2-logreg", "fig3-logreg", "fig6-lenet", "fig6-logreg"),
-    *("fig8-lenet", "random-logreg", "fig1-lenet.laptop", "fig6-vgg11.laptop", "fig8-resnet18.laptop"),
+    *(
+        "fig3-lenet",
+        "fig7-lenet",
+        "random-lenet",
+        "fig8-lenet",
+        "random-logreg",
+        "fig1-lenet.laptop",
+        "fig6-vgg11.laptop",
+        "fig8-resnet18.laptop",
+    ),
     *("fig8-vgg11.laptop", "maps-lenet.laptop", "maps-resnet18.narrow", "notes-lenet.laptop", "notes-resnet18.narrow"),
 }
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))

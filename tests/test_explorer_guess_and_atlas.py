@@ -148,9 +148,9 @@ def test_a_guess_by_keyboard_is_scored(reader):
     right = [accuracy > 0.55 for _, accuracy in tasks.values()]
     reveal.press("Enter")
     told = reader.page.locator("nad-guess .verdict").inner_text()
-    assert re.match(r"[2-5] of your 5 waves were learnt", told)
+    assert re.match(r"[2-5] of your 5 waves were learned", told)
     assert (
-        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learnt {sum(right)} of {len(right)}" in told
+        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learned {sum(right)} of {len(right)}" in told
     )
     pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
     share = float(re.search(r"in ([\d.]+) % of these pairs", told)[1])
@@ -181,7 +181,7 @@ def test_a_guess_by_touch(browser, site, width):
         keys = [(2 * row - 16, 2 * column - 16) for row, column in chosen]
         right = sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
         told = reader.page.locator("nad-guess .verdict").inner_text()
-        assert told.startswith(f"{right} of your 5 waves were learnt")
+        assert told.startswith(f"{right} of your 5 waves were learned")
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not reader.troubles
 

@@ -140,8 +140,9 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     write_page(site_folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")
     part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
-    assert "symmetry type ++, rank 0\ncertainty 1.00" in part.inner_text() and "told apart" not in part.inner_text()
-    forward, back = (reader.page.get_by_role("button", name=f"{way} to the next direction") for way in ("On", "Back"))
+    assert "symmetry type ++, rank 0\ncertainty 1.00" in part.inner_text() and "distinguished" not in part.inner_text()
+    names = [f"{way} to the next distinguishable direction" for way in ("On", "Back")]
+    forward, back = (reader.page.get_by_role("button", name=name) for name in names)
     seen = []
     for _ in range(4):
         forward.click()
@@ -158,7 +159,7 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     reader.settle()
     assert reader.page.evaluate(index) == 0  # not 1, which is of the same band
     reader.slide("NAD", 10)
-    assert "one of 3 that cannot be told apart (together 0.50)" in part.inner_text()
+    assert "one of 3 that cannot be distinguished (together 0.50)" in part.inner_text()
     forward.click()
     reader.settle()
     assert reader.page.evaluate(index) == 11
@@ -190,7 +191,7 @@ def test_every_output_of_a_notebook_stands_alone(reader, site_folder, without_an
 
 
 def test_poison_says_which_photos_its_networks_learnt(reader, site_folder):
-    class Learnt(views.Source):
+    class Learned(views.Source):
         def packet(self, name):
             header, content = super().packet(name)
             return header | {
@@ -198,8 +199,10 @@ def test_poison_says_which_photos_its_networks_learnt(reader, site_folder):
                 "poison": [[None, 0.6, 0.5, 0.7], [3, 0.4, 0.3, 0.5]],
             }, content
 
-    write_page(site_folder, "learnt.html", views.Page(views.View(("poison",), "small"), Learnt({"small": own_nads()})))
-    reader.open("learnt.html")
+    write_page(
+        site_folder, "learned.html", views.Page(views.View(("poison",), "small"), Learned({"small": own_nads()}))
+    )
+    reader.open("learned.html")
     expected = "small, trained on CIFAR-10 <JPEG copy>: without poison 60.0 %"
     assert expected in reader.part("poison").inner_text()
     reader.open("own.html")

@@ -1,5 +1,6 @@
 import os
 import pickle
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -76,6 +77,13 @@ def test_any_folder_of_images_a_folder_a_class(folder):
     assert len(nc.load_images(root=folder, train=False)) == 6
 
 
+def test_an_image_that_cannot_be_read_is_named(folder):
+    broken = folder / "train" / "dog" / "3.png"
+    broken.write_bytes(broken.read_bytes()[:300])
+    with pytest.raises(ValueError, match=re.escape(f"{broken} cannot be read")):
+        nc.load_images(root=folder)
+
+
 def test_pixels_of_a_folder_are_read_exactly(folder):
     from PIL import Image
 
@@ -104,6 +112,14 @@ def test_official_files_are_read_without_a_download(official, monkeypatch):
 def test_the_environment_names_the_folder(folder, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(folder))
     assert nc.load_images().class_names == ("cat", "dog")
+
+
+@pytest.mark.parametrize("dataset", ["auto", "cifar10"])
+def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
+    monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
+    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped, which does not exist"):
+        nc.load_images(dataset, num_images=5)
+    assert not (no_photos / "mistyped").exists() and nc.load_images("generated", num_images=5).generated
 
 
 def test_a_folder_without_classes_is_refused(tmp_path):

@@ -162,7 +162,7 @@ def test_a_reader_follows_every_wrong_note():
     assert found["deviation"] == pytest.approx(
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
     )
-    assert "left" not in found  # the other coordinates foretell nothing of one that is empty
+    assert "left" not in found  # the other coordinates predict nothing of one that is empty
     kept = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
     assert 0 < job.measure(kept, None, reader)["left"] < found["deviation"]
     none = next(u for u in job.units if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))

@@ -38,6 +38,7 @@ LAYERS = {
             "descent",
             "forecast",
             "lemma2",
+            "on_demand",
             "publishing",
             "regression",
             "report",

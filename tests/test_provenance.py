@@ -171,9 +171,9 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     checkpointed(path)
     before = path.read_bytes()
     monkeypatch.setattr(compute, "NADS_VERSION", provenance.NADS_VERSION + 1)
-    with pytest.raises(ValueError, match=r"numbers was 2, now 3; .*CHANGELOG.md") as refusal:
+    with pytest.raises(ValueError, match=r"numbers was 2, now 3; .*CHANGELOG.md") as error:
         checkpointed(path)
-    assert "delete" not in str(refusal.value) and path.read_bytes() == before
+    assert "delete" not in str(error.value) and path.read_bytes() == before
 
 
 def test_a_damaged_checkpoint_is_called_damaged(tmp_path):
@@ -183,9 +183,9 @@ def test_a_damaged_checkpoint_is_called_damaged(tmp_path):
     with pytest.raises(ValueError, match=r"run.ckpt is damaged, or no checkpoint.*delete it"):
         read_checkpoint(path)
     torch.save({"something": "else"}, path)
-    with pytest.raises(ValueError, match="no checkpoint of compute_nads, but another file") as refusal:
+    with pytest.raises(ValueError, match="no checkpoint of compute_nads, but another file") as error:
         read_checkpoint(path)
-    assert "delete" not in str(refusal.value)
+    assert "delete" not in str(error.value)
 
 
 def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_out(tmp_path):

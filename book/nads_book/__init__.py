@@ -6,6 +6,8 @@ from nads_book.checks import errata
 from nads_book.experiments import (
     Experiment,
     Results,
+    choose_architecture,
+    choose_carriers,
     choose_preset,
     experiment,
     frequency_maps,
@@ -25,7 +27,7 @@ costs = benchmarks
 
 __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
-    "changed_predictions", "choose_preset", "forecast", "readable",
+    "changed_predictions", "choose_architecture", "choose_carriers", "choose_preset", "forecast", "readable",
     "atlas", "benchmarks", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2",
     "prediction", "published", "statistics", "waves",
 ]  # fmt: skip

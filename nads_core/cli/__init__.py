@@ -1,19 +1,19 @@
 """The command line ``python -m nads_core``, installed as ``nads``: one module per command.
 
 A command's module has `add_arguments`, which describes its options, and `run`, which is called with them. Options that
-are not given are not passed on, so that every default is the one of the function that is called. Only the module of the
-requested command is imported.
+are not given are not passed on, so that every default is the one of the function that is called; the help repeats it.
+Only the module of the requested command is imported, which imports torch when it runs, so that help and errors are
+immediate.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
-import pkgutil
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 COMMANDS = {
@@ -63,7 +63,9 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
     Returns:
         The command's exit status; 2 after an error, 130 after an interrupt.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m {package}", description=f"Commands of {package}.")
+    called = Path(sys.argv[0]).stem
+    program = called if called in ("nads", "nads-book") else f"python -m {package}"
+    parser = argparse.ArgumentParser(prog=program, description=f"Commands of {package}.")
     choices = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     module: Any = None
     for name, summary in commands.items():
@@ -72,8 +74,6 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
             module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
             options.argument_default = argparse.SUPPRESS
             module.add_arguments(options)
-            if {"-h", "--help"} & set(arguments):
-                _show_defaults(options, module)
     given = vars(parser.parse_args(arguments))
     del given["command"]
     import torch  # after parsing, so that a mistyped option is reported at once
@@ -88,17 +88,11 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str])
         return 130
 
 
-def _show_defaults(parser: argparse.ArgumentParser, module: Any) -> None:
-    """Append the defaults of the called function to the help of the options."""
-    functions = [*map(pkgutil.resolve_name, getattr(module, "CALLS", ())), module.run]
-    parameters = [parameter for each in functions for parameter in inspect.signature(each).parameters.values()]
-    defaults = {parameter.name: parameter.default for parameter in parameters}
-    for action in parser._actions:
-        default = defaults.get(action.dest)
-        if default is None or default is False or default is inspect.Parameter.empty or not action.help:
-            continue
-        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        action.help += f" (default: {shown.removeprefix('torch.').replace('%', '%%')})"
+def output_file(text: str) -> Path:
+    """Return the path of a file to write; raise an ArgumentTypeError for that of a folder."""
+    if (path := Path(text)).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
+    return path
 
 
 def console(run: Any = main) -> int:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nads_core.cli import output_file
+from nads_core.cli.similar import read_nads
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -23,9 +26,13 @@ _STYLE: Any = {"axes.spines.top": False, "axes.spines.right": False, "legend.fra
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads class-differences``."""
     parser.add_argument("folder", type=Path, help="folder with one folder of images per class, directly or in train/")
-    parser.add_argument("nads", nargs="*", help="names of shipped NADs, or npz files")
-    parser.add_argument("--out", type=Path, help="image file of the figure")
-    parser.add_argument("--num-images", type=int, help="number of images, drawn evenly from the classes")
+    parser.add_argument(
+        "nads", nargs="*", help="names of shipped NADs, or files (default: lenet vgg11 resnet18 densenet121)"
+    )
+    parser.add_argument("--out", type=output_file, help="image file of the figure (default: classes.png)")
+    parser.add_argument(
+        "--num-images", type=int, help="number of images, drawn evenly from the classes (default: 5000)"
+    )
 
 
 def run(
@@ -33,14 +40,10 @@ def run(
 ) -> int:
     """Print how sensitive untrained networks are along class differences, and draw the figure."""
     from nads_core.data import class_differences, load_folder
-    from nads_core.directions import NADs, load_nads
 
     stems = [Path(name).stem for name in nads]
     labels = [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, nads, strict=True)]
-    bases = {
-        label: NADs.load(name) if name.endswith(".npz") else load_nads(name)
-        for label, name in zip(labels, nads, strict=True)
-    }
+    bases = {label: read_nads(name) for label, name in zip(labels, nads, strict=True)}
     sizes = {tuple(basis.directions.shape[2:]) for basis in bases.values()}
     if len(sizes) > 1 or any(len(size) != 2 or size[0] != size[1] for size in sizes):
         raise ValueError(f"NADs of square images of one size are needed, got {sorted(sizes)}")

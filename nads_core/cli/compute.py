@@ -7,7 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-CALLS = tuple(f"nads_core.directions:{name}" for name in ("compute_nads", "ComputeOptions", "StoppingCriterion"))
+from nads_core.cli import output_file
+
 ESTIMATORS = {
     "smoothed": "SmoothedGradient", "mixed": "MixedDerivative", "point": "PointGradient", "dipole": "Dipole",
 }  # fmt: skip
@@ -18,31 +19,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
     add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, torchvision:MODEL, or MODULE:FACTORY")
-    add("--out", type=Path, required=True, help="npz file to write")
-    add("--num-networks", type=int, help="number of networks to draw")
-    add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator")
+    add("--out", type=output_file, required=True, help="npz file to write")
+    add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
+    add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
     add("--readouts", type=int, help="orthogonal last layers per network, for smoothed")
     add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
     add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
     add("--num-certain", type=int, help="stop when this many directions have a certainty of at least 0.9")
-    add("--dtype", choices=("float32", "bfloat16", "float64"), help="floating-point type of the networks")
-    add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F")
+    add("--dtype", choices=("float32", "bfloat16", "float64"), help="type of the networks (default: float32)")
+    add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F (default: 1 32 32)")
     add("--fresh-readout", action="store_true", help="redraw a last layer that is initialised with zeros")
     add("--num-directions", type=int, help="number of directions to compute; all by default")
-    add("--debiasing", help="estimate of the noise-free second moment: shrink, subtract or none")
+    add("--debiasing", help="estimate of the noise-free second moment: shrink, subtract or none (default: shrink)")
     add(
         "--symmetries", nargs="*", metavar="NAME",
         help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
         "architecture declares",
     )  # fmt: skip
-    add("--output", type=int, help="index of the network output to differentiate")
+    add("--output", type=int, help="index of the network output to differentiate (default: 0)")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
-    add("--seed", type=int, help="random seed of weights and inputs")
+    add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add("--evaluation", help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers")
     add("--normalise", choices=("network",), help="network: divide the vectors of each network by their norm")
-    add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
+    add("--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)")
     add(
         "--checkpoint", type=Path,
         help="file with the state; the same command resumes from it, also with more networks; by default a file next "

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nads_core.directions import NADs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads similar``."""
-    parser.add_argument("nads", help="npz file, or a name such as atlas/cnn")
-    parser.add_argument("--count", type=int, help="number of architectures to list")
+    parser.add_argument("nads", help="file of NADs, or a name such as atlas/cnn")
+    parser.add_argument("--count", type=int, help="number of architectures to list (default: 10)")
 
 
 def run(nads: str, count: int = 10) -> int:
     """Print one line per architecture, the most similar one first."""
-    from nads_core.directions import NADs, load_nads
-
-    basis = NADs.load(nads) if nads.endswith(".npz") else load_nads(nads)
-    for similarity in itertools.islice(basis.nearest(), count):
+    similarities = read_nads(nads).nearest()
+    if not similarities:
+        raise ValueError(f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks")
+    for similarity in similarities[:count]:
         print(similarity)
     return 0
+
+
+def read_nads(name: str) -> NADs:
+    """Return the NADs of a file, or those that ship under a name."""
+    from nads_core.directions import NADs, load_nads
+
+    return NADs.load(name) if name.endswith(".npz") or Path(name).is_file() else load_nads(name)

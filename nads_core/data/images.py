@@ -85,7 +85,8 @@ def load_images(
 
     Raises:
         ValueError: for an unknown dataset, an invalid number of images, size or seed, or damaged official files.
-        DatasetNotFoundError: if ``dataset`` is "cifar10" and there are neither files nor a network connection.
+        DatasetNotFoundError: if ``dataset`` is "cifar10" and there are neither files nor a network connection; if
+            ``NADS_DATA`` names a folder that does not exist.
     """
     if dataset not in DATASETS:
         raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
@@ -95,7 +96,10 @@ def load_images(
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    folder = Path(root or os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
+    variable = os.environ.get("NADS_DATA")
+    if variable and not root and not Path(variable).exists():
+        raise DatasetNotFoundError(f"NADS_DATA is {variable}, which does not exist: create it, or name another folder")
+    folder = Path(root or variable or Path.home() / ".cache" / "nads_core")
     try:
         if not (folder / _OFFICIAL).is_dir():
             if (folder / "train").is_dir() and (folder / "test").is_dir():
@@ -136,7 +140,10 @@ def _selection(
     chosen = _draw_evenly(labels, num_images, seed)
     images = torch.empty(len(chosen), 3, size, size)
     for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        photo, _ = photos[index]
+        try:
+            photo, _ = photos[index]
+        except (OSError, SyntaxError, ValueError) as error:  # of pillow
+            raise ValueError(f"{photos.samples[index][0]} cannot be read as an image ({error})") from error
         images[row] = torch.from_numpy(np.array(photo.resize((size, size)))).permute(2, 0, 1) / 255
     return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
 

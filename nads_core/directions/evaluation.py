@@ -56,11 +56,8 @@ class Evaluation:
             ValueError: if a network returns NaN or infinite values.
         """
         size, step = self._part, self._threads.size
-        parts = [
-            (block, slice(first, min(first + size, count)))
-            for block, count in blocks
-            for first in range(0, count, size)
-        ]
+        starts = [(block, first, count) for block, count in blocks for first in range(0, count, size)]
+        parts = [(block, slice(first, min(first + size, count))) for block, first, count in starts]
         length = -(-len(blocks) // step) if len(parts) == len(blocks) else 1  # parts per task
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
         waves = (self._threads.map(self._evaluate, tasks[i : i + step]) for i in range(0, len(tasks), step))
@@ -81,9 +78,8 @@ class Evaluation:
         vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
         contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
-        network_ids = [
-            block * ensemble.block_size + row for block, rows in parts for row in range(rows.start, rows.stop)
-        ]
+        size = ensemble.block_size
+        network_ids = [block * size + row for block, rows in parts for row in range(size)[rows]]
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale

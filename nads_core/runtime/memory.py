@@ -38,12 +38,10 @@ def _free_in_groups() -> list[int]:
 
     Cached pages of files count as used there, but the system releases them on demand.
     """
-    try:
-        paths = {Path(line.split(":", 2)[2]) for line in (_PROCESS / "cgroup").read_text().splitlines()}
-    except OSError:
-        paths = set()
-    free = []
-    for group in {Path("/")}.union(*([path, *path.parents] for path in paths)):
+    free, paths = [], {Path("/")}
+    with contextlib.suppress(OSError):
+        paths |= {Path(line.split(":", 2)[2]) for line in (_PROCESS / "cgroup").read_text().splitlines()}
+    for group in {group for path in paths for group in (path, *path.parents)}:
         for root, limit, used, total in (
             (_CONTAINER, "max", "current", ""),
             (_CONTAINER / "memory", "limit_in_bytes", "usage_in_bytes", "total_"),  # version 1

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__version__ = "0.2.0"
+from nads_core.runtime import __version__
 
 # They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights of network i, the
 # size of a block and the order of samples; NADS_VERSION for the second moments, and the NADs that are made from them.

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -145,7 +146,7 @@ def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | Non
             raise ValueError(f"got {len(datasets)} datasets and {len(items)} {name}: give one per network")
     if not isinstance(datasets, (list, tuple)):
         return  # items may be created on demand
-    for data in (*datasets, *(others["test_datasets"] or ())):
+    for data in chain(datasets, others["test_datasets"] or ()):
         require_dataset(data, "every dataset")
     if len({images.shape for images, _ in datasets}) > 1:
         raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")

@@ -56,7 +56,7 @@ class Computed:
 def compute_entry(
     entry: Entry, folder: Path, num_networks: int | None = None, *, seed: int = 0, progress: bool = True
 ) -> Computed:
-    """Compute an entry, or go on with it, or read it if it is done.
+    """Compute an entry, or resume it, or read it if it is done.
 
     Args:
         entry: value of `ATLAS`.

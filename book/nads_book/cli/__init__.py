@@ -36,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments and (script := _SCRIPTS.get(arguments[0])):
         notify_renamed(f"nads-book {arguments[0]}", f"python {script}")
         path = checkout_folder(str(script.parent)) / script.name
+        if not path.is_file():
+            print(f"error: {script} is in no folder around {Path.cwd()}: run it in a checkout", file=sys.stderr)
+            return 2
         return subprocess.run([sys.executable, path, *arguments[1:]]).returncode
     return run_command("nads_book", COMMANDS, arguments)
 

@@ -8,15 +8,13 @@ from typing import Any
 
 from nads_book.atlas import ATLAS, compute_entry
 
-CALLS = ("nads_book.atlas:compute_entry",)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book atlas``."""
     parser.add_argument("entries", nargs="*", metavar="ENTRY", help=f"entries; all by default: {', '.join(ATLAS)}")
-    parser.add_argument("--folder", type=Path, help="folder for checkpoints and NADs, 32 MB per entry")
+    parser.add_argument("--folder", type=Path, help="folder for checkpoints and NADs, 32 MB per entry (default: atlas)")
     parser.add_argument("--num-networks", type=int, help="networks per entry; as many as the shipped entry by default")
-    parser.add_argument("--seed", type=int, help="seed of the networks; 0 for the shipped entries")
+    parser.add_argument("--seed", type=int, help="seed of the networks; 0 for the shipped entries (default: 0)")
 
 
 def run(entries: tuple[str, ...] | list[str] = (), folder: Path = Path("atlas"), **options: Any) -> int:

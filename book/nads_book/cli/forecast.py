@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-CALLS = ("nads_book.forecast:forecast",)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book forecast``."""

@@ -13,10 +13,9 @@ from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.results import Results, results_path, writing
 from nads_book.experiments.runner import gather, run_distributed, run_experiment
+from nads_core.cli import output_file
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import usable_device
-
-CALLS = ("nads_book.experiments:run_experiment",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "figures: " + "; ".join(f"{name}: {kind.summary}" for name, kind in EXPERIMENTS.items())
     add = parser.add_argument
     add("job", help="figure and architecture, such as fig1-lenet")
-    add("--preset", choices=SIZES, help="size of the job")
+    add("--preset", choices=SIZES, help="size of the job (default: demo)")
     add("--count", type=int, help="number of networks to train, from the first of the job; all by default")
-    add("--out", type=Path, help="results file; by default in book/results, named after job, preset and shard")
+    add("--out", type=output_file, help="results file; by default in book/results, named after job, preset and shard")
     add("--shard", type=_shard, metavar="I/N", help="part of the job, such as 2/8; the whole job by default")
     add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
     add_training_arguments(parser)

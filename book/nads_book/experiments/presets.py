@@ -1,4 +1,4 @@
-"""How large the experiments of the book are: names, what they stand for, and a choice for the machine at hand."""
+"""How large the experiments of the book are: names, what they stand for, and a choice for the current machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.runtime.arguments import is_integer
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
@@ -135,3 +136,30 @@ def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
         facts += " and no bfloat16, so networks train in float32"
     print(f"preset {gpu} on a {facts}; set preset for another size")
     return gpu
+
+
+def choose_architecture(name: str) -> Architecture:
+    """Return one of the paper's architectures; raise a ValueError for another name."""
+    if name not in ARCHITECTURES:
+        raise ValueError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    return ARCHITECTURES[name]
+
+
+def choose_carriers(indices: Any, strength: Any, num_nads: int = 1024) -> list[int]:
+    """Return the NAD indices of carriers for ten classes.
+
+    Args:
+        indices: one index, or several.
+        strength: strength of the carriers.
+        num_nads: number of NADs.
+
+    Raises:
+        ValueError: for anything that is no index of such a carrier, or a strength that is no positive number.
+    """
+    chosen = list(indices) if isinstance(indices, (list, tuple)) else [indices]
+    last = num_nads - 2  # four of the ten classes use the next NAD
+    if not chosen or not all(is_integer(index) and 0 <= index <= last for index in chosen):
+        raise ValueError(f"indices must be NADs from 0 to {last}, such as [0, 10], got {indices!r}")
+    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not strength > 0:
+        raise ValueError(f"strength must be a positive number, in units of a pixel in [0, 1], got {strength!r}")
+    return chosen

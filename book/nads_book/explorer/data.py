@@ -71,7 +71,7 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
         header |= {"fourier": _published_rows(name), "published": True}
     header["photos"] = (
         results.photos if name in ARCHITECTURES and results else None
-    )  # that the poisoned networks learnt
+    )  # that the poisoned networks learned
     return header, b"".join(array.tobytes() for array in arrays)
 
 

@@ -80,12 +80,12 @@ def _array(architecture: str, name: str) -> Tensor | None:
 
 
 def directions(architecture: str) -> Tensor | None:
-    """Return the authors' NADs (1023, 1, 32, 32) of "lenet" or "resnet18"; None if the file is not at hand."""
+    """Return the authors' NADs (1023, 1, 32, 32) of "lenet" or "resnet18"; None if the file is not available."""
     array = _array(architecture, "nads")
     return None if array is None else array.view(-1, 1, 32, 32)
 
 
 def eigenvalues(architecture: str) -> Tensor | None:
-    """Return the eigenvalues (1023,) of these NADs, up to a common factor; None if they are not at hand."""
+    """Return the eigenvalues (1023,) of these NADs, up to a common factor; None if they are not available."""
     array = _array(architecture, "singular_values")
     return None if array is None else array.square()

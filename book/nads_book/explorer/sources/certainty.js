@@ -1,4 +1,4 @@
-// What is known about each direction: its name, how certain it is, and the band that it cannot be told apart from
+// What is known about each direction: its name, how certain it is, and the band that it cannot be distinguished from
 
 /** What to say about NAD `i`; nothing where there are no certificates. */
 export function certaintyText({ certificates }, i) {
@@ -7,7 +7,7 @@ export function certaintyText({ certificates }, i) {
   const [size, known] = bands[band[i]] ?? [];
   const alone = `certainty ${certainty[i].toFixed(2)}`;
   const name = names[i].includes(" ") ? [`symmetry type ${names[i].replace(/ (\d+)$/, ", rank $1")}`] : [];
-  return [...name, size ? `${alone}; one of ${size} that cannot be told apart (together ${known.toFixed(2)})` : alone];
+  return [...name, size ? `${alone}; one of ${size} that cannot be distinguished (together ${known.toFixed(2)})` : alone];
 }
 
 /** The next index (or the one before, for -1) that is not of the same band: a band is stepped through as one. */

@@ -53,7 +53,7 @@ export function playButton(app, key, last) {
 }
 
 export function stepButton(app, key, by) {
-  const text = `${by < 0 ? "Back" : "On"} to the next direction that is told apart`;
+  const text = `${by < 0 ? "Back" : "On"} to the next distinguishable direction`;
   return h("button", { class: "play", "aria-label": text, title: text,
     click: () => app.set({ [key]: stepped(app.shown[0], app.view[key], by) }) }, by < 0 ? "‹" : "›");
 }

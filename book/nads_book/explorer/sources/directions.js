@@ -22,7 +22,7 @@ export const coordinates = (photo, directions) =>
 export const rebuilt = (coords, directions, kept) =>
   coords.map((c) => mixture(directions, c.subarray(0, kept)).map((x) => x + GREY));
 
-export const NAD_CLASSES = 6; // that one NAD tells apart: three channels, two signs
+export const NAD_CLASSES = 6; // that one NAD distinguishes: three channels, two signs
 export const STRENGTHS = [0.01, 2];
 
 /** Replace the coordinate that carries the photo's label, as `nads_core.poison`; null where its NAD is not known. */

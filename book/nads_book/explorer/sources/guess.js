@@ -17,7 +17,7 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 const cellsOf = ([ky, kx]) =>
   [1, -1].map((sign) => [ky, kx].map((k) => (((sign * k + SIDE / 2) % SIDE) + SIDE) % SIDE / 2));
 
-/** The share of pairs of a learnt wave and another in which the learnt one has more energy. */
+/** The share of pairs of a learned wave and another in which the learned one has more energy. */
 function ordered(tasks, learned) {
   const [known, others] = [true, false].map((is) => tasks.filter((task) => task[3] > learned === is));
   const wins = known.flatMap(([, , a]) => others.map(([, , b]) => (a > b ? 1 : a === b ? 0.5 : 0)));
@@ -117,7 +117,7 @@ class Guess {
       revealed ? accuracyColour(at(i)[3]) : HIDDEN[(Math.floor(i / CELLS) + i) % 2], `accuracies of ${label}`);
     const left = asked - chosen.size;
     this.question.replaceChildren(`One wave, hidden in noise, tells two classes of images apart. ${label} was trained on ${
-      tasks.length} such tasks, each with another wave, and learnt some of them. `,
+      tasks.length} such tasks, each with another wave, and learned some of them. `,
       h("strong", {}, `Which ${asked} do you bet on? Choose them in the map of its random weights.`));
     this.reveal.textContent = left ? `Reveal (${chosen.size} of ${asked} chosen)` : "Reveal";
     this.reveal.disabled = !chosen.size;
@@ -129,10 +129,10 @@ class Guess {
       const n = chosen.size, known = this.right(tasks), luck = (n * known) / tasks.length;
       const brightest = [...tasks].sort((a, b) => b[2] - a[2]).slice(0, n);
       this.verdict.replaceChildren(
-        h("strong", {}, `${this.right([...chosen])} of your ${n} ${n > 1 ? "waves were" : "wave was"} learnt.`),
-        ` Chance would find ${luck.toFixed(1)}, since ${label} learnt ${known} of ${tasks.length}; the brightest find ${
-          this.right(brightest)} of ${n}. Take any wave that it learnt and any that it did not: in ${
-          percent(Math.floor(1000 * ordered(tasks, learned)) / 1000)} of these pairs the learnt one is the brighter one, in a map made of random `,
+        h("strong", {}, `${this.right([...chosen])} of your ${n} ${n > 1 ? "waves were" : "wave was"} learned.`),
+        ` Chance would find ${luck.toFixed(1)}, since ${label} learned ${known} of ${tasks.length}; the brightest find ${
+          this.right(brightest)} of ${n}. Take any wave that it learned and any that it did not: in ${
+          percent(Math.floor(1000 * ordered(tasks, learned)) / 1000)} of these pairs the learned one is the brighter one, in a map made of random `,
         "weights alone. No data, no training.");
     }
     this.tell();
@@ -142,7 +142,7 @@ class Guess {
   tell() {
     const task = this.byCell.get(`${this.cursor}`), [ky, kx, energy, accuracy] = task;
     paintSigned(this.wave.canvas, fourierDirection([ky, kx], SIDE), SIDE, `Wave of ${ky} cycles down and ${kx} across`);
-    const right = accuracy > this.learned ? "learnt" : "not learnt";
+    const right = accuracy > this.learned ? "learned" : "not learned";
     this.told.replaceChildren(h("strong", {}, `${ky} cycles down, ${kx} across`), h("br"), `energy ${short(energy)}`,
       h("br"), this.revealed ? `accuracy ${percent(accuracy)}: ${right}` : this.chosen.has(task) ? "chosen" : "");
     const mark = (kind) => ([row, column]) => {

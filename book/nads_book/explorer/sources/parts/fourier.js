@@ -105,7 +105,7 @@ export function fourierPart(app) {
     return { accuracy, energy, elements: [accuracy.element, energy.element] };
   });
   return {
-    title: "Which waves can be learnt?",
+    title: "Which waves can be learned?",
     element: h("div", { class: "fourier" }, h("div", {}, ...pictures.elements), h("div", {}, wave.element, readout)),
     keys: ["frequency"],
     update(view, changed) {
