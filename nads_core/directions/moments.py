@@ -15,6 +15,7 @@ themselves, for D larger than their number. `FirstNetworks` has vectors of some 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -230,11 +231,20 @@ Moments = DenseMoments | GramMoments
 
 
 def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., J, D) -> means (..., D) of the first and of the second half; one contribution is its own other half."""
-    half, first = contributions.shape[-2] // 2, contributions[..., 0, :]
+    """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of all contributions.
+
+    They are the means of the first and of the second half. Of an odd number these have unequal noise; their difference
+    is then rescaled. One contribution is its own other half.
+    """
+    count, mean = contributions.shape[-2], contributions.mean(-2)
+    half = count // 2
     if half == 0:
-        return first, first
-    return contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
+        return mean, mean
+    x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
+    if count % 2 == 0:
+        return x, y
+    difference = (x - y) * (math.sqrt(half * (count - half)) / count)
+    return mean + difference, mean - difference
 
 
 def merged(groups: Sequence[Moments]) -> Moments:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from nads_core.networks.initialisation import State, state_of
 from nads_core.networks.readouts import linear_results
@@ -20,17 +21,16 @@ _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output
 class ScalarFunction:
     """One output of a network, as a function of weights and images.
 
-    Evaluating it writes to its module, so that each thread needs one of its own.
+    Evaluating it writes to its module for that time, so that each thread needs one of its own.
 
     Args:
         module: network in eval mode, without gradients of its weights.
         varying: names of the weights that callers pass; all others keep their values in ``module``.
         output: index of the output that is the scalar f(x).
-        stateless: whether an evaluation leaves the module as it was. Transforms such as vmap need that.
     """
 
-    def __init__(self, module: nn.Module, varying: set[str], output: int = 0, stateless: bool = False):
-        self.module, self.output, self._stateless = module, output, stateless
+    def __init__(self, module: nn.Module, varying: set[str], output: int = 0):
+        self.module, self.output = module, output
         state = state_of(module)
         self.fixed = {name: tensor.detach() for name, tensor in state.items() if name not in varying}
         self._places = _places(module)
@@ -49,13 +49,20 @@ class ScalarFunction:
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the given weights of one network."""
-        images = images.clone()  # the network may write to its input
-        state = self.fixed | weights
-        if self._stateless:
-            return functional_call(self.module, state, (images,))
-        for tensors, key, name in self._places:  # what functional_call does, at a tenth of its time
-            tensors[key] = state[name]
-        return self.module(images)
+        with self._loaded(weights):
+            return self.module(images.clone())  # the network may write to its input
+
+    @contextmanager
+    def _loaded(self, weights: State) -> Iterator[None]:
+        """Put weights into the module, as functional_call does in ten times the time, and its own back at the end."""
+        state, before = self.fixed | weights, [tensors[key] for tensors, key, _ in self._places]
+        try:
+            for tensors, key, name in self._places:
+                tensors[key] = state[name]
+            yield
+        finally:
+            for (tensors, key, _), tensor in zip(self._places, before, strict=True):
+                tensors[key] = tensor
 
     def require_outputs(self, weights: State, images: Tensor) -> list[str]:
         """Raise a ValueError unless f is a function of weights and images (K, C, H, W).
@@ -108,7 +115,7 @@ class ScalarFunction:
     def input_gradients(self, weights: State, images: Tensor, of_all_outputs: bool = False) -> Tensor:
         """Return the gradient of f, or of each of R outputs: (K, C, H, W) -> (1 or R, K, C, H, W)."""
         images = images.detach().requires_grad_()
-        with torch.enable_grad():
+        with torch.enable_grad(), self._loaded(weights):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
             values = self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
             totals = values.sum(0)  # (R,) or (1,)

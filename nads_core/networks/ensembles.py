@@ -115,8 +115,7 @@ class Ensemble:
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
         network = self._prepared(initialisation.network)  # the template
-        varying = set() if rebuild else set(initialisation.varying)
-        self._function = ScalarFunction(network, varying, output, stateless=self.evaluation != "loop")
+        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
         images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
         layers = self._function.require_outputs(_state_at(self._test_weights(1), 0), images)
