@@ -418,6 +418,8 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match="unknown kernels 'reference'"):  # the twins are for tests
         Ensemble(small, (1, 8, 8), kernels="reference")
     require_kernels("torch", "cpu")
+    with pytest.raises(ValueError, match="'cuda'"):
+        draw_weights(PARAMETERS, seed=0, first=0, count=1, backend="cuda")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):
@@ -432,33 +434,51 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
 
 
 COMPILE = """
+import re, subprocess, tempfile
+from pathlib import Path
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from nads_core.kernels import random_weights_triton, second_moments_triton
 
+tuning = second_moments_triton.TUNING
 moments = dict(second_moment="*fp64", noise_moment="*fp64", contributions="*fp32", networks="i32", size="i32")
-constants = dict(J=2, **{name: second_moments_triton.TUNING[name] for name in ("TILE", "NETWORKS")})
+constants = {name: tuning[name] for name in ("TILE", "NETWORKS")}
 tables = dict(parameter_of_tile="*i32", integers="*i64", floats="*fp32")
 draw = dict(out="*fp32", **tables, seed="i64", first="i32", stream="i32")
-for function, signature, constants, options in (
-    (random_weights_triton._draw, draw, dict(COUNTERS=random_weights_triton._COUNTERS), dict(enable_fp_fusion=False)),
-    (second_moments_triton._second_moments, moments, constants, dict(num_warps=8, enable_fp_fusion=True)),
-):
-    source = ASTSource(function, signature | {name: "constexpr" for name in constants}, constants)
-    kernel = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-    print(kernel.metadata.name, len(kernel.asm["cubin"]) > 0)
+options = dict(num_warps=tuning["num_warps"], num_stages=tuning["num_stages"], enable_fp_fusion=True)
+counters = dict(COUNTERS=random_weights_triton._COUNTERS)
+kernels = [(random_weights_triton._draw, draw, counters, dict(enable_fp_fusion=False))]
+kernels += [(second_moments_triton._second_moments, moments, constants | dict(J=count), options) for count in (2, 8)]
+tool = next(Path(triton.__file__).parent.glob("backends/nvidia/bin/cuobjdump*"))
+for capability in CAPABILITIES:
+    for function, signature, constants, options in kernels:
+        source = ASTSource(function, signature | {name: "constexpr" for name in constants}, constants)
+        kernel = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(kernel.asm["cubin"])
+            file.flush()
+            usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+        registers, stack = (int(re.search(name + r":(\\d+)", usage).group(1)) for name in ("REG", "STACK"))
+        print(capability, 32 * kernel.metadata.num_warps, registers, stack, kernel.metadata.shared)
 """
+SHARED = {75: 64, 80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}  # by compute capability: KiB for one block
 
 
 @needs_triton
 @pytest.mark.slow
-def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
+    """For T4, A100, RTX 30 and 40, H100 and Blackwell: what the binary needs is within the limits of the card."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    result = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
+    script = COMPILE.replace("CAPABILITIES", str(tuple(SHARED)))
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == ["_draw True", "_second_moments True"]
+    rows = [tuple(map(int, line.split())) for line in result.stdout.splitlines()]
+    assert len(rows) == 3 * len(SHARED)
+    for capability, threads, registers, spilled, shared in rows:
+        assert registers <= 255 and threads * registers <= 65_536 and shared <= 1024 * SHARED[capability]
+        assert spilled <= 256  # bytes of a thread
 
 
 @needs_triton

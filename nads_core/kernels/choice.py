@@ -21,6 +21,12 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
         _require_triton(torch.device(device))
 
 
+def require_backend(backend: str) -> None:
+    """Raise a ValueError unless ``backend`` is "triton" or "reference", the two implementations of a kernel."""
+    if backend not in ("triton", "reference"):
+        raise ValueError(f"backend must be 'triton' or 'reference', got {backend!r}")
+
+
 def _require_triton(device: torch.device) -> None:
     instead = "leave kernels at 'torch', which draws other networks of the same distribution"
     try:

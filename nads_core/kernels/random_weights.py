@@ -21,6 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nads_core.kernels.choice import require_backend
+
 _WORD = 2**32 - 1
 _MULTIPLIERS, _INCREMENTS, _ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
 _WORDS_AT_ONCE = 2**21  # each takes the reference some hundred bytes
@@ -75,6 +77,7 @@ def draw_weights(
     Returns:
         For each parameter a contiguous float32 tensor (count, *shape).
     """
+    require_backend(backend)
     if backend == "reference":
         networks = torch.arange(first, first + count, device=device)
         return [_draw(parameter, number, networks, seed, stream) for number, parameter in enumerate(parameters)]

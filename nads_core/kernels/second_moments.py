@@ -21,6 +21,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nads_core.kernels.choice import require_backend
+
 
 def add_second_moments(
     second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, *, backend: str = "triton"
@@ -45,6 +47,7 @@ def add_second_moments(
         if total.shape != (size, size) or total.dtype != torch.float64 or not total.is_contiguous():
             received = f"{total.dtype} {tuple(total.shape)}"
             raise ValueError(f"{name} must be a contiguous float64 ({size}, {size}), got {received}")
+    require_backend(backend)
     if not contributions.numel():
         return
     if backend == "reference":

@@ -78,8 +78,9 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
         require_finite(losses[row], run.network_label(b))
         network.load_state_dict({name: tensor[row] for name, tensor in (parts | buffers).items()})
         train, test, measure = run.datasets[b], run.test_datasets[b], run.measures[b]
-        train_accuracy = torch.tensor(accuracy(network.eval(), train))
-        test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
+        with config.autocast(family.device):  # as `train_network` evaluates
+            train_accuracy = torch.tensor(accuracy(network.eval(), train))
+            test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         measured = measure and measure(network)
         run.collect(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))

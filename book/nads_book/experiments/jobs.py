@@ -43,7 +43,8 @@ def experiment(name: str, preset: str = "demo", nads_version: int | None = None)
             a fifth of the paper's training, at which LeNets learn waves in the order of the paper's size, to a lower
             level (``benchmarks/laptop.py``): for deep networks without a GPU. Any beginning of its waves is a
             stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121 alone, of a quarter of their
-            width.
+            width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts (``notes-lenet``), as "laptop" with
+            longer trainings.
         nads_version: version of the NADs that some jobs are about; the newest by default.
 
     Raises:

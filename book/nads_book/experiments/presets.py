@@ -99,10 +99,18 @@ def _size(values: dict[str, Any]) -> Size:
     return Size(**(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values}))
 
 
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
+
+
+def _table(name: str) -> dict[str, Any]:
+    """Return a table of ``presets.toml``, completed by the table that it is like."""
+    table = dict(_TABLES[name])
+    like = table.pop("like", None)
+    return (_table(like) if like else {}) | table
+
+
 # Sizes of the jobs that run for long, which chapters only show.
-SIZES = {
-    name: _size(values) for name, values in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
-}
+SIZES = {name: _size(_table(name)) for name in _TABLES}
 
 
 def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:

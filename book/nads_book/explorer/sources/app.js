@@ -7,7 +7,7 @@ import { readNads } from "./npz.js";
 import { bytesOf, unpackNads, unpackPhotos } from "./packets.js";
 import { curvesPart } from "./parts/curves.js";
 import { directionPart } from "./parts/direction.js";
-import { fourierPart } from "./parts/fourier.js";
+import { fourierPart } from "./parts/frequency_map.js";
 import { mixerPart } from "./parts/mixer.js";
 import { photoPart } from "./parts/photo.js";
 import { poisonPart } from "./parts/poison.js";
