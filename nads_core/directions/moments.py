@@ -233,18 +233,16 @@ Moments = DenseMoments | GramMoments
 def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
     """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of all contributions.
 
-    They are the means of the first and of the second half. Of an odd number these have unequal noise; their difference
-    is then rescaled. One contribution is its own other half.
+    They are the means of the first and of the second half. If J is odd, these have unequal noise, and are combined. One
+    contribution is its own other half.
     """
-    count, mean = contributions.shape[-2], contributions.mean(-2)
+    count, first = contributions.shape[-2], contributions[..., 0, :]
+    if count == 1:
+        return first, first
     half = count // 2
-    if half == 0:
-        return mean, mean
     x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
-    if count % 2 == 0:
-        return x, y
-    difference = (x - y) * (math.sqrt(half * (count - half)) / count)
-    return mean + difference, mean - difference
+    share, spread = half / count, math.sqrt(half * (count - half)) / count  # both are 1/2 if J is even
+    return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (1 - share + spread) * y
 
 
 def merged(groups: Sequence[Moments]) -> Moments:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,13 +33,6 @@ class ScalarFunction:
         state = state_of(module)
         self.fixed = {name: tensor.detach() for name, tensor in state.items() if name not in varying}
         self._places = _places(module)
-
-    def duplicate(self) -> ScalarFunction:
-        """Return the same function with a module of its own, for another thread."""
-        other = copy.copy(self)
-        other.module = copy.deepcopy(self.module)
-        other._places = _places(other.module)
-        return other
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
         """f(x) at K inputs: (K, C, H, W) -> (K,)."""

@@ -16,13 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
-from nads_core.kernels import (
-    RandomParameter,
-    draw_weights,
-    faster_first_convolutions,
-    faster_max_pooling,
-    require_kernels,
-)
+from nads_core.kernels import RandomParameter, draw_weights, faster_layers, require_kernels
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout, find_zero_init
@@ -127,7 +121,7 @@ class Ensemble:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
-        return network if self.evaluation == "vmap" else faster_first_convolutions(faster_max_pooling(network))
+        return network if self.evaluation == "vmap" else faster_layers(network)
 
     def _require_reproduced(self, network: nn.Module) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
@@ -181,7 +175,7 @@ class Ensemble:
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function, other._begun = self._function.duplicate(), {}
+        other._function, other._begun = copy.deepcopy(self._function), {}
         return other
 
     def part(self, rows: slice) -> Ensemble:
