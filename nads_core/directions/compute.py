@@ -112,8 +112,7 @@ def compute_nads(
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
         estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default is
             ``SmoothedGradient(num_inputs=16)``, with ``readouts=4`` if the network ends in a linear layer of at least 4
-            features, drawn around 0, and the input has at most 8,192 pixels. Of a grid of inputs and readouts this has
-            nearly the smallest error per second (benchmarks/README.md).
+            features, drawn around 0, and the input has at most 8,192 pixels.
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
             by default those that the architecture declares, "test" for a factory and images, none for fewer than 16
@@ -261,7 +260,7 @@ def _default_symmetries(
 
 
 def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
-    """Return 16 inputs and, where the network has such a last layer, 4 readouts: near the smallest error per second."""
+    """Return 16 inputs and, where the network has such a last layer, 4 readouts, which share its forward pass."""
     few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
     return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
 
