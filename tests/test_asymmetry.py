@@ -6,7 +6,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_core.cli import main
-from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, symmetry_tests
+from nads_core.directions.asymmetry import NEGLIGIBLE, SymmetryTest, own_products, symmetry_tests
 from nads_core.networks.architectures import SYMMETRIES
 
 SHAPE = (2, 6, 6)
@@ -20,10 +20,19 @@ def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float
     return (vectors.flatten(1)[:, None, None] + noise * torch.randn(networks, 1, 2, 72, generator=generator)).float()
 
 
+def shares_of(networks: Tensor) -> Tensor:
+    """Return the networks' shares of the second moment, (n, D, D) in float64, from halves (n, R, 2, D)."""
+    x, y = networks.double().unbind(2)
+    return (x.mT @ y + y.mT @ x) / (2 * networks.shape[1])
+
+
+def results_of(networks: Tensor, shape: tuple[int, ...] = SHAPE) -> dict[str, SymmetryTest]:
+    """Test the symmetries of networks, all of which are stored."""
+    return symmetry_tests(shares_of(networks).mean(0), own_products(networks, shape), len(networks), networks, shape)
+
+
 def test_p_values_of_symmetric_networks_are_uniform():
-    p_values = torch.tensor(
-        [[test.p_value for test in symmetry_tests(halves(60, seed), SHAPE).values()] for seed in range(150)]
-    )
+    p_values = torch.tensor([[test.p_value for test in results_of(halves(60, seed)).values()] for seed in range(150)])
     plain = p_values[:, : SYMMETRIES.index("channels")]  # of several maps the p-value is a bound
     assert 0.03 < float((plain <= 0.1).double().mean()) < 0.17  # 450 tests: 0.1 +- 0.014, fewer were they dependent
     assert 0.4 < float(plain.mean()) < 0.6
@@ -38,7 +47,7 @@ def test_a_broken_symmetry_is_found(symmetry):
         weights = weights * torch.tensor([1, 2.0, 1, 1, 2, 1])[:, None]
     else:
         part[symmetry] *= 2
-    tests = symmetry_tests(halves(512, 1, weights), SHAPE)
+    tests = results_of(halves(512, 1, weights))
     assert tests[symmetry].p_value < 0.005 and tests[symmetry].limit > tests[symmetry].asymmetry > 0.1
     broken = {symmetry, "transpose"} if symmetry.startswith("flip") else {symmetry}
     assert {name for name, test in tests.items() if test.p_value < 0.005} == broken
@@ -48,58 +57,72 @@ def test_a_broken_symmetry_is_found(symmetry):
 def test_asymmetry_is_that_of_the_second_moment():
     weights = torch.ones(SHAPE)
     weights[:, :3] *= 1.5
-    told = symmetry_tests(halves(1_000, 2, weights), SHAPE)["flip_rows"]
+    told = results_of(halves(1_000, 2, weights))["flip_rows"]
     energy = weights.square()
     true = float(1 - (energy * energy.flip(1)).sum() / energy.square().sum())
     assert told.asymmetry == pytest.approx(true, abs=0.07)
 
 
-def test_the_limit_is_a_jackknife_over_networks():
-    """Compare with the definition, computed anew without each network in turn."""
+def test_asymmetry_and_limit_are_those_of_their_definitions():
+    """Compare with sums over all pairs of different networks, from the matrices of their shares."""
     count, weights = 40, torch.zeros(SHAPE)
     weights[0, 0, [0, 5]] = torch.tensor([1.0, 0.5])
-    networks = torch.nn.functional.normalize(halves(count, 4, weights, noise=0.02), dim=-1)  # no heavy tails
-    result = symmetry_tests(networks, SHAPE)["flip_columns"]
+    networks = halves(count, 4, weights, noise=0.02)
+    result = results_of(networks)["flip_columns"]
 
-    x, y = networks[:, 0].double().unbind(1)  # (n, D) each
-    shares = x[:, :, None] * y[:, None]
-    shares = (shares + shares.mT) / 2  # (n, D, D)
+    shares = shares_of(networks)
     order = torch.arange(72).view(SHAPE).flip(-1).flatten()
     mapped = shares[:, order][:, :, order]
     same, across = (shares.flatten(1) @ other.flatten(1).T for other in (shares, mapped))
+    pairs = ~torch.eye(count, dtype=torch.bool)
+    energy = float(same[pairs].sum()) / count**2
+    changed = energy - float(across[pairs].sum()) / count**2
+    assert result.asymmetry == pytest.approx(changed / energy, rel=1e-5)
+    assert result.allowed == pytest.approx(min(NEGLIGIBLE, float(same.diagonal().sum()) / count**2 / energy), rel=1e-5)
 
-    def asymmetry_of(networks: Tensor) -> float:
-        energy, common = (
-            float(part.sum() - part.diagonal().sum()) for part in (m[networks][:, networks] for m in (same, across))
-        )
-        return 1 - common / energy
+    differences = (same - across).masked_fill(~pairs, 0)
+    signs = torch.randint(2, (20_000, count), generator=torch.Generator().manual_seed(9)).double() * 2 - 1
+    random = ((signs @ differences) * signs).sum(1) / count**2 * count / (count - 1)
+    assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
 
-    every = torch.arange(count)
-    asymmetry = asymmetry_of(every)
-    without = torch.tensor([asymmetry_of(every[every != i]) for i in every], dtype=torch.float64)
-    error = float(((count - 1) / count * (without - without.mean()).square().sum()).sqrt())
-    assert result.asymmetry == pytest.approx(asymmetry, rel=1e-5)
-    assert 0.05 < error < 0.5
-    assert result.limit == pytest.approx(asymmetry + 1.645 * error, rel=1e-4)
+
+def test_random_signs_of_the_first_networks_stand_for_all():
+    """T of symmetric networks has the distribution that random signs of some of them give."""
+    levels = []
+    for seed in range(60):
+        networks = halves(1_024, seed)
+        shares = shares_of(networks)
+        test = symmetry_tests(shares.mean(0), own_products(networks, SHAPE), 1_024, networks[:256], SHAPE)["flip_rows"]
+        levels.append(test.p_value)
+    assert 0.03 < float((torch.tensor(levels) <= 0.2).double().mean()) < 0.4  # 0.2 +- 0.05
+    assert 0.35 < float(torch.tensor(levels).mean()) < 0.65
+
+
+def test_several_readouts_count_as_their_mean():
+    networks = torch.cat([halves(64, seed) for seed in (1, 2, 3)], dim=1)  # (64, 3, 2, D)
+    shares = shares_of(networks)
+    own = own_products(networks, SHAPE)
+    assert float(own[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
+    flipped = shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
+    assert float(own[1]) == pytest.approx(float((shares * flipped).sum()), rel=1e-4)
 
 
 def test_correlated_channels_are_not_alike():
     vectors = halves(512, 3)
     vectors[..., 36:] = vectors[..., :36]  # of equal energy, but always the same
-    tests = symmetry_tests(vectors, SHAPE)
+    tests = results_of(vectors)
     assert tests["channels"].p_value < 0.01 and tests["flip_rows"].p_value > 0.01
 
 
-def test_few_networks_prove_nothing():
+def test_few_networks_do_not_hide_a_broken_symmetry():
     weights = torch.zeros(SHAPE)
     weights[:, :3] = 1  # all in the upper half
-    for seed in range(20):
-        for few in (halves(16, seed), halves(16, seed, weights, noise=1.0)):
-            tests = symmetry_tests(few, SHAPE)
-            assert not any(test.holds for test in tests.values())  # not contradicted, but neither is much asymmetry
-            assert min(test.limit for test in tests.values()) > NEGLIGIBLE
+    for seed in range(40):
+        for count in (16, 48):
+            test = results_of(halves(count, seed, weights, noise=1.0))["flip_rows"]
+            assert not test.holds and test.limit > NEGLIGIBLE
     with pytest.raises(ValueError, match="expected 16 at least, got 15"):
-        symmetry_tests(halves(15, 0), SHAPE)
+        results_of(halves(15, 0))
     with pytest.raises(ValueError, match="num_networks must be .*, got 15"):
         nc.compute_nads(nc.LENET, 15, symmetries="test")
 
@@ -114,9 +137,9 @@ def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
 
 def test_what_images_of_a_shape_can_have():
     vectors = halves(16, 0)
-    assert set(symmetry_tests(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
-    assert set(symmetry_tests(vectors, (1, 1, 72))) == {"flip_columns"}
-    assert symmetry_tests(vectors, (72,)) == {}
+    assert set(results_of(vectors, (2, 4, 9))) == {"flip_rows", "flip_columns", "channels"}
+    assert set(results_of(vectors, (1, 1, 72))) == {"flip_columns"}
+    assert results_of(vectors, (72,)) == {}
 
 
 def test_compute_nads_takes_the_symmetries_that_hold():

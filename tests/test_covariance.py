@@ -34,11 +34,13 @@ def stacked(contributions: Tensor) -> tuple[Tensor, Tensor]:
     """M and W from all vectors at once, by the formulas of the module's docstring."""
     networks, count, dimension = contributions.shape
     seen, noise = torch.zeros(dimension, dimension).double(), torch.zeros(dimension, dimension).double()
+    half = count // 2
     for g in contributions.double():
         mean = sum(g) / count
         seen += torch.outer(mean, mean)
         if count > 1:
-            noise += sum(torch.outer(row - mean, row - mean) for row in g) / (count * (count - 1))
+            difference = sum(g[:half]) / half - sum(g[half:]) / (count - half)
+            noise += torch.outer(difference, difference) * half * (count - half) / count**2
     return seen / networks, noise / networks
 
 
@@ -70,12 +72,11 @@ def test_streaming_equals_stacked(count):
     assert (seen.dtype, noise.any().item()) == (torch.float64, count > 1)
 
 
-def test_the_u_statistic_as_the_plan_writes_it():
+def test_without_noise_it_is_the_product_of_the_halves():
     contributions = normal(20, 4, 5)
     seen, noise = added(DenseMoments(5), contributions, []).moments()
-    sums = contributions.sum(1)  # K times the mean
-    expected = (sums.T @ sums - torch.einsum("ikd,ike->de", contributions, contributions)) / (4 * 3) / 20
-    close(debias(seen, noise, "subtract"), expected)
+    x, y = contributions[:, :2].mean(1), contributions[:, 2:].mean(1)
+    close(debias(seen, noise, "subtract"), (x.T @ y + y.T @ x) / 40)
 
 
 def test_single_precision_contributions_are_summed_in_double():
@@ -169,12 +170,12 @@ def test_subtract_is_unbiased():
     signal, noise = torch.linalg.cholesky(definite(4, 1)), 2 * torch.linalg.cholesky(definite(4, 2))
     plain, subtracted = [], []
     for replication in range(400):
-        contributions = two_levels(30, 3, signal, noise, 2 * replication)
+        contributions = two_levels(30, 4, signal, noise, 2 * replication)
         moments = added(DenseMoments(4), contributions, []).moments()
         plain.append(debias(*moments, "none"))
         subtracted.append(debias(*moments, "subtract"))
     assert_mean(torch.stack(subtracted), signal @ signal.T)
-    assert_mean(torch.stack(plain), signal @ signal.T + noise @ noise.T / 3)
+    assert_mean(torch.stack(plain), signal @ signal.T + noise @ noise.T / 4)
     with pytest.raises(AssertionError, match="standard errors"):
         assert_mean(torch.stack(plain), signal @ signal.T)
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 import nads_core as nc
 from nads_core.directions.estimators import Draw
@@ -463,6 +464,40 @@ def test_buffers_and_factory_modules_stay_as_they_are():
     for name, tensor in whole_state(ensemble.template).items():
         assert torch.equal(tensor, before[name]), name
     assert not whole_state(ensemble.template)["1.running_mean"].any()
+
+
+class Stopped(nn.Module):
+    """A network that raises an error, or has its layers evaluated again in the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last, self.error = nn.Linear(64, 5), nn.Linear(5, 1), None
+
+    def forward(self, x):
+        if self.error:
+            raise self.error
+        return self.last(checkpoint(lambda x: self.first(x).tanh(), x.flatten(1), use_reentrant=False))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_network_has_its_own_weights_again_after_an_error(error):
+    ensemble = Ensemble(Stopped, SHAPE, evaluation="loop", device="cpu")
+    state, images, network = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE), ensemble.template
+    before = dict(network.named_parameters())
+    network.error = error("now")
+    with pytest.raises(error, match="now"):
+        ensemble.input_gradients(state, images)
+    after = dict(network.named_parameters())
+    assert all(after[name] is before[name] and isinstance(after[name], nn.Parameter) for name in before)
+
+
+def test_layers_evaluated_again_in_the_backward_pass_have_the_same_weights():
+    ensemble = Ensemble(Stopped, SHAPE, evaluation="loop", device="cpu", dtype=torch.float64)
+    state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
+    w, b, v = state["first.weight"], state["first.bias"], state["last.weight"]  # (B, 5, 64), (B, 5), (B, 1, 5)
+    slopes = 1 - (images.flatten(2) @ w.mT + b[:, None]).tanh().square()  # (B, K, 5)
+    expected = (slopes * v) @ w
+    torch.testing.assert_close(ensemble.input_gradients(state, images).flatten(2), expected)
 
 
 @pytest.mark.parametrize("factory", [convnet, orthogonal], ids=by_name)

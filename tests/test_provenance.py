@@ -86,7 +86,7 @@ def test_saved_directions_keep_their_fingerprint(tmp_path):
         assert (loaded.fingerprint == nads.fingerprint) != quantized
         loaded_again = nc.NADs.load(tmp_path / "nads.npz")
         assert loaded_again.fingerprint == loaded.fingerprint
-    assert nads.provenance["numbers"] == provenance.RNG_VERSION
+    assert nads.provenance["numbers"] == provenance.NADS_VERSION
 
 
 @pytest.mark.stored
@@ -193,8 +193,8 @@ def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damag
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
-    monkeypatch.setattr(compute, "RNG_VERSION", provenance.RNG_VERSION + 1)
-    with pytest.raises(ValueError, match=r"numbers was 1, now 2; .*CHANGELOG.md") as error:
+    monkeypatch.setattr(compute, "NADS_VERSION", provenance.NADS_VERSION + 1)
+    with pytest.raises(ValueError, match=r"numbers was 2, now 3; .*CHANGELOG.md") as error:
         checkpointed(path)
     assert "delete" not in str(error.value) and path.read_bytes() == before
 

@@ -48,7 +48,7 @@ def vector(estimator, network, inputs, probe):
 def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
     nads = nc.compute_nads(
         convnet, NETWORKS, estimator=estimator, image_shape=SHAPE, debiasing="none", dtype=torch.float64,
-        device="cpu", progress=False,
+        symmetries=(), device="cpu", progress=False,
     )  # fmt: skip
     expected = reference.second_moment(
         vector(estimator, *network) for network in islice(drawn_networks(estimator), NETWORKS)
@@ -68,7 +68,8 @@ def test_the_method_from_a_factory_to_directions():
     assert directions.shape == (D, *SHAPE) and (values[:-1] >= values[1:]).all()
     again = reference.compute_reference_nads(convnet, 400, SHAPE, seed=3)
     assert torch.equal(values, again[0]) and torch.equal(directions, again[1])
-    engine = nc.compute_nads(convnet, 400, image_shape=SHAPE, debiasing="none", device="cpu", progress=False)
+    options = {"estimator": nc.SmoothedGradient(), "debiasing": "none", "symmetries": ()}
+    engine = nc.compute_nads(convnet, 400, image_shape=SHAPE, device="cpu", progress=False, **options)
     # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of itself per eigenvalue.
     assert float(values.sum()) == pytest.approx(float(engine.eigenvalues.sum()), rel=4 * math.sqrt(2 / 400))
     assert engine.overlap(directions.float(), 4) > 4 * 4 / D

@@ -186,9 +186,8 @@ def test_an_attribute_that_follows_from_weights_is_no_difference():
 @pytest.mark.parametrize("factory", [MaskAttribute, PermutationAttribute, Activation, deep_or_shallow])
 def test_rebuilt_networks_are_the_factorys(factory):
     estimator = nc.SmoothedGradient(4)
-    nads = nc.compute_nads(
-        factory, 70, estimator=estimator, evaluation="rebuild", dtype=torch.float64, debiasing="none", **OPTIONS
-    )
+    options = {"dtype": torch.float64, "debiasing": "none", "symmetries": (), **OPTIONS}
+    nads = nc.compute_nads(factory, 70, estimator=estimator, evaluation="rebuild", **options)
     ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation="rebuild")
     inputs = torch.cat([estimator.draw(ensemble, block).inputs[:used] for block, used in ensemble.blocks(70)])
     expected = torch.zeros(16, 16, dtype=torch.float64)

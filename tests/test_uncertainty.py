@@ -1,5 +1,6 @@
 """Uncertainties: variances by brute force, calibration by simulation, and storage in files."""
 
+import math
 import re
 
 import nads_book as nb
@@ -47,15 +48,11 @@ def filled(drawn: Tensor, moments=DenseMoments, readouts: int = 1):
 def test_the_variance_of_a_networks_share(num_contributions):
     drawn = contributions(512, 1, num_contributions, LEVELS[:6])
     _, first = filled(drawn)
-    told = share_variances(first.halves()[None], num_contributions)
-    means = drawn.double().mean(1)
-    shares = means[:, :, None] * means[:, None]
-    if num_contributions > 1:
-        spread = drawn.double() - means[:, None]
-        shares -= torch.einsum("bji,bjk->bik", spread, spread) / (num_contributions * (num_contributions - 1))
-    expected = shares.var(0, unbiased=False)
-    # Halves tell the same variance with more noise of their own
-    torch.testing.assert_close(told, expected, rtol=0.25 if num_contributions == 8 else 1e-4, atol=1e-3)
+    half = max(1, num_contributions // 2)
+    x, y = drawn[:, :half].double().mean(1), drawn[:, -half:].double().mean(1)
+    shares = (x[:, :, None] * y[:, None] + y[:, :, None] * x[:, None]) / 2
+    told = share_variances(first.halves()[None])
+    torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=1e-4, atol=1e-3)
 
 
 def test_partners_and_readouts_are_averaged_first():
@@ -63,7 +60,7 @@ def test_partners_and_readouts_are_averaged_first():
     rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves alike
     rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what partners and readouts share
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
-    told = share_variances(rows, 1)
+    told = share_variances(rows)
     torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
 
 
@@ -71,12 +68,14 @@ def test_partners_and_readouts_are_averaged_first():
 def test_halves_share_no_contribution(num_contributions):
     drawn = contributions(6, 2, num_contributions)
     half = num_contributions // 2
-    x, y = drawn[:, :half].mean(1), drawn[:, half : 2 * half].mean(1)
+    mean, spread = drawn.mean(1), (drawn[:, :half].mean(1) - drawn[:, half:].mean(1)) / 2
+    if num_contributions % 2:
+        spread *= 2 * math.sqrt(2 * 3) / 5  # as large as the noise of the mean of all
     moments, first = filled(drawn, GramMoments)
-    torch.testing.assert_close(first.halves()[:, 0], torch.stack([x, y], 1))
+    torch.testing.assert_close(first.halves()[:, 0], torch.stack([mean + spread, mean - spread], 1))
     (means,), (spreads,) = moments.vectors()
-    torch.testing.assert_close(means, (x + y) / 2)
-    torch.testing.assert_close(spreads, (x - y) / 2)
+    torch.testing.assert_close(means, mean)
+    torch.testing.assert_close(spreads, spread)
 
 
 def test_only_the_first_networks_are_kept():
@@ -218,7 +217,8 @@ def test_directions_of_the_noise_are_not_certified():
         told.append(shrunk.certificates.certainty)
         true.append(shrunk.directions.diagonal().square())
     told, true = torch.stack(told).double(), torch.stack(true).double()
-    assert (told == 0).all(0).sum() >= 2 and true[told == 0].mean() < 0.3  # the floor puts some before their turn
+    unknown = (told == 0).double().mean(0)  # the floor puts some before their turn
+    assert unknown[-1] == 1 and unknown[-3:].min() > 0.75 and true[told == 0].mean() < 0.3
     assert (told > 0).any() and abs(float((told - true)[told > 0].mean())) < 0.15
     none = find_eigenpairs(*moments, 8, (8,), "none").certificates
     assert not none.leading_certainty.any() and not any(band.certainty for band in none.bands)

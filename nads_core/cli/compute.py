@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
-    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed")
+    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed (default: 4 if possible)")
     add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
     add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
     add("--num-certain", type=int, help="stop when this many directions have a certainty of at least 0.9")
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--symmetries", nargs="*", metavar="NAME",
         help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
-        "architecture declares",
+        "architecture declares, test for a factory",
     )  # fmt: skip
     add("--output", type=_index, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
     add("--name", help="name of the architecture in files and figures")
@@ -86,7 +86,7 @@ def run(
 
 
 def _estimator(name: str, given: dict[str, Any]) -> Any:
-    """Return the estimator; raise a ValueError for an option that it does not have."""
+    """Return the estimator, None for the default; raise a ValueError for an option that it does not have."""
     from nads_core import directions
 
     kinds = {key: getattr(directions, kind) for key, kind in ESTIMATORS.items()}
@@ -97,7 +97,7 @@ def _estimator(name: str, given: dict[str, Any]) -> Any:
                 f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: leave it out, or use "
                 f"{' or '.join(users)}"
             )
-    return kinds[name](**given)
+    return kinds[name](**given) if given or name != "smoothed" else None
 
 
 def _index(text: str) -> int | str:

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nads_core.directions.asymmetry import own_products
 from nads_core.directions.evaluation import Block, Evaluation
-from nads_core.directions.moments import FirstNetworks, Moments, effective_share, merged
+from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
@@ -54,8 +55,10 @@ class Accumulation:
     ):
         self.groups = [moments.empty() for _ in range(GROUPS if measures_error else 1)]
         self.first_networks, self.scale = FirstNetworks(), scale
-        self.powers = [0.0, 0.0, 0.0]  # sums of 1, |g|^2 and |g|^4 over the networks
         self.description = description | {"groups": len(self.groups)}
+        shape = tuple(description.get("image_shape", ()))
+        self._images = shape if len(shape) == 3 and isinstance(moments, DenseMoments) else (moments.dimension,)
+        self.powers = [0.0] * len(self._sums(torch.zeros(1, 1, 2, moments.dimension)))
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
@@ -99,9 +102,15 @@ class Accumulation:
         return merged(self.groups)
 
     def add_powers(self, powers: Tensor) -> None:
-        """Add a number of networks and their sums of |g|^2 and |g|^4, (3,), of all processes together."""
+        """Add to ``powers`` the sums over further networks (`add`), of all processes together."""
         added = torch.stack(distributed.all_gather(powers)).sum(0).tolist()
         self.powers = [before + power for before, power in zip(self.powers, added, strict=True)]
+
+    def _sums(self, halves: Tensor) -> Tensor:
+        """Sum 1, |g|^2 and |g|^4 over networks, and their `own_products`, from halves (B, R, 2, D)."""
+        squares = halves.mean(2).double().square().sum(2).mean(1)  # (B,), means over readouts
+        powers = torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
+        return torch.cat([powers, own_products(halves, self._images)]).cpu()
 
     @property
     def effective_share(self) -> float:
@@ -118,16 +127,15 @@ class Accumulation:
             groups: moments to add to.
 
         Returns:
-            (3,), the sums of 1, |g|^2 and |g|^4 over the networks, for `add_powers`. |g|^2 is a mean over readouts.
+            Sums over the networks, for `add_powers`.
         """
-        powers = torch.zeros(3, dtype=torch.float64)
+        powers = torch.zeros(len(self.powers), dtype=torch.float64)
         readouts = len(contributions) // sum(count for _, count in blocks)
         parts = contributions.split([count * readouts for _, count in blocks])
         for (block, _), part in zip(blocks, parts, strict=True):
             groups[block % len(groups)].update(part)
             self.first_networks.update(block, block_size, part, readouts)
-            squares = part.mean(1).double().square().sum(1).unflatten(0, (-1, readouts)).mean(1).cpu()  # (B,)
-            powers += torch.stack([torch.ones_like(squares), squares, squares.square()]).sum(1)
+            powers += self._sums(torch.stack(split_halves(part), dim=1).unflatten(0, (-1, readouts)))
         return powers
 
     def save(self, path: Path) -> None:
@@ -241,7 +249,7 @@ def _add_shared(
     num_processes, start = distributed.size(), time.perf_counter()
     local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
     share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
-    size, powers = evaluation.ensemble.block_size, torch.zeros(3, dtype=torch.float64)
+    size, powers = evaluation.ensemble.block_size, torch.zeros(len(state.powers), dtype=torch.float64)
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
         powers += state.add(batch, evaluation.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))

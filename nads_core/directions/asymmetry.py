@@ -1,4 +1,9 @@
-"""Randomisation tests of whether the distribution of networks is invariant under a map of the image."""
+"""Randomisation tests of whether the distribution of networks is invariant under a map of the image.
+
+Network i has the share Z_i = (x y^T + y x^T) / 2 of the second moment C, with x and y its halves. The part of C that a
+map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g C g^T>. All networks together estimate it
+without bias, because the products of a network with itself are summed apart (`own_products`) and subtracted.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,11 @@ from torch import Tensor
 
 from nads_core.networks.architectures import SYMMETRIES
 
-SIGNIFICANCE = 0.05
+SIGNIFICANCE = 0.01
 NEGLIGIBLE = 0.1  # the antisymmetric part then has at most 0.22 of the norm of C
 FEWEST_NETWORKS = 16
+_VECTORS = 512  # vectors of networks that get random signs
 _DRAWS = 999
-_UPPER = 1.645  # standard errors: one-sided 95 %
 
 
 @dataclass(frozen=True)
@@ -26,51 +31,82 @@ class SymmetryTest:
     Args:
         p_value: p-value of the asymmetry, were the networks equally likely before and after the map; for a symmetry of
             several maps that of the worst, times their number.
-        asymmetry: ||C - g C g^T||^2 / (2 ||C||^2), of the worst map g, without bias: 0 for a symmetric second moment C,
-            1 for one that has nothing in common with its image.
-        limit: 95 % upper limit of the asymmetry, by a jackknife over networks; infinite where these have nothing in
-            common that could be asymmetric.
+        asymmetry: T / ||C||^2 of the worst map, without bias: 0 for a symmetric second moment, 1 for one that has
+            nothing in common with its image.
+        limit: upper limit of the asymmetry, from the 95 % quantile of random signs; infinite where the networks have
+            nothing in common that could be asymmetric.
+        allowed: asymmetry up to which an average over the map and the identity lowers the expected error of C, which
+            is E||Z||^2 / (N ||C||^2); at most 0.1.
     """
 
     p_value: float
     asymmetry: float
     limit: float
+    allowed: float = NEGLIGIBLE
 
     @property
     def holds(self) -> bool:
         """Whether the networks neither contradict the symmetry nor leave room for much of the contrary."""
-        return self.p_value >= SIGNIFICANCE and self.limit <= NEGLIGIBLE
+        return self.p_value >= SIGNIFICANCE and self.limit <= self.allowed
 
 
-def symmetry_tests(halves: Tensor, image_shape: tuple[int, ...]) -> dict[str, SymmetryTest]:
+def own_products(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
+    """Return the sums over networks of ||Z_i||^2 and, for each map, of <Z_i, g Z_i g^T>: (1 + maps,) in float64.
+
+    Args:
+        halves: halves of the networks, (n, R, 2, D); the share of a network is the mean over its readouts.
+        image_shape: (C, H, W); inputs of other shapes have no maps.
+    """
+    maps = [move for symmetry in SYMMETRIES for move in _maps(symmetry, image_shape)]
+    images = [halves, *(_moved(halves, move, image_shape) for move in maps)]
+    return torch.stack([_products(halves, image).mean((1, 2)).sum() for image in images])
+
+
+def symmetry_tests(
+    second_moment: Tensor, own: Tensor, num_networks: int, halves: Tensor, image_shape: tuple[int, ...]
+) -> dict[str, SymmetryTest]:
     """Test each symmetry that images of this shape can have.
 
     The share of network i in C - g C g^T, where g is a flip, an exchange or a change of sign, is as likely as its
-    negative if the networks are as likely before as after g. So the squared norm of the sum of all shares is compared
-    with the squared norms of sums with random signs, an exact test (Fisher's). Shares meet their own noise on the
-    diagonal alone, which is left out.
+    negative if the networks are as likely before as after g. So T is compared with the values that random signs of the
+    shares give (Fisher's exact test): those of the first networks, because the distribution of N T does not depend on
+    the number of networks N.
 
     Args:
-        halves: halves of the networks, (n, R, 2, D), from `FirstNetworks.halves`; the test uses the first readout.
+        second_moment: C from all networks, without the noise of their inputs, (D, D).
+        own: `own_products` of all networks.
+        num_networks: N.
+        halves: halves of the first networks, (n, R, 2, D).
         image_shape: (C, H, W); inputs of other shapes have no symmetries.
 
     Raises:
         ValueError: for fewer than 16 networks.
     """
-    if len(halves) < FEWEST_NETWORKS:
+    if num_networks < FEWEST_NETWORKS:
         raise ValueError(
             f"a test of symmetries compares networks with each other: expected {FEWEST_NETWORKS} at least, got "
-            f"{len(halves)}"
+            f"{num_networks}"
         )
-    first = halves[:, 0].double()  # (n, 2, D)
-    tests = {}
+    second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
+    halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].double()  # (n, R, 2, D)
+    signs = torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
+    same, energy = _shared(halves, halves), float(second_moment.square().sum() - own[0])  # (n, n); ||C||^2
+    allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
+    unit = num_networks / (len(halves) - 1) / num_networks**2  # from sums over pairs of the n networks to T of all
+    tests, own_images = {}, iter(own[1:].tolist())
     for symmetry in SYMMETRIES:
-        images, maps = first.unflatten(-1, image_shape), _maps(symmetry, image_shape)
-        results = [_test(first, move(images).flatten(2)) for move in maps]
+        results = []
+        for move in _maps(symmetry, image_shape):
+            image = _moved(_moved(second_moment, move, image_shape).T, move, image_shape)  # g C g^T
+            changed = energy - float((second_moment * image).sum()) + next(own_images)  # T
+            differences = (same - _shared(halves, _moved(halves, move, image_shape))).fill_diagonal_(0)
+            random = ((signs @ differences) * signs).sum(1) * unit  # (draws,): T of networks with random signs
+            p_value = (1 + int((random >= changed).sum())) / (1 + _DRAWS)
+            limit = (changed + float(random.quantile(0.95))) / energy if energy > 0 else math.inf
+            results.append((p_value, changed / energy if energy > 0 else math.nan, limit))
         if results:
-            p_value = min(1.0, len(results) * min(test.p_value for test in results))
-            worst = max(results, key=lambda test: test.limit)
-            tests[symmetry] = SymmetryTest(p_value, worst.asymmetry, worst.limit)
+            p_value = min(1.0, len(results) * min(result[0] for result in results))
+            tests[symmetry] = SymmetryTest(p_value, *max(results, key=lambda result: result[2])[1:], allowed)
     return tests
 
 
@@ -87,7 +123,7 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
         return [lambda images: images.mT] if height == width > 1 else []
     if channels == 1:
         return []
-    signs = 1 - 2 * torch.eye(channels, dtype=torch.float64)[:, :, None, None]
+    signs = 1 - 2 * torch.eye(channels)[:, :, None, None]
     orders = torch.arange(channels).repeat(channels - 1, 1)
     for channel, order in enumerate(orders, start=1):  # which changes places with the first
         order[[0, channel]] = order[[channel, 0]]
@@ -95,25 +131,20 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
     return [*(partial(torch.mul, sign) for sign in signs), *swaps]
 
 
-def _test(networks: Tensor, moved: Tensor) -> SymmetryTest:
-    """Compare networks (n, 2, D) with their images under one map, (n, 2, D)."""
-    count = len(networks)
-    same = _products(networks, networks).fill_diagonal_(0)  # (n, n): <Z_i, Z_j>
-    differences = same - _products(networks, moved).fill_diagonal_(0)  # half of <Z_i - g Z_i g^T, Z_j - g Z_j g^T>
-    observed, whole = differences.sum(), same.sum()
-    signs = torch.randint(2, (_DRAWS, count), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
-    random = ((signs @ differences) * signs).sum(1)  # (draws,)
-    p_value = (1 + int((random >= observed).sum())) / (1 + _DRAWS)
-    others = whole - 2 * same.sum(1)  # (n,): of all networks but one
-    without = (observed - 2 * differences.sum(1)) / others
-    error, whole_error = (
-        ((count - 1) / count * (values - values.mean()).square().sum()).sqrt() for values in (without, others)
-    )
-    asymmetry, known = float(observed / whole), bool(whole > 2 * _UPPER * whole_error)
-    return SymmetryTest(p_value, asymmetry, asymmetry + _UPPER * float(error) if known else math.inf)
+def _moved(vectors: Tensor, move: Callable[[Tensor], Tensor], image_shape: tuple[int, ...]) -> Tensor:
+    """Apply a map to vectors (..., D)."""
+    return move(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
+
+
+def _shared(first: Tensor, second: Tensor) -> Tensor:
+    """Return <Z_i, Z_j'> (n, n) for two lists of networks, halves (n, R, 2, D): means over their readouts."""
+    count, readouts = first.shape[:2]
+    products = _products(first.flatten(0, 1), second.flatten(0, 1))  # (n * R, n * R)
+    return products.view(count, readouts, count, readouts).mean((1, 3))
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (n, n) of Z = (x y^T + y x^T) / 2, from halves x, y (n, 2, D) of the networks."""
-    (x, y), (p, q) = first.unbind(1), second.unbind(1)
-    return ((x @ p.T) * (y @ q.T) + (x @ q.T) * (y @ p.T)) / 2
+    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
+    dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
+    xp, xq, yp, yq = dots[..., ::2, ::2], dots[..., ::2, 1::2], dots[..., 1::2, ::2], dots[..., 1::2, 1::2]
+    return (xp * yq + xq * yp) / 2

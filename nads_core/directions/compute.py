@@ -30,8 +30,9 @@ from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
 from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
-from nads_core.runtime.provenance import RNG_VERSION, environment, function_identity
+from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
 
+DEFAULT_READOUTS = 4
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
@@ -118,12 +119,14 @@ def compute_nads(
         architecture: one of ours, any function that returns a newly initialised network, or a name: "lenet",
             "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32", "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
-        estimator: `SmoothedGradient` by default; or `PointGradient`, `Dipole`, `MixedDerivative`.
+        estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default is
+            ``SmoothedGradient(num_inputs=16)``, with ``readouts=4`` if the network ends in a linear layer of at least 4
+            features, drawn around 0, and the input has at most 8,192 pixels.
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
-            by default those that the architecture declares, none for a factory or for more than 8,192 pixels. With
-            "test" those that the first 512 networks do not contradict (`asymmetry`); the provenance has the results.
-            A stopping criterion is then checked without them.
+            by default those that the architecture declares, "test" for a factory and images, none for fewer than 16
+            networks or more than 8,192 pixels. With "test" those that the networks do not contradict (`asymmetry`); the
+            provenance has the results. A stopping criterion is then checked without them.
         stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its fields (``tolerance``,
             ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
@@ -162,11 +165,11 @@ def compute_nads(
     name, factory, declared = _resolved(architecture, image_shape)
     name = settings.name or name
     if symmetries is None:
-        symmetries = declared if math.prod(image_shape) <= DENSE_LIMIT else ()
+        symmetries = _default_symmetries(declared, image_shape, num_networks)
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
-    estimator = require_estimator(SmoothedGradient() if estimator is None else estimator)
+    estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
@@ -244,16 +247,33 @@ def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: 
 
 def _resolved(
     architecture: Architecture | Callable[[], nn.Module] | str, image_shape: tuple[int, ...]
-) -> tuple[str, Callable[[], nn.Module], tuple[str, ...]]:
+) -> tuple[str, Callable[[], nn.Module], tuple[str, ...] | None]:
     """Return an architecture's name, the function that draws its networks, and the symmetries that it declares."""
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     if not isinstance(architecture, Architecture):
-        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, ()
+        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, None
     if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
         raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
     channels, size, _ = image_shape
     return architecture.name, partial(architecture.build, channels, size, 1), architecture.symmetries_at(size, channels)
+
+
+def _default_symmetries(
+    declared: tuple[str, ...] | None, image_shape: tuple[int, ...], num_networks: int
+) -> tuple[str, ...] | Literal["test"]:
+    """Return declared symmetries, or "test" for a factory; none for what is no image, or has too many pixels."""
+    if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
+        return ()
+    if declared is not None:
+        return declared
+    return "test" if num_networks >= FEWEST_NETWORKS else ()
+
+
+def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
+    """Return 16 inputs and, where the network has such a last layer, 4 readouts, which share its forward pass."""
+    few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
+    return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
 
 
 def _require_averageable(
@@ -304,7 +324,7 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
     description = {
         "architecture": name, "image_shape": list(ensemble.image_shape), "estimator": repr(estimator),
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": output, "kernels": ensemble.kernels,
-        "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
+        "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
     rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers
     optional = {"fresh_readout": settings.fresh_readout, "evaluation": rebuild, "normalise": settings.normalise}
@@ -336,7 +356,11 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
-    tests = symmetry_tests(state.first_networks.halves(), image_shape)
+    second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
+    tests = symmetry_tests(
+        second_moment - noise_moment, torch.tensor(state.powers[3:], dtype=torch.float64), int(state.powers[0]),
+        state.first_networks.halves(), image_shape,
+    )  # fmt: skip
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
         accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected

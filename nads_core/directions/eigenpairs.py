@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs
+from nads_core.directions.covariance import FLOOR, debias, gram_eigenpairs, leading_eigenpairs, shrunk_variance
 from nads_core.directions.moments import FirstNetworks, GramMoments, Moments
 from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
@@ -148,7 +148,7 @@ class _Problem:
         """Return the eigenpairs of a type without the noise of finitely many inputs, of moments (D, D)."""
         negligible = _NEGLIGIBLE_SHARE * second_moment.trace()  # energy along one axis that rounding can explain
         block, noise_block = kind.block(second_moment), kind.block(noise_moment)  # (d, d) each
-        num_vectors = self.moments.num_networks * self.first_networks.num_contributions * len(kind.bases)
+        num_vectors = min(2, self.first_networks.num_contributions) * self.moments.num_networks * len(kind.bases)
         basis = _spanned(block + noise_block, num_vectors)
         if basis is not None:  # (d, r): the moments are zero outside of it
             block, noise_block = basis.T @ block @ basis, basis.T @ noise_block @ basis
@@ -181,7 +181,8 @@ class _Problem:
         # Shrinking puts a direction next to others with the same floor, and it mixes with these
         levels = spectrum.levels if self.debiasing == "subtract" else spectrum.eigenvalues
         coordinates = coordinates @ spectrum.axes[:used].to(coordinates).T
-        uncertainty = self._uncertainty(levels[:used], spectrum.noise[:used], coordinates, bulk)
+        kept = shrunk_variance((spectrum.levels / spectrum.noise)[:used]) if self.debiasing == "shrink" else None
+        uncertainty = self._uncertainty(levels[:used], spectrum.noise[:used], coordinates, bulk, kept)
         values, axes = spectrum.eigenvalues[:count], spectrum.axes[:count]
         if len(axes) < count:
             axes = torch.cat([axes, torch.linalg.qr(axes.T, mode="complete").Q.T[len(axes) : count]])
@@ -189,13 +190,15 @@ class _Problem:
         uncertainty = uncertainty.until(spectrum.measured).extended(count)
         return _TypeEigenpairs(kind.names, values, kind.images(axes), uncertainty)
 
-    def _uncertainty(self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum) -> TypeUncertainty:
+    def _uncertainty(
+        self, levels: Tensor, noise: Tensor, coordinates: Tensor, bulk: BulkSpectrum, kept: Tensor | None = None
+    ) -> TypeUncertainty:
         """Return how far directions are known, from coordinates (P, n, R, 2, k) of the first networks in them."""
         partners, _, readouts = coordinates.shape[:3]
-        variances = share_variances(coordinates, self.first_networks.num_contributions)
+        variances = share_variances(coordinates)
         # Readouts of one network count as networks in the moments, but not as independent ones
         num_networks = self.moments.num_networks / readouts
-        return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth)
+        return certify(levels, noise, variances, num_networks, partners * readouts, bulk, self.growth, kept)
 
     def _solve_gram(self, moments: GramMoments) -> tuple[list[_TypeEigenpairs], str]:
         """Return the leading eigenpairs from stored vectors, of all types together."""

@@ -1,17 +1,21 @@
 """Streaming second moments of the networks' vectors, and the noise in them.
 
-For network i with contributions g_ij (j = 1..J) and mean m_i the moments are
+The contributions of network i, independent given the network, are averaged into two halves x_i and y_i. With their mean
+m_i = (x_i + y_i) / 2 and half difference d_i = (x_i - y_i) / 2 the moments are
 
-    M = (1/N) sum_i m_i m_i^T                                    second moment of the means
-    W = (1/N) sum_i sum_j (g_ij - m_i)(g_ij - m_i)^T / (J(J-1))  share of it that is noise of the means
+    M = (1/N) sum_i m_i m_i^T    second moment of the means
+    W = (1/N) sum_i d_i d_i^T    share of it that is noise of the means
 
-so M - W, a U-statistic, estimates C = E[E[g|network] E[g|network]^T] without bias. All kinds have the same statistics:
+so M - W = (1/N) sum_i (x_i y_i^T + y_i x_i^T) / 2 estimates C = E[E[g|network] E[g|network]^T] without bias. A single
+contribution is its own other half, and its noise remains in M. Two halves take a quarter of the products of eight
+contributions, whose U-statistic has only half of the noise of second order. All kinds have the same statistics:
 `DenseMoments` as D x D matrices, `FusedMoments` as well but summed by one kernel, and `GramMoments` as the vectors
 themselves, for D larger than their number. `FirstNetworks` has vectors of some networks, for moments of fourth order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,16 +49,13 @@ class DenseMoments:
     @staticmethod
     def _capacity(num_contributions: int) -> int:
         """Return the number of networks in a product."""
-        return BUFFERED_ROWS // (num_contributions + 1)
+        return BUFFERED_ROWS // min(2, num_contributions)
 
     @staticmethod
     def _split(contributions: Tensor) -> tuple[Tensor, ...]:
-        """(B, J, D) -> means (B, D), and rows (B * J, D) whose sum of outer products is the noise of the means."""
-        count, means = contributions.shape[1], contributions.mean(1)
-        if count == 1:
-            return means, means[:0]
-        # J - 1 makes the variance of a contribution unbiased, and J turns it into that of their mean.
-        return means, ((contributions - means[:, None]) / (count * (count - 1)) ** 0.5).flatten(0, 1)
+        """(B, J, D) -> means (B, D), and half differences (B, D), or none for J = 1."""
+        x, y = split_halves(contributions)
+        return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
 
     def _add(self, means: Tensor, spreads: Tensor) -> None:
         means, spreads = means.double(), spreads.double()
@@ -143,12 +144,15 @@ class FusedMoments(DenseMoments):
 
     @staticmethod
     def _capacity(num_contributions: int) -> int:
-        return FUSED_ROWS // num_contributions
+        return FUSED_ROWS // min(2, num_contributions)
 
     @staticmethod
     def _split(contributions: Tensor) -> tuple[Tensor, ...]:
         half = contributions.dtype in (torch.bfloat16, torch.float16)
-        return (contributions.float() if half else contributions,)  # the kernel splits them
+        contributions = contributions.float() if half else contributions
+        if contributions.shape[1] > 2:
+            contributions = torch.stack(split_halves(contributions), dim=1)
+        return (contributions,)  # the kernel takes means and differences
 
     def _add(self, contributions: Tensor) -> None:  # type: ignore[override]
         add_second_moments(self._second_moment, self._noise_moment, contributions)
@@ -156,8 +160,6 @@ class FusedMoments(DenseMoments):
 
 class GramMoments:
     """Second moments as vectors, two per network, for inputs with more pixels than there are vectors.
-
-    The contributions of a network are averaged into two halves (an odd one is left out), whose difference estimates W.
 
     Memory: `needed_bytes`; 2 N D numbers for the vectors, and for eigenpairs the Gram matrix of the 2 N vectors. The
     vectors are never copied. R readouts of a network count as R networks.
@@ -187,13 +189,10 @@ class GramMoments:
 
     def update(self, contributions: Tensor) -> None:
         """Add networks: (B, J, D)."""
-        contributions = contributions.to(self.device)
-        if contributions.shape[1] == 1:  # one contribution per network is its mean, of unknown noise
-            self._means.append(contributions[:, 0])
-            return
-        x, y = _halves(contributions)
-        self._means.append((x + y) / 2)
-        self._spreads.append((x - y) / 2)
+        means, spreads = DenseMoments._split(contributions.to(self.device))
+        self._means.append(means)
+        if len(spreads):
+            self._spreads.append(spreads)
 
     def empty(self) -> GramMoments:
         """Return another accumulator of the same kind, without networks."""
@@ -231,12 +230,19 @@ class GramMoments:
 Moments = DenseMoments | GramMoments
 
 
-def _halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., J, D) -> means (..., D) of the first and of the second half; one contribution is its own other half."""
-    half, first = contributions.shape[-2] // 2, contributions[..., 0, :]
-    if half == 0:
+def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
+    """(..., J, D) -> two estimates (..., D), of equal and uncorrelated noise, whose mean is that of all contributions.
+
+    They are the means of the first and of the second half. If J is odd, these have unequal noise, and are combined. One
+    contribution is its own other half.
+    """
+    count, first = contributions.shape[-2], contributions[..., 0, :]
+    if count == 1:
         return first, first
-    return contributions[..., :half, :].mean(-2), contributions[..., half : 2 * half, :].mean(-2)
+    half = count // 2
+    x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
+    share, spread = half / count, math.sqrt(half * (count - half)) / count  # both are 1/2 if J is even
+    return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (1 - share + spread) * y
 
 
 def merged(groups: Sequence[Moments]) -> Moments:
@@ -252,8 +258,7 @@ def merged(groups: Sequence[Moments]) -> Moments:
 class FirstNetworks:
     """The vectors of the first networks of a computation, for moments of fourth order.
 
-    The contributions of a network are averaged into two halves x, y (an odd one is left out): (x y^T + y x^T) / 2 is an
-    estimate of its g g^T without the noise of its inputs. One contribution is its own other half.
+    Their halves x, y are stored: (x y^T + y x^T) / 2 is an estimate of g g^T without the noise of the inputs.
     """
 
     def __init__(self) -> None:
@@ -283,7 +288,7 @@ class FirstNetworks:
         vectors = contributions.unflatten(0, (-1, readouts))  # (B, R, J, D)
         vectors = vectors[: SAMPLED_NETWORKS - block * block_size]
         self.num_contributions = vectors.shape[2]
-        self._blocks[block] = torch.stack(_halves(vectors), dim=2).float().cpu()
+        self._blocks[block] = torch.stack(split_halves(vectors), dim=2).float().cpu()
 
     @staticmethod
     def needed_bytes(dimension: int, num_networks: int, readouts: int = 1) -> int:
@@ -318,7 +323,7 @@ def effective_share(powers: Sequence[float]) -> float:
     """Return (sum |g|^2)^2 / (N sum |g|^4): the effective number of networks over their number N, from 1 / N to 1.
 
     Args:
-        powers: N, sum |g|^2 and sum |g|^4 over the networks.
+        powers: N, sum |g|^2 and sum |g|^4 over the networks, first.
     """
-    count, squares, fourths = powers
+    count, squares, fourths = powers[:3]
     return squares**2 / (count * fourths) if fourths else 1.0

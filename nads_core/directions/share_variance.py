@@ -5,10 +5,8 @@ independent noise) give an estimate without bias:
 
     Z_i = (x_i y_i^T + y_i x_i^T) / 2,      V_jk = E Z_jk^2 - (E Z_jk)^2.
 
-The noise of Z itself belongs to V, as that of all J contributions: Var(U) for the U-statistic over all pairs, which
-the engine sums. Z has more, by (J - 2) / (J - 1) times products of the noise variances, and these are subtracted, with
-the noise of a half estimated by (x - y) / 2. With P partners of a symmetry type and R readouts the share is the mean
-over them, so that products of different partners and of different readouts enter as well.
+The noise of Z itself belongs to V, because the moments sum Z. With P partners of a symmetry type and R readouts the
+share is the mean over them, so that products of different partners and of different readouts enter as well.
 """
 
 import torch
@@ -17,15 +15,12 @@ from torch import Tensor
 _FOLDS = 8
 
 
-def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
+def share_variances(coordinates: Tensor) -> Tensor:
     """Return V (k, k): the variance of one network's share of the entries of C in a basis, see the module's formula.
 
     Args:
         coordinates: coordinates of the halves in that basis, (P, n, R, 2, k), for each partner of a symmetry type; the
             share of a network is the mean over its partners and readouts.
-        num_contributions: J, from which the halves were made. Z = (x y^T + y x^T) / 2 has more noise than all pairs of
-            contributions, by (J - 2) / (J - 1) times the product of the noise variances (twice that on the diagonal),
-            which the difference of the halves estimates.
     """
     partners, count, readouts, _, size = coordinates.shape
     if not size:
@@ -34,18 +29,11 @@ def share_variances(coordinates: Tensor, num_contributions: int) -> Tensor:
     unit = coordinates.double().square().mean((0, 1, 2, 3)).sqrt().clamp(min=1e-150)  # (k,)
     rows = (coordinates.double() / unit).float()
     x, y = rows[..., 0, :], rows[..., 1, :]  # (P, n, R, k) each
-    excess = max(0.0, (num_contributions - 2) / (num_contributions - 1)) if num_contributions > 1 else 0.0
 
     def product(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> Tensor:
         """Return the mean over networks of Z Z', elementwise, (k, k), for rows (m, k)."""
         xx, yy, xy, yx = (a * b for a, b in zip(first * 2, second + second[::-1], strict=True))
         total = xx.T @ yy + xy.T @ yx
-        if excess:
-            noise = ((first[0] - first[1]) / 2) * ((second[0] - second[1]) / 2)
-            surplus = 2 * excess * noise.T @ noise
-            if first is second:
-                surplus.diagonal().mul_(2 / 3)  # a fourth moment is three squares there, where two are due
-            total = total - surplus
         return (total + total.T).double() / (4 * len(xx))
 
     square = torch.zeros(len(unit), len(unit), dtype=torch.float64, device=rows.device)  # of the share

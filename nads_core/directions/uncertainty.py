@@ -143,7 +143,7 @@ class BulkSpectrum:
         edge, mixing = self._edge(noise, num_networks)
         gaps = torch.maximum(levels - self.level, edge).clamp(min=1e-300)
         retained = (1 - (edge / gaps).square()) / (1 + mixing / gaps)
-        return retained.clamp(min=0), mixing * (self.level + gaps + noise) / gaps
+        return retained.clamp(min=0), mixing + edge.square() / gaps
 
     def _edge(self, noise: Tensor, num_networks: float) -> tuple[Tensor, float]:
         """Return the gaps (k,) from the rest's level below which nothing shows, and energy of the rest per network."""
@@ -153,8 +153,7 @@ class BulkSpectrum:
     def detected(self, values: Tensor, noise: Tensor, num_networks: float) -> int:
         """Return how many of the first eigenvalues (k,) exceed what the rest alone gives."""
         edge, mixing = self._edge(noise, num_networks)
-        highest = self.level + edge + mixing * (self.level + edge + noise) / edge.clamp(min=1e-300)
-        below = (values <= highest).nonzero()
+        below = (values <= self.level + mixing + 2 * edge).nonzero()
         return int(below[0]) if len(below) else len(values)
 
     def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
@@ -225,6 +224,7 @@ def certify(
     shares: int = 1,
     rest: BulkSpectrum | None = None,
     growth: float = 1,
+    kept: Tensor | None = None,
 ) -> TypeUncertainty:
     """Simulate how far the directions of a type are known.
 
@@ -236,6 +236,7 @@ def certify(
         shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
         rest: part of the space in which no direction was found.
         growth: sample-size multiplier to extrapolate to, with the levels that these networks show.
+        kept: (k, k), share of the variances that remains after shrinking, see `shrunk_variance`; by default all.
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
     count, bulk = len(values), rest or BulkSpectrum()
@@ -248,6 +249,8 @@ def certify(
     power, independent = values.clamp(min=0) + noise, 1 / shares  # see `_SamplingError`
     ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
     ratios.diagonal().clamp_(min=2 * independent)
+    if kept is not None:
+        ratios *= kept[: len(values), : len(values)].cpu()
     model = _SamplingError(noise, ratios, num_networks, shares, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)

@@ -6,11 +6,11 @@ not belong here.
 """
 
 from nads_core.kernels.choice import require_kernels
-from nads_core.kernels.cpu_layers import faster_first_convolutions, faster_max_pooling
+from nads_core.kernels.cpu_layers import faster_first_convolutions, faster_layers, faster_max_pooling
 from nads_core.kernels.random_weights import RandomParameter, draw_weights
 from nads_core.kernels.second_moments import add_second_moments
 
 __all__ = [
-    "RandomParameter", "add_second_moments", "draw_weights", "faster_first_convolutions", "faster_max_pooling",
-    "require_kernels",
+    "RandomParameter", "add_second_moments", "draw_weights", "faster_first_convolutions", "faster_layers",
+    "faster_max_pooling", "require_kernels",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
-from nads_core.kernels import RandomParameter, draw_weights, faster_first_convolutions, require_kernels
+from nads_core.kernels import RandomParameter, draw_weights, faster_layers, require_kernels
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout, find_zero_init
@@ -122,7 +122,7 @@ class Ensemble:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
-        return network if self.evaluation == "vmap" else faster_first_convolutions(network)
+        return network if self.evaluation == "vmap" else faster_layers(network)
 
     def _require_reproduced(self, network: nn.Module) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
@@ -168,12 +168,15 @@ class Ensemble:
         """Whether (seed, network, element) fixes each weight and input, whatever the block and the device."""
         return self._keyed_parameters is not None
 
+    @property
+    def num_features(self) -> int:
+        """Number of features that the last linear layer reads if `draw_readouts` can draw others, else 0."""
+        return self._readout.num_features if self._readout else 0
+
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function = copy.copy(self._function)
-        other._function.module = copy.deepcopy(self.template)
-        other._begun = {}
+        other._function, other._begun = copy.deepcopy(self._function), {}
         return other
 
     def part(self, rows: slice) -> Ensemble:

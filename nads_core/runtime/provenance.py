@@ -18,9 +18,11 @@ import torch
 
 from nads_core.runtime import __version__
 
-# It increases only when the same arguments give other numbers: other weights of network i, another size of a block,
-# another order of samples. Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
+# They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights of network i, the
+# size of a block and the order of samples; NADS_VERSION for the second moments, and the NADs that are made from them.
+# Files of another version are not resumed. CHANGELOG.md lists the changes of each version.
 RNG_VERSION = 1
+NADS_VERSION = 2
 
 
 def fingerprint(*parts: np.ndarray | bytes | str) -> str:

@@ -23,7 +23,7 @@ from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.arguments import require_integers
 from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import RNG_VERSION, environment
+from nads_core.runtime.provenance import NADS_VERSION, environment
 from nads_core.runtime.seeds import seed_sequence
 
 SHAPE = (1, 32, 32)
@@ -131,7 +131,7 @@ def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progres
     ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
     description = {
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
-        "numbers": RNG_VERSION, "num_parameters": ensemble.num_parameters,
+        "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters,
     }  # fmt: skip
     state = Accumulation(description, DenseMoments(_DIMENSION), checkpoint)
     accumulate(Evaluation(ensemble, _ESTIMATOR, entry.name), state, num_networks, progress=progress)

@@ -1,0 +1,181 @@
+"""The library against a loop of one's own, from plain factories on one core: ``python benchmarks/own_loop.py``.
+
+`own_loop` is what a competent user of PyTorch writes in an afternoon: networks are drawn by the factory, stacked, and
+differentiated together by ``torch.func``; the second moment is summed in float64. Both get 16 Gaussian inputs per
+network in opposite pairs. Measured are processor seconds for the same number of networks, and until the first ten
+directions overlap by 0.99 with those of a long run (`REFERENCES`), whose seed is another one. The time to import torch
+and nads_core is reported separately. Run it on an idle machine. It writes ``results/own_loop.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from nads_book.atlas.entries import ATLAS
+from result_files import RESULTS, write_result
+from torch import Tensor, nn
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+import nads_core as nc
+
+SHAPE = (1, 32, 32)
+GOAL = 0.99
+BATCH = 32
+# Name: networks at which both are timed, and networks of the long run if none ships.
+CASES = {
+    "lenet": (1_000, 0),
+    "cnn": (1_000, 65_536),
+    "mixer": (256, 16_384),
+    "resnet18": (40, 0),
+    "vit": (64, 0),
+    "mlp": (256, 0),
+}
+
+
+def own_loop(factory: Callable[[], nn.Module], count: int, num_inputs: int = 16, seed: int = 0) -> Tensor:
+    """Return directions (D, D), in rows."""
+    torch.manual_seed(seed)
+    template = factory().eval().requires_grad_(False)
+
+    def total(parameters: dict[str, Tensor], buffers: dict[str, Tensor], images: Tensor) -> Tensor:
+        return functional_call(template, (parameters, buffers), (images,)).sum()
+
+    gradients = vmap(grad(total, argnums=2))
+    dimension = int(np.prod(SHAPE))
+    moment = torch.zeros(dimension, dimension, dtype=torch.float64)
+    for start in range(0, count, BATCH):
+        size = min(BATCH, count - start)
+        parameters, buffers = stack_module_state([factory().eval().requires_grad_(False) for _ in range(size)])
+        inputs = torch.randn(size, num_inputs // 2, *SHAPE)
+        images = torch.cat([inputs, -inputs], dim=1)  # (B, K, C, H, W)
+        means = gradients(parameters, buffers, images).mean(1).flatten(1).double()  # (B, D)
+        moment += means.T @ means
+    return torch.linalg.eigh(moment / count).eigenvectors.T.flip(0)
+
+
+def library(factory: Callable[[], nn.Module], count: int, seed: int = 0) -> Tensor:
+    """Return directions (n, D), by the call that a user makes."""
+    return nc.compute_nads(factory, count, image_shape=SHAPE, seed=seed, progress=False).directions.flatten(1)
+
+
+def architecture(name: str) -> nc.Architecture:
+    """Return the architecture of a case."""
+    return nc.ARCHITECTURES[name] if name in nc.ARCHITECTURES else ATLAS[name].architecture
+
+
+def reference(name: str, num_networks: int) -> Tensor | None:
+    """Return the first ten directions of a long run with another seed; None where there is no certain one."""
+    if name in nc.ARCHITECTURES:
+        return nc.load_nads(name).directions[:10].flatten(1)
+    if not num_networks:
+        return None
+    path = RESULTS / f"own_loop-{name}.npz"  # stored, because it takes minutes
+    if path.is_file():
+        return nc.NADs.load(path).directions.flatten(1)
+    estimator = nc.SmoothedGradient(16, readouts=4)
+    options = {"estimator": estimator, "image_shape": SHAPE, "seed": 1_000, "num_directions": 10}
+    nads = nc.compute_nads(architecture(name), num_networks, **options)
+    nads.save(path)
+    return nads.directions.flatten(1)
+
+
+def overlap(first: Tensor, second: Tensor) -> float:
+    """Return the mean squared cosine of the principal angles between the first ten rows of each."""
+    return float((first[:10].double() @ second[:10].double().T).square().sum() / 10)
+
+
+def curve(
+    method: Callable[..., Tensor], factory: Callable[[], nn.Module], goal: Tensor, first: int, limit: float
+) -> list[dict[str, float]]:
+    """Run a method at growing numbers of networks until it reaches the goal, or a limit of seconds."""
+    rows, count = [], first
+    while not rows or (rows[-1]["overlap"] < GOAL and rows[-1]["seconds"] < limit):
+        start = time.process_time()
+        directions = method(factory, count)
+        seconds = time.process_time() - start
+        rows.append({"networks": count, "seconds": seconds, "overlap": overlap(directions, goal)})
+        print(f"    {count:6} networks, {seconds:6.1f} s, overlap {rows[-1]['overlap']:.3f}", flush=True)
+        count = 2 * count if rows[-1]["overlap"] < 0.95 else round(1.4 * count)
+    return rows
+
+
+def seconds_to_goal(rows: list[dict[str, float]]) -> float | None:
+    """Return when the overlap reaches the goal, interpolated where 1 - overlap is a power of the time."""
+    x = np.log([row["seconds"] for row in rows])
+    y = np.log([max(1e-6, 1 - row["overlap"]) for row in rows])
+    if y[-1] > np.log(1 - GOAL):
+        return None
+    later = int(np.argmax(y <= np.log(1 - GOAL)))
+    if later == 0:
+        return float(np.exp(x[0]))
+    share = (y[later - 1] - np.log(1 - GOAL)) / (y[later - 1] - y[later])
+    return float(np.exp(x[later - 1] + share * (x[later] - x[later - 1])))
+
+
+def timed(method: Callable[..., Tensor], factory: Callable[[], nn.Module], count: int) -> float:
+    """Return the processor seconds of one run."""
+    start = time.process_time()
+    method(factory, count)
+    return time.process_time() - start
+
+
+def import_seconds(module: str) -> float:
+    """Return the wall-clock seconds of an import in a new process."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", f"import {module}; {module}.__name__"], check=True)
+    return time.perf_counter() - start
+
+
+def compare(name: str, count: int, goal: Tensor | None, limit: float) -> dict:
+    """Compare the two on one architecture, from a plain factory."""
+    build = architecture(name).build
+
+    def factory() -> nn.Module:
+        return build(1, 32, 1)
+
+    print(f"{name}, {count} networks", flush=True)
+    for method in (own_loop, library):
+        timed(method, factory, min(16, count))  # warm up
+    result: dict = {"networks": count}
+    for label, method in (("own loop", own_loop), ("library", library)):
+        result[label] = {"seconds": min(timed(method, factory, count) for _ in range(2))}
+        print(f"  {label}: {result[label]['seconds']:.2f} s", flush=True)
+        if goal is not None:
+            rows = curve(method, factory, goal, max(16, count // 4), limit)
+            result[label] |= {"curve": rows, "seconds_to_goal": seconds_to_goal(rows)}
+    return result
+
+
+def main() -> None:
+    """Measure and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--limit", type=float, default=900, help="seconds after which a method is not run again")
+    parser.add_argument("--name", default="own_loop", help="name of the results file")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    results = {}
+    for name in options.cases:
+        count, long_run = CASES[name]
+        results[name] = compare(name, count, reference(name, long_run), options.limit)
+    imports = {module: import_seconds(module) for module in ("torch", "nads_core")}
+    write_result(options.name, {"goal": GOAL, "imports": imports, "cases": results})
+    print(f"{'':9} {'networks':>8} {'own loop':>9} {'library':>8} {'ratio':>6}   to {GOAL}: own loop, library, ratio")
+    for name, result in results.items():
+        own, ours = result["own loop"], result["library"]
+        ratio = own["seconds"] / ours["seconds"]
+        line = f"{name:9} {result['networks']:8} {own['seconds']:8.2f}s {ours['seconds']:7.2f}s {ratio:6.2f}"
+        goals = own.get("seconds_to_goal"), ours.get("seconds_to_goal")
+        if all(goals):
+            line += f"   {goals[0]:.1f} s, {goals[1]:.1f} s, {goals[0] / goals[1]:.1f}"
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
