@@ -90,6 +90,8 @@ def test_zeta_is_a_ratio_of_curvatures():
     added = both.diagonal(dim1=1, dim2=2).diagonal() - noise.diagonal()
     zeta = deep_linear.zeta(torch.arange(6), RESPONSE, 1.2, 0.7)
     torch.testing.assert_close(zeta, added / noise.max())
+    as_in_the_paper = deep_linear.zeta(torch.arange(6), RESPONSE, margin=1.0, noise_std=3.0)
+    assert torch.equal(deep_linear.zeta(torch.arange(6), RESPONSE), as_in_the_paper)
 
 
 def test_gradient_descent_follows_automatic_differentiation():
@@ -102,6 +104,17 @@ def test_gradient_descent_follows_automatic_differentiation():
         assert float(loss.detach()) == pytest.approx(float(expected))
         slopes = torch.autograd.grad(loss, (theta, phi))
         theta, phi = ((p - 0.05 * s).detach().requires_grad_() for p, s in zip((theta, phi), slopes, strict=True))
+
+
+def test_iterations_end_where_the_loss_stays_near_its_optimum():
+    args = dict(num_steps=60, num_runs=3, seed=0)
+    run = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, learning_rate=0.05, batch_size=4, **args)
+    line = run.optimum + 0.1 * (1 - run.optimum)
+    for losses, iterations in zip(run.losses.flatten(0, 1).tolist(), run.iterations.flatten().tolist(), strict=True):
+        assert iterations == 1 + max((step for step, loss in enumerate(losses) if loss > line), default=-1)
+    assert 0 < run.iterations.min() < 60
+    still = gradient_descent(torch.tensor([0]), RESPONSE, 2, learning_rate=1e-9, **args)
+    assert (still.iterations == 61).all()
 
 
 def test_stochastic_descent_approaches_the_exact_one():

@@ -194,6 +194,12 @@ def test_real_photos():
     assert 0.3 < float(data.images.mean()) < 0.6
 
 
+@pytest.mark.skipif(not PHOTOS, reason="NADS_DATA names no folder of photos")
+def test_normalised_photos_have_mean_0_and_deviation_1():
+    photos = images.normalize(nc.load_images("cifar10", num_images=2_000, download=False).images)
+    assert photos.mean((0, 2, 3)).abs().max() < 0.1 and (photos.std((0, 2, 3)) - 1).abs().max() < 0.05
+
+
 @pytest.mark.parametrize(("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")])
 def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
     Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
