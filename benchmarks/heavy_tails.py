@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from nads_book.forecast import restored
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.moments import effective_share
 from nads_core.runtime.files import atomic_write

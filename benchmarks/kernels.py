@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 
+import kernel_references
 import torch
 from nads_book.benchmarks.roofline import data_sheet
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core import kernels
 from nads_core.directions.moments import DenseMoments
-from nads_core.kernels import add_second_moments, draw_weights, require_kernels
+from nads_core.kernels import require_kernels
 from nads_core.networks import Ensemble, Initialisation
 from nads_core.runtime.provenance import environment
 
@@ -65,14 +68,14 @@ def draw_cases(name: str, count: int, image_size: int, device: torch.device, smo
     yield Case(problem, "torch, one block", lambda: together.draw(0), num_bytes)
     parameters = Initialisation.of(factory, device).random_parameters()
 
-    def draw(backend: str = "triton") -> list[torch.Tensor]:
-        return draw_weights(parameters, seed=1, first=0, count=count, device=device, backend=backend)
+    def draw(backend: ModuleType = kernels) -> list[torch.Tensor]:
+        return backend.draw_weights(parameters, seed=1, first=0, count=count, stream=0, device=device)
 
     yield Case(problem, "triton", draw, num_bytes)
     if count * shipped.num_parameters < 5e7:  # it needs some hundred bytes a number
-        yield Case(problem, "reference", lambda: draw("reference"), num_bytes)
+        yield Case(problem, "reference", lambda: draw(kernel_references), num_bytes)
         function = compiled(draw, smoke)
-        yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes)
+        yield Case(problem, "reference, compiled", lambda: function(kernel_references), num_bytes)
 
 
 def moment_cases(count: int, per_network: int, size: int, device: torch.device, smoke: bool) -> Iterator[Case]:
@@ -84,8 +87,8 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
     num_bytes = 4.0 * contributions.numel() + 2 * 8 * (2 if per_network > 1 else 1) * size**2
     flop = 1.0 * count * products * size * (size + 1)  # of the lower triangle
 
-    def add(backend: str = "triton") -> None:
-        add_second_moments(seen, noise, contributions, backend=backend)
+    def add(backend: ModuleType = kernels) -> None:
+        backend.add_second_moments(seen, noise, contributions)
 
     yield Case(problem, "triton", add, num_bytes, flop, "tf32")
     moments = DenseMoments(size, device)
@@ -95,9 +98,9 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
         moments.sums()
 
     yield Case(problem, "torch, as shipped", shipped, num_bytes, flop, "float64")
-    yield Case(problem, "reference", lambda: add("reference"), num_bytes, flop, "float64")
+    yield Case(problem, "reference", lambda: add(kernel_references), num_bytes, flop, "float64")
     function = compiled(add, smoke)
-    yield Case(problem, "reference, compiled", lambda: function("reference"), num_bytes, flop, "float64")
+    yield Case(problem, "reference, compiled", lambda: function(kernel_references), num_bytes, flop, "float64")
     for precision in ("float64", "float32", "tf32"):
         rows = contributions.flatten(0, 1).to(torch.float64 if precision == "float64" else torch.float32)
         total = torch.zeros(size, size, dtype=rows.dtype, device=device)

@@ -24,13 +24,14 @@ import numpy as np
 import torch
 from nads_book.experiments.prediction import Family, GainCorrection, Responses, filter_gain, predicted_accuracy
 from nads_book.experiments.stored import study_path
+from nads_book.forecast import restored
 from result_files import write_compact
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from tqdm import tqdm
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence

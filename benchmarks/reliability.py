@@ -24,9 +24,10 @@ import torch
 from nads_book.deep_linear import DeepLinear, gradient_covariance
 from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
+from nads_book.forecast import restored
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import leading_eigenpairs
 from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from nads_book.forecast import restored
 from reliability import PIXELS, ROOT
 from result_files import write_result
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.covariance import debias, leading_eigenpairs
 from nads_core.directions.symmetry import symmetrize
 

@@ -12,4 +12,5 @@ if __name__ == "__main__":
     papermill.execute_notebook(
         source, target, {"preset": preset},
         execution_timeout=int(seconds), progress_bar=False, extra_arguments=options,
+        request_save_on_cell_execute=preset != "smoke",  # each save writes all cells; at smoke they take no longer
     )  # fmt: skip

@@ -4,8 +4,6 @@
 members of a package follow it), and "members" the present names of renamed members of these modules.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.abc
@@ -14,7 +12,7 @@ import json
 import pkgutil
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import resources
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -47,9 +45,7 @@ def forwarding_getattr(package: str, current: Callable[[str], Any] | None = None
 class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Import a module by its old name: a module that forwards its members from the new one."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         moved = next((old for old in TABLES["modules"] if f"{fullname}.".startswith(f"{old}.")), None)
         if moved is not None:
             home = TABLES["modules"][moved] + fullname.removeprefix(moved)

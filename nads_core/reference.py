@@ -9,8 +9,6 @@ and the NADs are the eigenvectors of C, in descending order of their eigenvalues
 for thousands of networks at once, removes the noise of finitely many inputs, and estimates their certainty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 import torch

@@ -358,11 +358,16 @@ def test_the_queue_needs_a_checkout(folder, capsys, monkeypatch):
     assert "run it in a checkout" in capsys.readouterr().err
 
 
-def test_former_commands_run_scripts_of_the_checkout(capfd):
-    for arguments in (["queue"], ["run", "--pending"], ["bench"]):
+def test_former_commands_run_scripts_of_the_checkout(capfd, monkeypatch):
+    run, started = subprocess.run, []
+    monkeypatch.setattr(subprocess, "run", lambda command: started.append(command) or run(command))
+    for arguments in (["queue"], ["bench"]):
         assert book_main([*arguments, "--device", "missing"]) == 2
         said = capfd.readouterr().err
         assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
+    run = lambda command: subprocess.CompletedProcess(command, 2)  # noqa: E731
+    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[2] == started[0]
+    assert re.search(r"`python \w+/\w+\.py`", capfd.readouterr().err)
 
 
 def test_old_spellings_still_work(folder, capsys):

@@ -4,10 +4,11 @@ import warnings
 
 import pytest
 import torch
+from nads_book.forecast import restored
 from torch import nn
 
 import nads_core as nc
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.evaluation import moment_scale
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share

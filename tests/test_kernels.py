@@ -12,15 +12,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import kernel_references
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_references import philox, rounded_to_tf32
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core import kernels
 from nads_core.cli import main
 from nads_core.directions import ComputeOptions
 from nads_core.directions.covariance import debias, leading_eigenpairs
@@ -28,14 +31,10 @@ from nads_core.directions.moments import FUSED_ROWS, DenseMoments, FusedMoments
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import (
     RandomParameter,
-    add_second_moments,
-    draw_weights,
     faster_first_convolutions,
     faster_max_pooling,
     require_kernels,
 )
-from nads_core.kernels.random_weights import philox
-from nads_core.kernels.second_moments import rounded_to_tf32
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
 
@@ -43,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="there is no Triton for this platform")
 EITHER = pytest.mark.parametrize("backend", ["reference", pytest.param("triton", marks=needs_triton)])
+BACKENDS = {"triton": kernels, "reference": kernel_references}
 
 
 # --- layers on a CPU
@@ -135,7 +135,7 @@ def test_philox_gives_the_words_that_its_authors_publish(counter, key, words):
 @pytest.mark.parametrize(("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)])
 def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
     arguments = {"seed": seed, "first": first, "count": count, "stream": 2, "device": DEVICE}
-    ours, theirs = (draw_weights(PARAMETERS, backend=backend, **arguments) for backend in ("triton", "reference"))
+    ours, theirs = (backend.draw_weights(PARAMETERS, **arguments) for backend in (kernels, kernel_references))
     for parameter, a, b in zip(PARAMETERS, ours, theirs, strict=True):
         assert a.shape == b.shape == (count, *parameter.shape) and a.is_contiguous() and a.dtype == torch.float32
         if parameter.distribution == "uniform":
@@ -146,21 +146,22 @@ def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
 
 @EITHER
 def test_a_network_keeps_its_weights_in_any_company(backend):
-    together = draw_weights(PARAMETERS, seed=5, first=0, count=5, device=DEVICE, backend=backend)
-    alone = draw_weights(PARAMETERS[:2], seed=5, first=3, count=1, device=DEVICE, backend=backend)
+    draw = BACKENDS[backend].draw_weights
+    together = draw(PARAMETERS, seed=5, first=0, count=5, stream=0, device=DEVICE)
+    alone = draw(PARAMETERS[:2], seed=5, first=3, count=1, stream=0, device=DEVICE)
     for a, b in zip(together, alone, strict=False):
         assert torch.equal(a[3], b[0])
     parameters = [RandomParameter((22,), "uniform", 0.0, 0.3)]
-    longer = draw_weights(parameters, seed=5, first=3, count=1, device=DEVICE, backend="reference")
+    longer = kernel_references.draw_weights(parameters, seed=5, first=3, count=1, device=DEVICE)
     assert torch.equal(together[0][3].flatten(), longer[0][0, :21])  # whatever the shape
-    none = draw_weights(PARAMETERS, seed=5, first=0, count=0, backend="reference")
+    none = kernel_references.draw_weights(PARAMETERS, seed=5, first=0, count=0)
     assert [len(tensor) for tensor in none] == [0] * len(PARAMETERS)
 
 
 def test_numbers_have_the_distributions_they_should_have():
     size = 200_000
     parameters = [RandomParameter((size,), "uniform", 1.0, 0.5), RandomParameter((size,), "normal", -1.0, 3.0)]
-    drawn = draw_weights(parameters, seed=3, first=0, count=1, backend="reference")
+    drawn = kernel_references.draw_weights(parameters, seed=3, first=0, count=1)
     uniform, normal = (tensor[0].double() for tensor in drawn)
     assert stats.kstest(uniform, stats.uniform(0.5, 1.0).cdf).pvalue > 1e-3
     assert stats.kstest(normal, stats.norm(-1.0, 3.0).cdf).pvalue > 1e-3
@@ -173,7 +174,7 @@ def test_numbers_have_the_distributions_they_should_have():
 
 def test_numbers_of_neighbouring_counters_are_independent():
     parameters, options = [RandomParameter((40_000,), "normal")] * 2, {"seed": 3, "first": 0, "count": 2, "stream": 0}
-    draw = lambda **changes: draw_weights(parameters, **options | changes, backend="reference")  # noqa: E731
+    draw = lambda **changes: kernel_references.draw_weights(parameters, **options | changes)  # noqa: E731
     (base, other), (stream, _), (seed, _) = draw(), draw(stream=1), draw(seed=4)
     rows = torch.stack([base[0], base[1], other[0], stream[0], seed[0], base[0].roll(1), base[0].roll(4)])
     correlations = torch.corrcoef(rows.double()) - torch.eye(len(rows))
@@ -250,12 +251,12 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
 
 
-def added(contributions: Tensor, **options) -> Tensor:
+def added(contributions: Tensor, backend: str = "triton") -> Tensor:
     """Both sums, (2, D, D), added to something that is not zero."""
     size = contributions.shape[-1]
     start = torch.arange(size * size, dtype=torch.float64, device=DEVICE).view(size, size) / size**2
     seen, noise = start + start.T, 2 * (start + start.T)
-    add_second_moments(seen, noise, contributions, **options)
+    BACKENDS[backend].add_second_moments(seen, noise, contributions)
     return torch.stack([seen, noise])
 
 
@@ -306,7 +307,7 @@ def test_sums_in_float32_matter_less_than_factors_in_tf32():
     exact, sums = exact_sums(contributions), []
     for backend in ("triton", "reference"):
         sums.append(torch.zeros(2, 64, 64, dtype=torch.float64, device=DEVICE))
-        add_second_moments(*sums[-1], contributions, backend=backend)
+        BACKENDS[backend].add_second_moments(*sums[-1], contributions)
     norms = exact.norm(dim=(1, 2))
     in_float32 = (sums[0] - sums[1]).norm(dim=(1, 2)) / norms
     of_tf32 = (sums[1] - exact).norm(dim=(1, 2)) / norms
@@ -321,14 +322,6 @@ def test_rounding_to_tf32():
     assert ((rounded - numbers).abs() <= 2.0**-11 * numbers.abs()).all() and (rounded != numbers).any()
     mantissas = torch.frexp(rounded).mantissa * 2**11
     assert torch.equal(mantissas, mantissas.round()) and torch.equal(rounded_to_tf32(rounded), rounded)
-
-
-def test_bad_moments_are_refused():
-    seen = torch.zeros(3, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"float32 contributions .*got torch.float64"):
-        add_second_moments(seen, seen.clone(), torch.zeros(1, 1, 3).double())
-    with pytest.raises(ValueError, match=r"noise_moment must be a contiguous float64 \(3, 3\), got torch.float32"):
-        add_second_moments(seen, seen.float(), torch.zeros(1, 1, 3))
 
 
 def test_fused_moments_do_not_depend_on_the_partition(twins):
@@ -418,8 +411,6 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
     with pytest.raises(ValueError, match="unknown kernels 'reference'"):  # the twins are for tests
         Ensemble(small, (1, 8, 8), kernels="reference")
     require_kernels("torch", "cpu")
-    with pytest.raises(ValueError, match="'cuda'"):
-        draw_weights(PARAMETERS, seed=0, first=0, count=1, backend="cuda")
     triton = pytest.importorskip("triton")
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU, got device 'cpu'"):

@@ -242,9 +242,7 @@ def test_figures_follow_the_theme_and_the_screen(browser, address):
       .map(([link, image]) => [image.currentSrc, image.clientWidth, link.clientWidth, link.className])"""
     for scheme, mobile in (("light", False), ("dark", False), ("light", True), ("dark", True)):
         screen = {"viewport": {"width": 375 if mobile else 1280, "height": 800}, "is_mobile": mobile}
-        with Visit(
-            browser, f"{address}/notebooks/06_nads_and_generalization.html", color_scheme=scheme, **screen
-        ) as visit:
+        with Visit(browser, f"{address}/notebooks/08_flip.html", color_scheme=scheme, **screen) as visit:
             visit.read()
             figures = visit.page.locator(".bd-article").evaluate(shown)
             assert len(figures) >= 3

@@ -183,7 +183,7 @@ def test_a_damaged_checkpoint_is_called_damaged(tmp_path):
     with pytest.raises(ValueError, match=r"run.ckpt is damaged, or no checkpoint.*delete it"):
         read_checkpoint(path)
     torch.save({"something": "else"}, path)
-    with pytest.raises(ValueError, match="no checkpoint of compute_nads, but another file") as error:
+    with pytest.raises(ValueError, match="no checkpoint of compute_nads") as error:
         read_checkpoint(path)
     assert "delete" not in str(error.value)
 
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_out(tmp_path
     saved = torch.load(path, weights_only=True)
     del saved["devices"]
     torch.save(saved, path)
-    with pytest.raises(ValueError, match="earlier nads_core.*that version"):
+    with pytest.raises(ValueError, match="earlier version"):
         checkpointed(path)
 
 

@@ -206,7 +206,7 @@ def test_a_time_limit_ends_what_takes_longer(method):
     with pytest.raises(nc.TrainingTimeout):
         nc.train_networks(
             small_network, datasets, recipe=nc.Recipe(epochs=100_000), device="cpu", method=method, timeout=2.0,
-            workers=2, on_result=lambda b, result: ready.append(b), progress=False,
+            workers=1, on_result=lambda b, result: ready.append(b), progress=False,
         )  # fmt: skip
     assert not ready
 

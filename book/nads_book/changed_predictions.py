@@ -1,7 +1,5 @@
 """Which predictions change when a component of the images along one NAD is removed or flipped (chapter 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Classifiers behind a pooling layer: logistic regression and a small CNN learn the labels of D(v) (chapter 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

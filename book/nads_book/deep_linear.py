@@ -14,8 +14,6 @@ eq. (4) without it, which is right for A = [I_M ... I_M], and eq. (5) with it in
 neither. ``response`` may have any shape (D,) with D a multiple of S.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Training of the deep linear model (`nads_book.deep_linear`) by gradient descent, for chapter 4."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,17 +1,16 @@
 """Prediction of how many directions more networks would determine, from the checkpoint of a run."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nads_core.directions.accumulation import read_checkpoint, restored
+from nads_core.directions.accumulation import read_checkpoint
 from nads_core.directions.compute import DENSE_LIMIT
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.moments import effective_share
+from nads_core.directions.moments import DenseMoments, FirstNetworks, effective_share
 from nads_core.networks.architectures import ARCHITECTURES
 from nads_core.runtime.arguments import require_integers
 
@@ -59,10 +58,7 @@ def forecast(
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
     if math.prod(shape) > DENSE_LIMIT:
-        raise ValueError(
-            f"a forecast needs the whole second moment, which runs of up to {DENSE_LIMIT:,} pixels keep, and this one "
-            f"has {math.prod(shape):,}"
-        )
+        raise ValueError(f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels (got {math.prod(shape):,})")
     if symmetries is None:
         known = ARCHITECTURES.get(saved["description"]["architecture"])
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
@@ -82,3 +78,14 @@ def forecast(
         )  # fmt: skip
         forecasts.append(Forecast(count, pairs.certificates.num_certain, growth * saved["seconds"]))
     return forecasts
+
+
+def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:
+    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
+    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), FirstNetworks()
+    for group in saved["moments"]:
+        part = moments.empty()
+        part.load_state_dict(group)
+        moments.merge(part)
+    first.load_state_dict(saved["first_networks"])
+    return moments, first

@@ -4,8 +4,6 @@ The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect
 how well the network separates a dipole along v; the lemma bounds how fast training changes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Summaries of networks that were trained on orthogonally transformed photos: by kind of map, with intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

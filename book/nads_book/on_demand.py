@@ -1,7 +1,5 @@
 """Training sets that are made when their network is due, so that few of them are in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from torch import Tensor

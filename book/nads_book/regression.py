@@ -4,8 +4,6 @@
 in the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

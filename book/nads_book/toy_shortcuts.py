@@ -1,7 +1,5 @@
 """Shortcuts in small: two coordinates with a missing value each, linear separability, and recompressed photos."""
 
-from __future__ import annotations
-
 import io
 from typing import NamedTuple
 

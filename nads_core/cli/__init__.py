@@ -6,8 +6,6 @@ Only the module of the requested command is imported, which imports torch when i
 immediate.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import signal

@@ -26,13 +26,9 @@ _STYLE: Any = {"axes.spines.top": False, "axes.spines.right": False, "legend.fra
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads class-differences``."""
     parser.add_argument("folder", type=Path, help="folder with one folder of images per class, directly or in train/")
-    parser.add_argument(
-        "nads", nargs="*", help="names of shipped NADs, or files (default: lenet vgg11 resnet18 densenet121)"
-    )
+    parser.add_argument("nads", nargs="*", help="names of NADs, or files (default: lenet vgg11 resnet18 densenet121)")
     parser.add_argument("--out", type=output_file, help="image file of the figure (default: classes.png)")
-    parser.add_argument(
-        "--num-images", type=int, help="number of images, drawn evenly from the classes (default: 5000)"
-    )
+    parser.add_argument("--num-images", type=int, help="images, drawn evenly from the classes (default: 5000)")
 
 
 def run(

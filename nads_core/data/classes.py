@@ -1,7 +1,5 @@
 """NADs along which classes of labelled images differ, and the sensitivity of untrained networks along them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

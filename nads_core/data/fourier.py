@@ -1,7 +1,5 @@
 """The real two-dimensional Fourier basis, and spectra of directions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

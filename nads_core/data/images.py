@@ -1,7 +1,5 @@
 """Photos to learn from: CIFAR-10, any folder of images, or a small generated set for machines that have neither."""
 
-from __future__ import annotations
-
 import math
 import os
 import tempfile
@@ -108,14 +106,13 @@ def load_images(
             if not download:
                 raise DatasetNotFoundError(f"no photos in {folder}")
             _download(folder)
-        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10")
+        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10", False)
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        raise DatasetNotFoundError(
-            f"{error}. Set NADS_DATA (or root) to a folder that holds cifar-10-batches-py, or train/ and "
-            "test/ with a folder of images for each class; allow the download; or use dataset='generated'."
-        ) from error
+        places = "cifar-10-batches-py, or train/ and test/ with a folder of images for each class"
+        remedy = f"set NADS_DATA (or root) to a folder with {places}; or use dataset='generated'"
+        raise DatasetNotFoundError(f"{error}: {remedy}") from error
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
@@ -130,9 +127,7 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(
-    photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool = False
-) -> ImageSet:
+def _selection(photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool) -> ImageSet:
     """Read a selection from a labelled dataset of torchvision, scaled to (3, size, size) in [0, 1]."""
     from tqdm import tqdm
 

@@ -1,7 +1,5 @@
 """Hiding the labels in NAD coordinates of the images, and reversing the order of those coordinates (section 4.2)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The linearly separable distribution D(v) of section 2: x = epsilon y v + w, with noise w orthogonal to v."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +50,7 @@ def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int,
 
 
 # Noise and labels by device and type, which are freed with their dataset and not sent to workers with it.
-_COPIES: WeakKeyDictionary[SeparableDatasets, dict[Any, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
+_COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,10 +3,6 @@
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
 
-from __future__ import annotations
-
-import logging
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +16,10 @@ from nads_core.directions.evaluation import Block, Evaluation
 from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
-from nads_core.runtime.files import atomic_write, require_undamaged, seal
+from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.interrupts import DeferredInterrupt
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-logger = logging.getLogger(__name__)
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
@@ -73,17 +68,13 @@ class Accumulation:
         if self.path and self.path.exists():
             saved = read_checkpoint(self.path)
             if different := differences(saved["description"], self.description):
-                raise ValueError(
-                    f"{self.path} belongs to another computation ({different}): name another file, or resume with the "
-                    "same options (a tolerance makes 4 groups of networks)"
-                )
+                raise self._of_another(different)
             for group, state in zip(self.groups, saved["moments"], strict=True):
                 group.load_state_dict(state)
             self.first_networks.load_state_dict(saved["first_networks"])
             for name in _STORED:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
-            logger.info("resuming from %s after %d blocks of networks", self.path, self.blocks_done)
 
     def identify(self, vector: Tensor) -> None:
         """Compare the vector of network 0, (D,), with that of the file, because factories can share names.
@@ -95,11 +86,12 @@ class Accumulation:
         rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
         allowed = 0.3 if rounded else 0.05
         if before is not None and (vector - before).norm() > allowed * vector.norm():
-            raise ValueError(
-                f"{self.path} belongs to another computation (the gradient of its first network differs): "
-                "name another file"
-            )
+            raise self._of_another("the gradient of its first network differs")
         self.first[self.device] = vector
+
+    def _of_another(self, difference: str) -> ValueError:
+        """Return the error for a file that does not belong to this computation."""
+        return ValueError(f"{self.path} belongs to another computation ({difference}): name another file")
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
@@ -125,21 +117,19 @@ class Accumulation:
         """The effective share of the networks, see `moments.effective_share`."""
         return effective_share(self.powers)
 
-    def add(
-        self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments] | None = None
-    ) -> Tensor:
+    def add(self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]) -> Tensor:
         """Add the networks of several blocks, each to the group of its number.
 
         Args:
             blocks: blocks of the networks.
             contributions: vectors of their networks, (B * readouts, J, D).
             block_size: size of all blocks but the last.
-            groups: moments to add to; by default those of the state.
+            groups: moments to add to.
 
         Returns:
             Sums over the networks, for `add_powers`.
         """
-        groups, powers = groups or self.groups, torch.zeros(len(self.powers), dtype=torch.float64)
+        powers = torch.zeros(len(self.powers), dtype=torch.float64)
         readouts = len(contributions) // sum(count for _, count in blocks)
         parts = contributions.split([count * readouts for _, count in blocks])
         for (block, _), part in zip(blocks, parts, strict=True):
@@ -158,10 +148,7 @@ class Accumulation:
         content = {name: getattr(self, name) for name in _STORED}
         content["moments"] = [group.state_dict() for group in self.groups]
         content["first_networks"] = self.first_networks.state_dict()
-        with atomic_write(path, "wb") as file:
-            torch.save(content, file)
-            seal(file)
-        logger.debug("%d blocks of networks saved in %s", self.blocks_done, path)
+        save_checkpoint(path, content)
         self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start))
 
     def save_if_due(self) -> None:
@@ -230,7 +217,7 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
             stop_if_interrupted()
-            state.add_powers(state.add(rest, contributions, size) / distributed.size())
+            state.add_powers(state.add(rest, contributions, size, state.groups) / distributed.size())
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -239,16 +226,10 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
     """Raise a ValueError if the state has more networks, or too few for the error of halves."""
     done = state.blocks_done * block_size
     if done > num_networks:
-        raise ValueError(
-            f"{state.path} already holds {done} networks, more than num_networks = {num_networks}: ask for as many at "
-            "least, or name another file"
-        )
+        raise ValueError(f"{state.path} already holds {done} networks: num_networks = {num_networks} is too few")
     needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
     if len(state.groups) > 1 and num_networks < needed:
-        raise ValueError(
-            f"tolerance compares {len(state.groups)} groups of networks, in blocks of {block_size}: ask for {needed} "
-            f"networks at least, not {num_networks}"
-        )
+        raise ValueError(f"a tolerance needs {needed} networks or more, got num_networks = {num_networks}")
 
 
 def _add_shared(
@@ -302,32 +283,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: if the file is none, was cut off, or differs by a bit from what was written.
     """
-    try:
-        require_undamaged(path)
-        saved = torch.load(path, weights_only=True, map_location="cpu")
-    except OSError:
-        raise
-    except Exception as error:  # an unpickler that reads something else can raise anything
-        raise ValueError(
-            f"{path} is damaged, or no checkpoint of compute_nads ({type(error).__name__}): name another file, or "
-            "delete it if it was one"
-        ) from error
-    if not isinstance(saved, dict) or not {"description", "moments", "blocks_done", "seconds"} <= saved.keys():
-        raise ValueError(f"{path} is no checkpoint of compute_nads, but another file of torch's: name another file")
-    if not {"devices", "first_networks", "scale", "powers"} <= saved.keys():
-        raise ValueError(
-            f"{path} was written by an earlier nads_core, whose checkpoints lack what certificates need: finish it "
-            "with that version, or name another file"
-        )
+    saved: dict[str, Any] = load_checkpoint(path, "compute_nads")
+    if not isinstance(saved, dict) or not {"moments", "first_networks", *_STORED} <= saved.keys():
+        raise ValueError(f"{path} is no checkpoint of compute_nads, or one of an earlier version: name another file")
     return saved
-
-
-def restored(saved: dict[str, Any]) -> tuple[DenseMoments, FirstNetworks]:
-    """Return the moments of all networks, and the first networks, of a checkpoint that holds D x D moments."""
-    moments, first = DenseMoments(math.prod(saved["description"]["image_shape"])), FirstNetworks()
-    for group in saved["moments"]:
-        part = moments.empty()
-        part.load_state_dict(group)
-        moments.merge(part)
-    first.load_state_dict(saved["first_networks"])
-    return moments, first

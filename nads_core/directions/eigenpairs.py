@@ -1,7 +1,5 @@
 """Eigenpairs of the second moment, one symmetry type after another, each with its uncertainty."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -81,11 +79,9 @@ def find_eigenpairs(
         normalised, summed = first_networks.normalised(), moments.empty()
         halves = normalised.halves().flatten(0, 1)  # (n * R, 2, D)
         summed.update(halves if normalised.num_contributions > 1 else halves[:, :1])
-        growth_to_effective = effective_share * growth * moments.num_networks / len(halves)
-        problem = replace(
-            problem, moments=summed, first_networks=normalised, debiasing=debiasing, growth=growth_to_effective
-        )
-        num_effective = growth_to_effective * len(first_networks.halves())
+        growth = effective_share * growth * moments.num_networks / len(halves)
+        problem = replace(problem, moments=summed, first_networks=normalised, debiasing=debiasing, growth=growth)
+        num_effective = growth * len(first_networks.halves())
         pairs = zip(types, problem.solve()[0], strict=True)
         types = [_with_uncertainty_of(raw, other, num_effective) for raw, other in pairs]
     return _joined(types, count, debiasing)

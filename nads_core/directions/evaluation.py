@@ -1,7 +1,5 @@
 """Evaluation of blocks of networks by all threads of a process, and checks that their vectors are valid."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -130,10 +128,8 @@ def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed:
     finite = values.flatten(1).isfinite().all(1)  # (B,)
     if not finite.all():
         index = network_ids[int((~finite).nonzero()[0])]
-        raise ValueError(
-            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: check its initialisation and "
-            "divisions, and that eval mode is meant"
-        )
+        advice = "check its initialisation and divisions, and that eval mode is meant"
+        raise ValueError(f"network {index} of {name} (seed {seed}) returned NaN or infinite values: {advice}")
 
 
 def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> int:

@@ -9,8 +9,6 @@ The noise of Z itself belongs to V, because the moments sum Z. With P partners o
 share is the mean over them, so that products of different partners and of different readouts enter as well.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,11 +1,9 @@
 """Stopping criteria: what the directions must reach, and after which numbers of blocks to check."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -35,7 +33,7 @@ class StoppingCriterion:
     num_leading: int | None = None
     num_certain: int | None = None
 
-    def resolved(self, dimension: int, num_directions: int) -> StoppingCriterion:
+    def resolved(self, dimension: int, num_directions: int) -> Self:
         """Return the criterion with the default of ``num_leading``.
 
         Raises:

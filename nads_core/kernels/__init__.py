@@ -1,7 +1,8 @@
 """Faster implementations of PyTorch operations: layers on a CPU; random weights and second moments on a GPU, in Triton.
 
-Each kernel has a reference in plain PyTorch that defines its result; tests compare the two. The use of the results is
-defined by higher layers. Operations that PyTorch already computes fast do not belong here.
+Each Triton kernel has a reference in plain PyTorch that defines its result, in `benchmarks/kernel_references.py`; tests
+compare the two. The use of the results is defined by higher layers. Operations that PyTorch already computes fast do
+not belong here.
 """
 
 from nads_core.kernels.choice import require_kernels

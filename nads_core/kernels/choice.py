@@ -1,7 +1,5 @@
 """Which implementation of a kernel runs, and whether it can run here."""
 
-from __future__ import annotations
-
 import torch
 
 KERNELS = ("torch", "triton")
@@ -21,21 +19,11 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
         _require_triton(torch.device(device))
 
 
-def require_backend(backend: str) -> None:
-    """Raise a ValueError unless ``backend`` is "triton" or "reference", the two implementations of a kernel."""
-    if backend not in ("triton", "reference"):
-        raise ValueError(f"backend must be 'triton' or 'reference', got {backend!r}")
-
-
 def _require_triton(device: torch.device) -> None:
-    instead = "leave kernels at 'torch', which draws other networks of the same distribution"
+    instead = "leave kernels at 'torch'"
     try:
         import triton
     except ImportError as error:
-        missing = "kernels='triton' needs Triton, which comes with PyTorch on Linux"
-        raise ValueError(f"{missing}, but {error}: {instead}") from error
+        raise ValueError(f"kernels='triton' needs Triton ({error}): {instead}") from error
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead}; "
-            "with TRITON_INTERPRET=1 in the environment Triton runs on a CPU, slowly"
-        )
+        raise ValueError(f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead} (or TRITON_INTERPRET=1)")

@@ -4,8 +4,6 @@ A program draws one tile of one parameter of one network. The tiles of all param
 says which parameter a tile belongs to. Import this module only where it is used: it needs Triton.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache, partial
 

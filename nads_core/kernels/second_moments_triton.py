@@ -5,14 +5,12 @@ Only tiles on and below the diagonal are computed, and their mirror images are s
 so the sums do not depend on the order in which they run. Import this module only where it is used: it needs Triton.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 from torch import Tensor
 
-# Compiled for T4 to Blackwell, a thread spills at most 240 bytes (tests/test_kernels.py). Not tuned on a device yet: see
-# benchmarks/kernels.py.
+# Compiled for T4 to Blackwell, a thread spills at most 240 bytes (tests/test_kernels.py). Not tuned on a device yet:
+# see benchmarks/kernels.py.
 TUNING = {"TILE": 64, "NETWORKS": 32, "num_warps": 8, "num_stages": 3}
 
 

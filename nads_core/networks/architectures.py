@@ -4,8 +4,6 @@ All are the CIFAR variants (32x32 inputs by default) with PyTorch's default init
 alone use N(0, 2 / (k^2 * out_channels)), as the networks behind the published NADs do.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import sys
@@ -13,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -81,7 +79,7 @@ class Architecture:
         holds = {"flip_rows": flips, "flip_columns": flips, "transpose": True, "channels": colour}
         return tuple(symmetry for symmetry in self.symmetries if holds[symmetry])
 
-    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Architecture:
+    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Self:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
 
         A variant has no symmetries unless they are passed, because an option can break them.
@@ -121,9 +119,7 @@ def halved(size: int, pooling: str) -> int:
 def _require_size(size: int, image_size: int, network: str, pooling: str, least: int) -> None:
     """Raise a ValueError if an image of ``image_size`` pixels has no side left after all poolings."""
     if size < 1:
-        raise ValueError(
-            f"image_size {image_size} is too small for {network} with pooling {pooling!r}: use at least {least}"
-        )
+        raise ValueError(f"image_size {image_size} is too small for {network} with {pooling!r}: use at least {least}")
 
 
 def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
@@ -163,15 +159,13 @@ class LeNet(nn.Module):
 class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
-    widths: tuple[int | Literal["pool"], ...] = (
-        64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool",
-    )  # fmt: skip
+    widths: tuple[int | str, ...] = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
         layers: list[nn.Module] = []
         channels, size = in_channels, image_size
         for width in self.widths:
-            if width == "pool":
+            if isinstance(width, str):
                 layers.append(downsample(pooling))
                 size = halved(size, pooling)
             else:
@@ -285,14 +279,12 @@ class DenseNet121Net(nn.Sequential):
 
 
 # The weights of the first layer are independent and symmetric about zero, so that channels are alike
-_SQUARE = ("flip_rows", "flip_columns", "transpose", "channels")
-
 LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
-LENET = Architecture("lenet", LeNet, symmetries=_SQUARE, flip_multiple=4)
+LENET = Architecture("lenet", LeNet, symmetries=SYMMETRIES, flip_multiple=4)
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...
 RESNET18 = Architecture("resnet18", ResNet18Net, symmetries=("transpose", "channels"))
-VGG11 = Architecture("vgg11", VGG11Net, symmetries=_SQUARE, flip_multiple=32)
-DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=_SQUARE, flip_multiple=8)
+VGG11 = Architecture("vgg11", VGG11Net, symmetries=SYMMETRIES, flip_multiple=32)
+DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=SYMMETRIES, flip_multiple=8)
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
 
 
@@ -312,10 +304,8 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise ValueError(
-            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, or "
-            "module:factory"
-        )
+        choices = ", ".join((*ARCHITECTURES, "or torchvision:model", "or module:factory"))
+        raise ValueError(f"unknown architecture {name!r}: choose from {choices}")
     if module == "torchvision":
         return _of_torchvision(attribute, image_shape)
     sys.path.insert(0, "")
@@ -337,10 +327,7 @@ def _of_torchvision(model: str, image_shape: tuple[int, ...]) -> Callable[[], nn
         raise ValueError(f"torchvision:{model} needs torchvision: pip install torchvision") from error
     classifiers = list_models(module=models)  # others fetch trained parts, or return no tensor
     if model not in classifiers:
-        import difflib
-
-        close = difflib.get_close_matches(model, classifiers, n=5, cutoff=0.4)
-        raise ValueError(f"torchvision has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+        raise ValueError(f"torchvision has no classifier {model!r}: choose from {', '.join(classifiers)}")
     options = {}
     if model.startswith("vit_"):  # its position embeddings have the length of the image
         if len(image_shape) != 3 or image_shape[1] != image_shape[2]:

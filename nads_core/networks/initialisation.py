@@ -5,11 +5,9 @@ more leading dimension. The replay is used only if, from the same seed, it repea
 bit; otherwise the factory is called once per network.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -102,9 +100,7 @@ class Recording(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:  # else the first operation imports torch's compiler, which takes a second
         return False
 
-    def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
@@ -211,9 +207,7 @@ class Initialisation:
     unsure: bool
 
     @classmethod
-    def of(
-        cls, factory: Callable[[], nn.Module], device: torch.device | str = "cpu", rebuild: bool = False
-    ) -> Initialisation:
+    def of(cls, factory: Callable[[], nn.Module], device: torch.device | str = "cpu", rebuild: bool = False) -> Self:
         """Find which weights vary from call to call, and whether drawing them can be replayed.
 
         Args:
@@ -297,20 +291,13 @@ def _varying(
         raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
     same = first.keys() == second.keys() and all(first[name].shape == second[name].shape for name in first)
     if not same and not rebuild:
-        raise ValueError(
-            "the factory returned networks of two different structures: it must return one architecture, or use "
-            "evaluation='rebuild', which builds every network by the factory and is slower"
-        )
+        raise ValueError("the factory returned networks of two different structures: use evaluation='rebuild'")
     names = [name for name in first if not same or name in random or not torch.equal(first[name], second[name])]
     if not names and not differences:
-        raise ValueError(
-            "the factory returned the same weights twice: it must draw new ones at every call "
-            "(does it return one network again, load a checkpoint, or set a seed?)"
-        )
+        reasons = "does it return one network again, load a checkpoint, or set a seed?"
+        raise ValueError(f"the factory returned the same weights twice: {reasons}")
     if not _equal(first, repeated):
-        raise ValueError(
-            "the factory's weights are not fixed by torch.manual_seed: draw them with torch rather than numpy or random"
-        )
+        raise ValueError("the weights are not fixed by torch.manual_seed: draw them with torch rather than numpy")
     if not names and not rebuild:
         raise not_reproduced(differences)
     return names

@@ -120,9 +120,7 @@ def find_zero_init(
             before = before or slopes({})
             after = slopes({name: torch.full_like(fixed[name], _GROWTH * constant or 1)})
             share = 2 / _GROWTH if constant else 0  # of the new derivative that the old one may be
-            silent = any(
-                before[other] <= share * slope and slope > 0 for other, slope in after.items() if other != name
-            )
+            silent = any(before[peer] <= share * slope and slope > 0 for peer, slope in after.items() if peer != name)
         if silent:
             found[name] = constant
     return found

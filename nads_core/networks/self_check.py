@@ -5,8 +5,6 @@ nothing else differs between them: no tensor kept as a plain attribute, no choic
 structure.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any

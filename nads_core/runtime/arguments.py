@@ -1,7 +1,5 @@
 """Checks of arguments before any work is done with them."""
 
-from __future__ import annotations
-
 from typing import Any, TypeGuard
 
 import numpy as np

@@ -3,8 +3,6 @@
 Without torchrun there is one process, and nothing is exchanged.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

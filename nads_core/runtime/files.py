@@ -1,13 +1,13 @@
 """Atomic writes, and checksums that reveal damaged files."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+import torch
 
 _END, _SEAL = b"PK\5\6", b"sha256 "  # beginnings of the record of 22 bytes that ends a zip archive, and of its comment
 _SEAL_BYTES = len(_SEAL) + 64
@@ -70,6 +70,37 @@ def require_undamaged(path: str | os.PathLike[str]) -> None:
             return
     if not end[-22:].startswith(_END):  # in a sealed archive, the comment follows that record
         raise ValueError(f"{path} is damaged, or no archive: its checksum does not agree with its content")
+
+
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write tensors and plain values, whole or not at all, with a checksum.
+
+    Raises:
+        OSError: if there is no space for them, or the folder is not writable; an earlier file is unchanged then.
+    """
+    with atomic_write(path, "wb") as file:
+        torch.save(content, file)
+        seal(file)
+
+
+def load_checkpoint(path: Path, origin: str) -> Any:
+    """Return what `save_checkpoint` wrote, on the CPU, wherever it was written.
+
+    Args:
+        path: path of the file.
+        origin: name of the function that writes such files, for the error.
+
+    Raises:
+        ValueError: if the file is none, was cut off, or differs by a bit from what was written.
+    """
+    try:
+        require_undamaged(path)
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except OSError:
+        raise
+    except Exception as error:  # an unpickler that reads something else can raise anything
+        problem = f"damaged, or no checkpoint of {origin} ({type(error).__name__})"
+        raise ValueError(f"{path} is {problem}: name another file, or delete it") from error
 
 
 def _digest(file: IO[bytes], size: int) -> bytes:

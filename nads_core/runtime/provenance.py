@@ -4,8 +4,6 @@ Comparisons use only what is the same on every machine: stored bytes, names, int
 Device, versions, commit and date differ between machines and are recorded for the reader.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Seeds that do not collide, one per purpose, derived from one seed of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -32,8 +32,6 @@ psi = phase + arg m^[l]::
 The paper prints Phi(eps gamma / (sqrt(2) sigma)) with gamma^2 larger by the factor S: that is right for S = 2 only.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -302,8 +300,7 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        shapes = f"{tuple(layer.shape)} and {tuple(direction.shape)}"
-        raise ValueError(f"expected a layer (M, D) and directions (..., D), got shapes {shapes}")
+        raise ValueError(f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}")
     norm = direction.norm(dim=-1)
     if (norm - 1).abs().max() > 1e-6:
         raise ValueError(f"direction has norm {float(norm.max()):.4g}, expected 1: divide it by its norm")

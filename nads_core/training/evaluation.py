@@ -1,7 +1,5 @@
 """Predictions and accuracies of trained networks, with intervals."""
 
-from __future__ import annotations
-
 import math
 
 import torch

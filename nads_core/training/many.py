@@ -6,8 +6,6 @@ rounding, and network b starts from the same weights in all of them. Only random
 device's generator, and from another position of it where the step is captured.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -1,7 +1,5 @@
 """Training many networks on a CPU: one network per core, each on one thread of its own process."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -69,10 +67,7 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         for future, b in running.items():
             if future.done() and not future.exception():
                 run.collect(b, future.result())
-        raise MemoryError(
-            "a worker process was ended from outside, probably because memory ran out: use fewer workers; finished "
-            "results have been passed to on_result"
-        ) from error
+        raise MemoryError("a worker process was killed, probably because memory ran out: use fewer workers") from error
     finally:
         if running:
             pool.shutdown(kill_workers=True)

@@ -1,7 +1,5 @@
 """Data, recipe and options of a training, the order of its samples, and its update of the weights."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Results of trainings, and the errors of trainings that diverged or timed out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

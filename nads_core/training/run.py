@@ -1,8 +1,5 @@
 """The networks that one call of `train_networks` trains, with their data and callbacks."""
 
-from __future__ import annotations
-
-import logging
 import operator
 import time
 from collections.abc import Callable, Sequence
@@ -20,8 +17,6 @@ from nads_core.training.recipes import Dataset, TrainConfig
 from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import fit
 from nads_core.training.state import TrainingState
-
-logger = logging.getLogger(__name__)
 
 Measure = Callable[[nn.Module], Any]
 
@@ -105,7 +100,6 @@ class TrainingRun:
     def collect(self, b: int, result: TrainingResult) -> None:
         """Store the result of network b and pass it on."""
         self.results[b], self.seconds_per_network = result, float(result.seconds or 0)
-        logger.debug("network %d trained in %.1f s", self.network_ids[b], self.seconds_per_network)
         if self.on_result:
             self.on_result(b, result)
 

@@ -1,12 +1,10 @@
 """Training one network."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +16,6 @@ from nads_core.training.evaluation import accuracy
 from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 _LOW_LOSS = 0.1  # mean loss of an epoch above which a full test accuracy is improbable
 
@@ -194,7 +189,7 @@ def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: 
         return accuracy(network, test) == 1
 
 
-def progress_bar(total: int, label: str, unit: str, show: bool) -> tqdm:
+def progress_bar(total: int, label: str, unit: str, show: bool) -> Any:
     """Return a tqdm bar that shows the remaining time."""
     from tqdm import tqdm
 

@@ -1,8 +1,5 @@
 """Checkpoints of trainings: the state after the last whole epoch, from which a killed training resumes."""
 
-from __future__ import annotations
-
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,10 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nads_core.runtime.files import atomic_write, require_undamaged, seal
+from nads_core.runtime.files import load_checkpoint, save_checkpoint
 from nads_core.runtime.seeds import generator_state
-
-logger = logging.getLogger(__name__)
 
 _SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
 
@@ -41,23 +36,15 @@ class TrainingState:
         self._saved_at = time.perf_counter()
         if not self.path.exists():
             return []
-        try:
-            require_undamaged(self.path)
-            saved = torch.load(self.path, weights_only=True, map_location="cpu")
-            for name, tensor in tensors.items():
-                tensor.copy_(saved["tensors"][name])
-            if device.type == "cuda":
-                torch.cuda.set_rng_state(saved["generator"], device)
-            else:
-                torch.set_rng_state(saved["generator"])
-            self.seconds = saved["seconds"]
-            logger.info("resuming from %s after %d steps", self.path, len(saved["losses"]))
-            return list(saved["losses"].to(device))
-        except OSError:
-            raise
-        except Exception as error:  # an unpickler that reads something else can raise anything
-            reason = type(error).__name__
-            raise ValueError(f"{self.path} is no checkpoint of a training ({reason}): delete it to restart") from error
+        saved = load_checkpoint(self.path, "a training")
+        for name, tensor in tensors.items():
+            tensor.copy_(saved["tensors"][name])
+        if device.type == "cuda":
+            torch.cuda.set_rng_state(saved["generator"], device)
+        else:
+            torch.set_rng_state(saved["generator"])
+        self.seconds = saved["seconds"]
+        return list(saved["losses"].to(device))
 
     def save_if_due(
         self, tensors: Mapping[str, Tensor], losses: list[Tensor], device: torch.device, seconds: float
@@ -69,10 +56,7 @@ class TrainingState:
             "tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device),
             "seconds": self.seconds + seconds,
         }  # fmt: skip
-        with atomic_write(self.path, "wb") as file:
-            torch.save(state, file)
-            seal(file)
-        logger.debug("%s written after %d steps", self.path, len(losses))
+        save_checkpoint(self.path, state)
         self._saved_at = time.perf_counter()
 
     def forget(self) -> None:

@@ -1,7 +1,5 @@
 """Training many small networks at once: a group of them shares every vectorised step."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

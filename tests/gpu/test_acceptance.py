@@ -9,15 +9,17 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+import kernel_references
 import pytest
 import torch
 from torch import nn
 
+from nads_core import kernels
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
 from nads_core.directions.moments import DenseMoments, FusedMoments
-from nads_core.kernels import draw_weights, require_kernels
+from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
@@ -69,8 +71,8 @@ def triton_weights(device):
         if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
             continue
         drawn = (
-            draw_weights(parameters, seed=3, first=5, count=2, device=device, backend=backend)
-            for backend in ("triton", "reference")
+            backend.draw_weights(parameters, seed=3, first=5, count=2, stream=0, device=device)
+            for backend in (kernels, kernel_references)
         )
         worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
     return worst

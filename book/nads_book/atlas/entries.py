@@ -3,8 +3,6 @@
 ``entries.toml`` lists them. A function for each family of networks adds what follows from their options.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass

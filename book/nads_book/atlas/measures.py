@@ -4,8 +4,6 @@ Each part estimates C without bias. So products of different parts estimate tr C
 and leaving out one part at a time (jackknife) gives intervals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,18 +52,14 @@ class Measured:
     @property
     def interval(self) -> tuple[float, float]:
         """Student's, at 95 %."""
-        half = _student(self.num_parts - 1) * self.error
+        from scipy.stats import t
+
+        half = float(t.ppf(0.975, self.num_parts - 1)) * self.error
         return self.value - half, self.value + half
 
     def __str__(self) -> str:
         low, high = self.interval
         return f"{self.value:.3g} ({low:.3g} to {high:.3g})"
-
-
-def _student(degrees: float) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, degrees))
 
 
 def jackknife(estimate: Callable[[np.ndarray], float], num_parts: int) -> Measured:

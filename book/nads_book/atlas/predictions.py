@@ -1,7 +1,5 @@
 """Predictions about the atlas, made before it was computed, and their outcomes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

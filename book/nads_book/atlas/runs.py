@@ -1,7 +1,5 @@
 """Computing an entry of the atlas: eight independent parts of its networks, resumable, and what is made of them."""
 
-from __future__ import annotations
-
 import math
 import time
 import zlib
@@ -85,8 +83,7 @@ def compute_entry(
     known, begun = content["num_networks"], content.get("seed", 0)
     if (known, begun) != (num_networks, seed):
         raise ValueError(
-            f"{path} has {known} networks of seed {begun}, not {num_networks} of seed {seed}: name another folder, or "
-            "delete it"
+            f"{path} has {known} networks (seed {begun}), not {num_networks} ({seed}): name another folder"
         )
     nads = NADs.load(folder / f"{entry.name}.npz")
     return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
@@ -125,12 +122,8 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
     nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)
-    return {
-        "num_networks": num_networks,
-        "seed": seed,
-        "eigenvalues": found.eigenvalues.float(),
-        "parts": torch.stack(parts),
-    }
+    content = {"num_networks": num_networks, "seed": seed, "eigenvalues": found.eigenvalues.float()}
+    return content | {"parts": torch.stack(parts)}
 
 
 def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:

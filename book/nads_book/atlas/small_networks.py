@@ -1,7 +1,5 @@
 """Small networks of the atlas, each option of which changes one factor."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from functools import partial

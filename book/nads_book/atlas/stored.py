@@ -1,7 +1,5 @@
 """The atlas that ships: measures with intervals, all eigenvalues, waves, and how alike two entries are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

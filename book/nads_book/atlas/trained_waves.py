@@ -1,7 +1,5 @@
 """Accuracies of trained entries of the atlas against the energies of waves, and the size of residual branches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Timing the parts of a computation of NADs, and a step of a training."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

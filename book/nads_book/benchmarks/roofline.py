@@ -6,8 +6,6 @@ networks layer by layer is faster than ``max(operations / rate, bytes / bandwidt
 bytes (the weights are written once), not in the operations.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re

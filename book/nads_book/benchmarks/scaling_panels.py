@@ -1,7 +1,5 @@
 """Curves of the chapter on scale: what grows with the number of pixels, measured and by a cost model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

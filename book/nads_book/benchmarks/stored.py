@@ -1,7 +1,5 @@
 """Stored costs: the files of ``benchmarks/results/`` that the scripts of ``benchmarks/`` write."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A simulated number with the formulas for it, checks that a seed determines, and their table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lemma 1, the ratio below it, and eqs. (4) and (5): the deep linear model against automatic differentiation."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Iterator

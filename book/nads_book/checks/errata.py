@@ -4,8 +4,6 @@ A chapter runs the checks of a statement and calls `publish`; `book/errata.md` p
 verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
 """
 
-from __future__ import annotations
-
 import html
 import tomllib
 from collections.abc import Callable, Sequence

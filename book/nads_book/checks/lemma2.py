@@ -1,7 +1,5 @@
 """Lemma 2 and eq. (6): inequalities that hold for any networks, here for models whose slopes are known."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Eq. (1) and Theorem 1: what pooling does to a spectrum, and what the best classifier can do after it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

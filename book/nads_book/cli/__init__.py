@@ -1,7 +1,5 @@
 """The book's command line ``python -m nads_book``, installed as ``nads-book``: one module per command."""
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``nads-book atlas``: compute entries of the atlas."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

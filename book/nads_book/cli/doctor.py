@@ -1,7 +1,5 @@
 """``nads-book doctor``: list available optional features."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

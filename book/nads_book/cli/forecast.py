@@ -1,7 +1,5 @@
 """``nads-book forecast``: predict how many directions more networks would determine."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``nads-book merge``: join the results files of shards."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

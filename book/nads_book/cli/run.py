@@ -1,7 +1,5 @@
 """``nads-book run``: train the networks of one of the paper's figures."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from functools import partial

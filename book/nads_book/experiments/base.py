@@ -1,7 +1,5 @@
 """What all experiments have in common: their units, their size, and how one network of theirs is described."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +20,7 @@ THIN = ("width", "growth")  # options of architectures that make them thin
 Unit = dict[str, Any]  # what one network is trained on, as it is stored: see `Experiment.unit_fields`
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
 
-shipped_nads = lru_cache(maxsize=4)(load_nads)
+shipped_nads = lru_cache(maxsize=16)(load_nads)
 
 
 @dataclass(frozen=True, kw_only=True)

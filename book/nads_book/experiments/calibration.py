@@ -1,7 +1,5 @@
 """How well two runs agree on NADs; ``benchmarks/reliability.py`` measures how well their uncertainty is calibrated."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

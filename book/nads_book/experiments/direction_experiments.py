@@ -1,7 +1,5 @@
 """Experiments on D(v), the task that is separable along one direction v: Figs. 1, 2, 3 and 6, and random directions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ averaged over noise. Where the arm is long, biases and the dipole's centre are n
 part of what the network without biases makes of pixel i alone, on black. A gradient sees every pixel among others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

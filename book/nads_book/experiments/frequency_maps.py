@@ -4,8 +4,6 @@ A frequency k = (ky, kx) and its negative are one task: their waves differ by a 
 `grid_frequencies` has one of each pair; these are the keys of every map here, but for the published cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The experiment on shortcut injection (jobs ``notes-*``): which injected shortcuts a network follows, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any

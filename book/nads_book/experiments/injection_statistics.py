@@ -1,7 +1,5 @@
 """Responses of networks to shortcuts injected along NADs: means over seeds, with their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A job is a list of units, each the training of one network. There is one class f
 `results` stores what they measure, and `presets` defines their sizes.
 """
 
-from __future__ import annotations
-
 from nads_book.experiments.base import Experiment
 from nads_book.experiments.direction_experiments import Fig1, Fig2, Fig3, Fig6, RandomDirections
 from nads_book.experiments.injection_experiment import InjectionExperiment
@@ -28,9 +26,7 @@ def experiment_class(name: str) -> type[Experiment]:
     """
     figure, _, model = name.partition("-")
     if figure not in EXPERIMENTS or model not in ARCHITECTURES:
-        raise ValueError(
-            f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} and one of {', '.join(ARCHITECTURES)}"
-        )
+        raise ValueError(f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} with {', '.join(ARCHITECTURES)}")
     return EXPERIMENTS[figure]
 
 

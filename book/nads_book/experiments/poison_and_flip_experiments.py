@@ -1,7 +1,5 @@
 """Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -59,12 +57,9 @@ class PhotoExperiment(Experiment):
         try:
             photos = load_photos(dataset, train, count, root)
         except DatasetNotFoundError as error:
-            raise DatasetNotFoundError(
-                f"{self.name} at preset {self.preset} needs the photos of CIFAR-10: {error}"
-            ) from error
+            raise DatasetNotFoundError(f"{self.name} at preset {self.preset} needs the photos: {error}") from error
         if len(photos) != count:
-            raise ValueError(f"{self.name} at preset {self.preset} needs {count:,} images, but {photos.source} has "
-                             f"{len(photos):,}: complete them, or name another folder (NADS_DATA)")  # fmt: skip
+            raise ValueError(f"{self.name} needs {count:,} images, but {photos.source} has {len(photos):,} (NADS_DATA)")
         return photos
 
 

@@ -1,7 +1,5 @@
 """How large the experiments of the book are: names, what they stand for, and a choice for the current machine."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path

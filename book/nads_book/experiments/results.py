@@ -119,10 +119,7 @@ class Results:
         if stored is None:
             raise ValueError(f"{path} was written by nads_core 0.1, without a fingerprint: name another file")
         if stored != fingerprint(canonical(vars(results))):
-            raise ValueError(
-                f"{path} is damaged or was edited: its content does not have the fingerprint {stored!r} that it names: "
-                "restore it, or delete it and run the job again"
-            )
+            raise ValueError(f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it")
         return results
 
 
@@ -137,10 +134,7 @@ def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str,
     if foreign := [row for key, row in by_key.items() if key not in set(keys)]:
         names = (*job.unit_fields, "seed")
         units = [{name: row[name] for name in names if name in row} for row in foreign[:5]]
-        raise ValueError(
-            f"{len(foreign)} rows do not belong to {job.name} at preset {job.preset}: {units}"
-            f"{' and more' * (len(foreign) > 5)}: keep them in a file of their own"
-        )
+        raise ValueError(f"{len(foreign)} rows do not belong to {job.name} at preset {job.preset}, such as {units}")
     return [by_key[key] for key in keys if key in by_key]
 
 
@@ -160,10 +154,7 @@ def merge_results(parts: Iterable[Results]) -> Results:
         if different := differences(*identities):
             raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
     if len(set().union(*(part.precisions for part in parts))) > 1:
-        raise ValueError(
-            "some of these results were trained in bfloat16 and some in float32: keep them apart, or train one part "
-            "again with --mixed-precision or --no-mixed-precision"
-        )
+        raise ValueError("some of these results were trained in bfloat16 and some in float32: keep them apart")
     rows = [row for part in reversed(parts) for row in part.rows]
     ordered = _in_order(rows, experiment(first.job, first.preset, first.nads_version))
     provenance = []

@@ -5,8 +5,6 @@ the results, so that a killed training loses its last epoch. Where many small ne
 whole group is lost.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import time
@@ -126,8 +124,7 @@ def choose_precision(
     before = set() if stored is None else stored.precisions
     if requested is not None and before - {requested}:
         names = " and ".join(map(str, sorted(before)))
-        raise ValueError(f"{job.name} began with mixed_precision={names}: leave mixed_precision out, or name another "
-                         "file")  # fmt: skip
+        raise ValueError(f"{job.name} began with mixed_precision={names}: leave it out, or name another file")
     if before or requested is not None:
         return min(before) if requested is None else requested
     if device.type == "cuda":
@@ -253,10 +250,8 @@ def run_distributed(
         if rank:
             return None
         if missing := [file.name for file in files if not file.exists()]:
-            raise FileNotFoundError(
-                f"{', '.join(missing)} are not in {out.parent.absolute()}, but on the machines of those processes: "
-                "join all parts with the command merge"
-            )
+            absent = f"{', '.join(missing)} are not in {out.parent.absolute()}, but on other machines"
+            raise FileNotFoundError(f"{absent}: join all parts with the command merge")
         return gather(out)
 
 

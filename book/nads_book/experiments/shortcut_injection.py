@@ -6,8 +6,6 @@ things change: the place in the order, and how much is removed. Here they are va
 replaces what depends on the class.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

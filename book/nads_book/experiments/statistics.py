@@ -3,8 +3,6 @@
 scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map need: those are here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Where stored results are: those of jobs in ``book/results/``, and those of studies in ``book/results/studies/``."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -5,8 +5,6 @@ the order of the coordinates and destroy the picture, or align the directions in
 network is sensitive: see `match`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -53,9 +51,7 @@ def orthogonal_map(
         raise ValueError(f"unknown order {order!r}: choose from {ORDERS}")
     dimension = len(source)
     if source.shape != target.shape or source.shape != (dimension, dimension):
-        raise ValueError(
-            f"two square bases of one size are needed, got {tuple(source.shape)} and {tuple(target.shape)}"
-        )
+        raise ValueError(f"two square bases are needed, got {tuple(source.shape)} and {tuple(target.shape)}")
     generator = torch.Generator().manual_seed(seed)
     signed = 2.0 * torch.randint(2, (dimension,), generator=generator) - 1 if signs else torch.ones(dimension)
     place = torch.arange(dimension)

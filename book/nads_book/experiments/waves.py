@@ -4,8 +4,6 @@ Where a training takes minutes, only a sample of the 130 tasks is run. It is dra
 energy, so that easy and hard tasks both occur, and each sampled task represents a known number of tasks.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Figures of the atlas: the effects of changes, what was predicted, and which architectures are similar."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what they cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +23,6 @@ from nads_book.figures.style import (
 )
 from nads_book.report import LABELS
 from nads_core.cli import class_differences
-from nads_core.data.classes import ClassDifferences
 from nads_core.directions import NADs
 
 _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
@@ -322,11 +319,4 @@ def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
     return figure
 
 
-@styled
-def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]]) -> Figure:
-    """Draw the figure of ``nads class-differences`` in the book's style.
-
-    Args:
-        results: NADs and class differences of each network by its label.
-    """
-    return class_differences.plot_class_differences(results)
+plot_class_differences = styled(class_differences.plot_class_differences)

@@ -1,7 +1,5 @@
 """Figures of chapter 6: test accuracy against the order, the energy and the eigenvalue of a direction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of chapter 1: which directions networks learn from data, over the plane of frequencies."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of poisoned and of flipped images, and of what networks make of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The look of the book's figures: colours, sizes, and the axes that several of them share."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Sequence

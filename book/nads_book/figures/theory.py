@@ -1,7 +1,5 @@
 """The figures of the theory chapters, one call each; each returns a matplotlib Figure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

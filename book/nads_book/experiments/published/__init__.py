@@ -6,8 +6,6 @@ variable ``NADS_REFERENCE`` names. Numbers that exist only as pictures in the pa
 Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a point.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from functools import cache
