@@ -6,7 +6,9 @@
 Each model is computed by `compute_nads` as a user would, and by a plain loop that builds every network with its factory
 and differentiates it on as many inputs: other networks and other inputs, no code of the library. Compared are the trace
 of the second moment and the energy of one direction, which the first half of the loop prefers. With as many networks in
-both, z = (value - value of the loop) / (standard error of the loop sqrt(2)) is about standard normal.
+both, z = (value - value of the loop) / (standard error of the loop sqrt(2)) is about standard normal. Energies of few
+networks have long tails, so a model with a z beyond 3 is computed once more, from five times as many other networks;
+this second comparison is the one that counts, and the row has both.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import nads_core as nc
 
 OUT = Path(__file__).parent / "results/zoo.json"
 INPUTS = 4
+LARGE = 3.0  # a z beyond it is looked at again
 
 
 def plain_vectors(entry: Entry, count: int, seed: int = 10_000) -> Tensor:
@@ -50,7 +53,7 @@ def z_score(value: float, samples: Tensor, count: int) -> float:
     return (value - float(samples.mean())) / error if error else 0.0
 
 
-def row(entry: Entry, count: int) -> dict[str, Any]:
+def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
     """Compute one model, and compare it with the plain loop."""
     start = time.process_time()
     common = {
@@ -67,10 +70,10 @@ def row(entry: Entry, count: int) -> dict[str, Any]:
         except (ValueError, TypeError, RuntimeError, MemoryError) as error:
             own = type(error) in (ValueError, TypeError, MemoryError)
             result = {"result": "rejected" if own else "error", "message": f"{type(error).__name__}: {error}"}
-            return result | {"expected": entry.rejected}
+            return result | {"expected": entry.rejected or "fresh_readout" in str(error)}  # a last layer of zeros
         told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
-        vectors = plain_vectors(entry, count)
+        vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
         if heavy := effective < 0.1 * count:  # standard errors mean nothing: compare the directions of the gradients
             nads = nc.compute_nads(
                 entry.factory,
@@ -113,8 +116,12 @@ def main() -> None:
             key = f"{entry.source}: {entry.name}"
             if key in rows and not (args.again and not rows[key]["expected"]):
                 continue
+            count = args.networks * (4 if source == "adversarial" else 1)
             try:
-                rows[key] = row(entry, args.networks * (4 if source == "adversarial" else 1))
+                rows[key] = row(entry, count)
+                scores = [rows[key].get(name) or 0 for name in ("z_trace", "z_energy")]
+                if max(map(abs, scores)) > LARGE:
+                    rows[key] = row(entry, 5 * count, seed=1) | {"first": scores}
             except Exception as error:  # of the plain loop, or one that names no reason
                 rows[key] = {"result": "error", "message": f"{type(error).__name__}: {error}", "expected": False}
             rows[key] |= {
