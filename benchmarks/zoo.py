@@ -65,10 +65,10 @@ def row(entry: Entry, count: int) -> dict[str, Any]:
                 entry.factory, count, symmetries=(), device="cpu", progress=False, **common, **entry.options
             )
         except (ValueError, TypeError, RuntimeError, MemoryError) as error:
-            own = type(error) in (ValueError, TypeError, MemoryError)
-            result = {"result": "rejected" if own else "error", "message": f"{type(error).__name__}: {error}"}
+            expected = type(error) in (ValueError, TypeError, MemoryError)
+            result = {"result": "rejected" if expected else "error", "message": f"{type(error).__name__}: {error}"}
             return result | {"expected": entry.rejected}
-        told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
         vectors = plain_vectors(entry, count)
         if heavy := effective < 0.1 * count:  # standard errors mean nothing: compare the directions of the gradients
@@ -94,7 +94,7 @@ def row(entry: Entry, count: int) -> dict[str, Any]:
         "effective_networks": effective, "normalised": heavy,
         "z_trace": None if heavy else round(z_score(float(eigenvalues.sum()), vectors.square().sum(1), count), 2),
         "z_energy": round(z_score(energy, energies, count), 2),
-        "warnings": told,
+        "warnings": messages,
     }  # fmt: skip
 
 

@@ -98,9 +98,9 @@ def test_small_numbers_are_written_for_people(reader):
     reader.open(f"all.html#explorer.index={index}")
     assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
     reader.slide("NAD", 1023)
-    found = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
+    text = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
     share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
-    assert share < 1e-3 and " × 10⁻" in found and number(found) == pytest.approx(share, rel=0.05)
+    assert share < 1e-3 and " × 10⁻" in text and number(text) == pytest.approx(share, rel=0.05)
 
 
 def wrapped(frequency):
@@ -253,8 +253,8 @@ def test_poison_is_that_of_the_library(reader, tables, photo):
     change = expected - image[0]
     assert_signed(reader.see("What the poison changes", where), change[channel], tables)
     present = float((image[0, channel] * NADS["lenet"].directions[nad, 0]).sum())
-    found = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
-    assert float(found[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and found[2][0] == (
+    text = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
+    assert float(text[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and text[2][0] == (
         "+" if sign > 0 else "−"
     )
 

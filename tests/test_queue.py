@@ -160,8 +160,8 @@ def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsy
     jobs = (QueuedJob("fig8-logreg", "laptop"), QueuedJob("fig1-logreg", "smoke", 1))
     monkeypatch.setattr(queue, "load_queue", lambda: jobs)
     assert main(["--device", "cpu"]) == 1
-    said = capsys.readouterr().out
-    assert "skipped: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
+    output = capsys.readouterr().out
+    assert "skipped: fig8-logreg at preset laptop needs the photos" in output and "1 of 6 networks" in output
 
 
 @pytest.mark.parametrize("preset", ["laptop", "narrow"])

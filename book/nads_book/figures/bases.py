@@ -77,12 +77,12 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     figure, ((axis,),) = subplots(height=3.2)
     for (label, nads), colour in zip(bases.items(), colours(), strict=False):
         values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
-        kept = values > 0
-        ranks = np.arange(len(values))[kept] + 1
-        axis.plot(ranks, values[kept], color=colour, label=label)
+        positive = values > 0
+        ranks = np.arange(len(values))[positive] + 1
+        axis.plot(ranks, values[positive], color=colour, label=label)
         if nads.certificates is not None:
-            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[kept]
-            low, high = np.maximum(values[kept] - error, values[kept][-1] / 10), values[kept] + error
+            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[positive]
+            low, high = np.maximum(values[positive] - error, values[positive][-1] / 10), values[positive] + error
             axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.legend()
