@@ -3,7 +3,7 @@
 .venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas       # predictions of the first-step law for 8 waves; before:
-.venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
+.venv/bin/python benchmarks/atlas.py train                         # the networks; resumes after an interrupt
 .venv/bin/python benchmarks/atlas.py control                       # those that learned nothing, otherwise and longer
 """
 

@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: minutes
 .venv/bin/python benchmarks/definitions.py deep       # energies of waves in VGG-11 by both: 20 minutes of a core
 
-Results go to book/results/studies/definitions.json, a network at a time: an interrupted call goes on.
+Results go to book/results/studies/definitions.json, one network at a time: an interrupted call resumes.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def measured_deep(known: dict[str, Any], keep: Callable[[], None]) -> None:
 
 
 def main() -> int:
-    """Measure what is not there yet, and write after each network."""
+    """Measure missing results, and write after each network."""
     parser = argparse.ArgumentParser(description="Compare two definitions of NADs.")
     parser.add_argument("what", choices=("moments", "trainings", "deep"))
     parser.add_argument("--num-networks", type=int, default=NUM_NETWORKS)

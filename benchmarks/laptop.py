@@ -6,7 +6,7 @@ that of single networks on this machine: each candidate's mean over all waves, a
 them. One JSON file a candidate in ``benchmarks/results/``; those that are there are not run again.
 
 ``python benchmarks/laptop.py deep`` trains VGG-11 at the paper's size along two waves that the authors' learns and ours
-at the laptop's size does not: if it learns them, the size was what it lacked. An hour of a core.
+at the laptop's size does not: if it learns them, the size was what it lacked. Takes an hour on one core.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def run_deep() -> None:
 
 
 def main() -> None:
-    """Run what is missing, and print the table."""
+    """Run missing jobs, and print the table."""
     for name in CANDIDATES:
         path = path_of(name)
         if not path.exists():

@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/law.py candidates  # what could be missing, on trainings that are there already
 .venv/bin/python benchmarks/law.py predict     # accuracies at other samples, noise and directions; before:
-.venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call goes on
+.venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call resumes
 .venv/bin/python benchmarks/law.py control     # few samples, seen as often as many: is it the samples, or the steps?
 
 The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
@@ -42,8 +42,8 @@ FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
 NUM_TEST, SEED = 10_000, 7
-BY_KERNEL = (213, 231)  # and of these for what is slower
-PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for what is slow to compute
+BY_KERNEL = (213, 231)  # and of these for slower measures
+PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for slow measures
 
 
 def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[Tensor, int]:

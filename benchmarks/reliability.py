@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/reliability.py resnet18 --parts resnet18.*.ckpt  # successive checkpoints of one run
 .venv/bin/python benchmarks/reliability.py deep-linear --runs 40  # whose C is known exactly: a new filter for each run
 
-The runs' checkpoints stay in _build/reliability/, so that an interrupted call goes on; the diagram is added to
+The runs' checkpoints stay in _build/reliability/, so that an interrupted call resumes; the diagram is added to
 book/results/studies/reliability.json.
 """
 
@@ -47,7 +47,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one run promised about its directions, and what became of it; those of certainty 0 promise nothing.
+    """What one run promised about its directions, and the outcomes; those of certainty 0 promise nothing.
 
     Args:
         promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
@@ -143,8 +143,8 @@ class Bin:
     """Directions of about one certainty.
 
     Args:
-        promised: mean of what was promised.
-        kept: mean of what was found.
+        promised: mean of the promised values.
+        kept: mean of the actual values.
         error: standard error of ``kept`` over runs.
         share: of all directions about which something was promised.
     """
@@ -156,7 +156,7 @@ class Bin:
 
 
 def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
-    """Return a reliability diagram: for directions of about one certainty, what was promised and what was found."""
+    """Return a reliability diagram: promised and actual values, for directions of similar certainty."""
     total, bins = sum(len(c.promised) for c in comparisons), []
     for number in range(BINS):
         inside = [np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons]

@@ -1,6 +1,6 @@
 """Models of other libraries, and difficult ones, one row each: right, or rejected with a message.
 
-.venv/bin/python benchmarks/zoo.py            # needs timm and transformers; an hour of a core, resumed if called again
+.venv/bin/python benchmarks/zoo.py            # needs timm and transformers; an hour on one core; resumable
 .venv/bin/python benchmarks/zoo.py --only adversarial --networks 512
 
 Each model is computed by `compute_nads` as a user would, and by a plain loop that builds every network with its factory

@@ -112,8 +112,8 @@ def mapped(module, transform):
 
 def _channels(module):
     widths = [layer.out_channels for layer in module.modules() if isinstance(layer, nn.Conv2d)]
-    beside = any(type(layer).__name__ == "Concatenated" for layer in module.modules())
-    return 1 + sum(widths) if beside else widths[-1]
+    concatenated = any(type(layer).__name__ == "Concatenated" for layer in module.modules())
+    return 1 + sum(widths) if concatenated else widths[-1]
 
 
 @pytest.mark.parametrize(("name", "symmetry"), DECLARED)
@@ -303,7 +303,7 @@ def test_the_command_line_computes_an_entry(tmp_path, capsys):
     assert "the atlas has no cnn-wide: choose from cnn, " in capsys.readouterr().err
 
 
-# What was predicted
+# Predictions
 
 
 def test_every_prediction_is_about_an_entry_and_a_measure():

@@ -57,10 +57,10 @@ def test_address_of_the_repository_is_the_one_of_the_configuration():
     for path in (ROOT / line for line in listing.stdout.split("\0") if line and not line.startswith("tests/")):
         text = path.read_text("utf8") if path.suffix not in (".npz", ".png") and path.is_file() else ""
         for address in re.findall(rf"https://github\.com/{owner}[\w./-]*", text):
-            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} says {address}"
+            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} has {address}"
             count += 1
         for address in re.findall(r"https://[\w-]+\.github\.io/[\w-]*", text):
-            assert address == f"https://{owner}.github.io/{name}", f"{path.name} says {address}"
+            assert address == f"https://{owner}.github.io/{name}", f"{path.name} has {address}"
     assert count >= len(NOTEBOOKS) + 3
     assert all(f" {ADDRESS}\n" in install_cell(path).source for path in NOTEBOOKS)
 
@@ -102,7 +102,7 @@ def environment(**variables):
 
 
 def as_wheel(name, folder):
-    """Put an installed pure Python distribution into a wheel, for pip to find without a network."""
+    """Put an installed pure Python distribution into a wheel, for pip to find offline."""
     package = distribution(name)
     with zipfile.ZipFile(folder / f"{name}-{package.version}-py3-none-any.whl", "w") as archive:
         for file in package.files:

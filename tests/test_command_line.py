@@ -35,7 +35,7 @@ def small():
 
 
 class Slow(nn.Sequential):
-    seen = 0  # goes on for a while, and then only when the file `hold` is gone
+    seen = 0  # continues for a while, and then only when the file `hold` is gone
 
     def forward(self, x):
         Slow.seen += 1

@@ -38,7 +38,7 @@ def whole():
     return run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
 
 
-# What is trained
+# Trained networks
 
 
 def test_the_grid_holds_each_direction_of_the_published_one_once():
@@ -207,7 +207,7 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         if process.returncode == 130:
             assert "the same command resumes" in errors
         sizes.append(len(nb.Results.load(out).rows))
-        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before it was told to
+        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before the request
         ended = process.returncode == 0
     assert main(command[3:]) == 0
     results = nb.Results.load(out)

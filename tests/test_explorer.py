@@ -12,7 +12,7 @@ from nads_book.explorer import bundle, data, views
 
 import nads_core as nc
 
-# What is packed
+# Packed data
 
 
 def unpack_directions(packet):

@@ -167,7 +167,7 @@ def test_a_click_holds_a_frequency(reader):
     mouse = reader.page.mouse
     mouse.move(*at(-8, 6))
     assert shown() == (-8, 6) and reader.get("frequency") == [4, 2]
-    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: what was chosen comes back
+    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: the chosen direction comes back
     assert shown() == (4, 2)
     mouse.click(*at(-8, 6))
     mouse.move(*at(2, 2), steps=3)
@@ -282,7 +282,7 @@ def test_python_makes_what_is_seen(reader, tables):
     assert made["accuracies"] and made["by_frequency"]
 
 
-# What the authors' page can do, and ours beside it
+# Features of the authors' page, and ours
 
 
 AUTHORS = {

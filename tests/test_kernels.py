@@ -288,7 +288,7 @@ def test_fused_second_moments_equal_those_of_the_twin(shape):
     assert ((ours - theirs).abs() <= tolerance * scale).all()
     torch.testing.assert_close(ours, ours.mT, rtol=1e-6, atol=1e-6)
     if shape[1] == 1:
-        assert torch.equal(ours[1], theirs[1])  # one contribution tells nothing of the noise
+        assert torch.equal(ours[1], theirs[1])  # one contribution has no information about the noise
 
 
 @needs_triton
@@ -300,7 +300,7 @@ def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
 
 @needs_triton
 def test_sums_in_float32_matter_less_than_factors_in_tf32():
-    """Why `FusedMoments` and `compute_nads` may say how they sum, and sum like that."""
+    """Why `FusedMoments` and `compute_nads` may report how they sum, and sum like that."""
     assert f"{FUSED_ROWS:,} contributions in float32" in FusedMoments.__doc__
     assert f"{FUSED_ROWS:,} vectors at a time in float32" in ComputeOptions.__doc__
     contributions = normal(FUSED_ROWS // 8, 8, 64) + normal(FUSED_ROWS // 8, 1, 64, seed=1)

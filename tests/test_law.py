@@ -1,4 +1,4 @@
-"""The law with the filters' gain: what a filter hears, and what was predicted and measured."""
+"""The law with the filters' gain: what a filter responds to, and predicted and measured accuracies."""
 
 import numpy as np
 import pytest

@@ -134,7 +134,7 @@ def test_other_directions_have_another_fingerprint():
 # The numbers version
 
 # Block sizes, a weight of the first block and one of the third, a vector of network 0; the order of samples, and data.
-# If these change, so do all numbers that users compute: raise RNG_VERSION, say so in CHANGELOG.md, and add the new
+# If these change, so do all numbers that users compute: raise RNG_VERSION, note it in CHANGELOG.md, and add the new
 # values under it.
 NUMBERS = {
     1: {

@@ -126,7 +126,7 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_requested_precision_is_kept(first, tmp_path):
-    """What was begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 by going on elsewhere."""
+    """A job begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 when resumed elsewhere."""
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
     nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
     job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])

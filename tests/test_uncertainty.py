@@ -101,13 +101,13 @@ def test_certificates_come_true(networks):
     bins = (claimed * 4).long().clamp(max=3)
     for number in range(4):
         inside = bins == number
-        if inside.double().mean() > 0.02:  # a spectrum as regular as this one is known a little better than it says
+        if inside.double().mean() > 0.02:  # a spectrum as regular as this one is known a little better than claimed
             assert -0.25 < float(claimed[inside].mean() - true[inside].mean()) < (0.1 if networks > 10 * D else 0.2)
     assert 0.7 < float(torch.stack(errors).square().mean().sqrt()) < 1.5
 
 
 def calibration(draw, runs: int, count: int, true=lambda directions: directions.diagonal().square(), **options):
-    """Return what was told of the first directions, what was true, and the eigenvalues' errors in their own units."""
+    """Return claimed and actual certainty of the first directions, and the eigenvalues' errors in their own units."""
     claimed, actual, errors = [], [], []
     for seed in range(runs):
         moments, first, shape, levels = draw(torch.Generator().manual_seed(seed))
@@ -371,7 +371,7 @@ def test_certificates_in_files(tmp_path):
         torch.testing.assert_close(*known, rtol=0, atol=0, equal_nan=True)
     assert (loaded.types, loaded.bands) == (nads.types, nads.bands)
     without = nc.NADs(nads.directions, nads.eigenvalues)
-    assert without.fingerprint == nads.fingerprint  # what is known about directions is not what they are
+    assert without.fingerprint == nads.fingerprint  # uncertainties are not part of the fingerprint
     without.save(tmp_path / "old.npz")
     old = nc.NADs.load(tmp_path / "old.npz")
     assert old.certificates is None and "certain" not in repr(old)

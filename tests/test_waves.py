@@ -29,7 +29,7 @@ def test_any_beginning_is_a_sample_of_every_stratum(name, count):
 
 
 def test_weights_undo_what_the_strata_prefer():
-    """Samples of few easy and fewer hard waves, weighted, tell on average what all waves tell."""
+    """Weighted samples of few easy and fewer hard waves have the mean of all waves on average."""
     name, rng = "vgg11", np.random.default_rng(0)
     energies = waves.predicted_energies(name)
     truth = {k: 0.5 + 0.5 * (energy > 0.01) for k, energy in energies.items()}

@@ -45,7 +45,7 @@ def predictions() -> list[Prediction]:
 
 @dataclass(frozen=True)
 class Score:
-    """What became of a prediction.
+    """The outcome of a prediction.
 
     Args:
         found: the measure of the entry.
@@ -59,7 +59,7 @@ class Score:
 
 
 def score(prediction: Prediction, atlas: Atlas) -> Score | None:
-    """Compare a prediction with what was measured; None where nothing was predicted."""
+    """Compare a prediction with the measurement; None where nothing was predicted."""
     if prediction.measure is None:
         return None
     measured = atlas.measures[prediction.entry][prediction.measure]

@@ -1,4 +1,4 @@
-"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and what is made of them."""
+"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and their results."""
 
 import math
 import time
@@ -65,7 +65,7 @@ def compute_entry(
 
     Raises:
         ValueError: if the file there has another number of networks or seed, or too few are asked for.
-        KeyboardInterrupt: on Ctrl-C; a next call goes on.
+        KeyboardInterrupt: on Ctrl-C; the next call resumes.
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
     require_integers(num_networks=num_networks)

@@ -1,6 +1,6 @@
 """The numbered statements of the paper, and the verdicts that chapters pass to the errata page.
 
-A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes what was published, so its
+A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes the published results, so its
 verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
 """
 

@@ -39,7 +39,7 @@ Packet = tuple[dict[str, Any], bytes]
 
 
 def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
-    """Pack NADs and what is known about them.
+    """Pack NADs and their uncertainties.
 
     Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
 
@@ -180,7 +180,7 @@ def _by_key(row: list[Any]) -> Any:
 
 
 def _published_rows(name: str) -> list[list[Any]]:
-    """Return the same rows of what the paper's authors published: means of both cells of a wave."""
+    """Return the same rows of the authors' published values: means of both cells of a wave."""
     accuracies = of_tasks(published.fourier_accuracies(name))
     return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies.items()]
 

@@ -36,7 +36,7 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
-    `export.draw_direction` says how directions are drawn; the energy of colour images is that of all channels.
+    `export.draw_direction` draws the directions; the energy of colour images is that of all channels.
 
     Args:
         bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
@@ -232,7 +232,7 @@ def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]
 
 @styled
 def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw what certificates promised against what was found, a panel an architecture.
+    """Draw promised against actual values of certificates, one panel per architecture.
 
     Args:
         diagrams: the study ``reliability.json``, see `load_study`.
