@@ -3,7 +3,7 @@
 .venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
 .venv/bin/python benchmarks/atlas.py predict _build/atlas       # predictions of the first-step law for 8 waves; before:
-.venv/bin/python benchmarks/atlas.py train                         # the networks; an interrupted call goes on
+.venv/bin/python benchmarks/atlas.py train                         # the networks; resumes after an interrupt
 .venv/bin/python benchmarks/atlas.py control                       # those that learned nothing, otherwise and longer
 """
 
@@ -50,13 +50,13 @@ LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 def assemble(computed: Mapping[str, Computed]) -> Atlas:
     """Measure what needs several entries: alignments."""
     names = list(computed)
-    own = {name: products(computed[name].parts, computed[name].parts) for name in names}
+    products_within = {name: products(computed[name].parts, computed[name].parts) for name in names}
     measures = {name: dict(computed[name].measures) for name in names}
     cosines = np.eye(len(names))
     for i, first in enumerate(names):
         for j, second in enumerate(names[:i]):
             between = products(computed[first].parts, computed[second].parts)
-            aligned = alignment(own[first], own[second], between)
+            aligned = alignment(products_within[first], products_within[second], between)
             cosines[i, j] = cosines[j, i] = aligned.value
             for one, other in ((first, second), (second, first)):
                 if ATLAS[one].base == other:
@@ -79,8 +79,8 @@ def write_atlas(atlas: Atlas, folder: Path) -> None:
         name: {
             "facts": {key: atlas.facts[name][key] for key in FACTS},
             "measures": {
-                key: [float(f"{found.value:.6g}"), float(f"{found.error:.4g}"), found.num_parts]
-                for key, found in atlas.measures[name].items()
+                key: [float(f"{measured.value:.6g}"), float(f"{measured.error:.4g}"), measured.num_parts]
+                for key, measured in atlas.measures[name].items()
             },
         }
         for name in atlas.entries

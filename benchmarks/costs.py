@@ -96,7 +96,7 @@ def first_directions(
         raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
     dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
     description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
     def work() -> None:
         start = time.perf_counter()
@@ -106,22 +106,22 @@ def first_directions(
         gradients = time.perf_counter() - start
         whole = state.total()
         assert isinstance(whole, GramMoments)
-        found["pairs"] = gram_eigenpairs(*whole.vectors(), count)
-        found["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
-        found["errors"] = {
-            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(found["pairs"][0])
+        results["pairs"] = gram_eigenpairs(*whole.vectors(), count)
+        results["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
+        results["errors"] = {
+            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(results["pairs"][0])
         }
 
     peak = peak_memory(work, ensemble.device)
-    values, directions = found["pairs"]
+    values, directions = results["pairs"]
     provenance = description | {"dtype": str(dtype), "num_networks": num_networks, **environment(ensemble.device)}
     nads = NADs(directions.float().cpu().view(-1, *image_shape), values.float().cpu(), provenance)
     overlaps = {
         str(k): {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": k / dimension}
-        for k, (error, two) in found["errors"].items()
+        for k, (error, two) in results["errors"].items()
     }
     result = {
-        "num_networks": num_networks, "seconds": found["seconds"], "first_directions": overlaps,
+        "num_networks": num_networks, "seconds": results["seconds"], "first_directions": overlaps,
         "peak_memory_bytes": peak, "stated_bytes": GramMoments.needed_bytes(
             dimension, num_networks * estimator.readouts, count, dtype),
         "eigenvalues": [float(value) for value in values],
@@ -187,17 +187,17 @@ def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict[
     """Compute the first 100 NADs of torchvision's ResNet-18 at 3 x 224 x 224; keep some as small pictures."""
     shape, networks = ((3, 56, 56), 8) if quick else (LARGE_SHAPE, LARGE_NETWORKS)
     estimator = SmoothedGradient(2, readouts=2) if quick else LARGE_ESTIMATOR
-    nads, found = first_directions(
+    nads, result = first_directions(
         torchvision_resnet18, shape, estimator, networks, device=device, dtype=torch.bfloat16, progress=not quick
     )
-    found = {
+    result = {
         "problem": "first 100 NADs of " + _problem("torchvision's resnet18", shape), "image_shape": list(shape),
-        "method": repr(estimator), "dtype": "bfloat16", **found,
+        "method": repr(estimator), "dtype": "bfloat16", **result,
     }  # fmt: skip
     name = f"large-torchvision-resnet18-{'x'.join(map(str, shape))}-first-100-{device.type}"
-    path = write_result(name, found, device, folder)
+    path = write_result(name, result, device, folder)
     _save_pictures(nads, path.with_suffix(".npz"))
-    return path, found
+    return path, result
 
 
 def _save_pictures(nads: NADs, path: Path) -> None:

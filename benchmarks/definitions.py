@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/definitions.py trainings  # along waves about whose order they disagree: minutes
 .venv/bin/python benchmarks/definitions.py deep       # energies of waves in VGG-11 by both: 20 minutes of a core
 
-Results go to book/results/studies/definitions.json, a network at a time: an interrupted call goes on.
+Results go to book/results/studies/definitions.json, one network at a time: an interrupted call resumes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
     """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
     size = SIZES["laptop"].separable
     directions = torch.stack([nc.fourier_direction(wave, SIZE) for wave in waves])
-    found = []
+    results = []
     for seed in SEEDS:
         options = {"noise_std": NOISE_STD, "paired": True}
         train = nc.SeparableDatasets(directions, size.num_train, seed=2 * seed, **options)
@@ -146,9 +146,9 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
         result = nc.train_networks(
             lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True
         )
-        found.append([round(float(x), 4) for x in result.test_accuracy])
+        results.append([round(float(x), 4) for x in result.test_accuracy])
     return {
-        "waves": waves, "accuracies": found, "seeds": list(SEEDS), "noise_std": NOISE_STD, "num_test": size.num_test,
+        "waves": waves, "accuracies": results, "seeds": list(SEEDS), "noise_std": NOISE_STD, "num_test": size.num_test,
         **environment(torch.device("cpu")),
     }  # fmt: skip
 
@@ -157,18 +157,18 @@ def measured_deep(known: dict[str, Any], keep: Callable[[], None]) -> None:
     """Measure the energies of waves in a deep network by both definitions, by the same networks, a group at a time."""
     waves = list(nb.waves.predicted_energies(DEEP.name))
     build, shape = partial(DEEP.build, 1, SIDE, 1), (1, SIDE, SIDE)
-    found = known.setdefault("deep", {}).setdefault(DEEP.name, {"group": GROUP, "waves": waves, "shares": {}})
+    result = known.setdefault("deep", {}).setdefault(DEEP.name, {"group": GROUP, "waves": waves, "shares": {}})
     for label in (OURS, AUTHORS):
-        groups = found["shares"].setdefault(label, [])
+        groups = result["shares"].setdefault(label, [])
         for seed in tqdm(DEEP_SEEDS[len(groups) :], desc=label):
             shares = wave_shares(sampled_halves(build, shape, DEFINITIONS[label], GROUP, seed))
             groups.append([round(float(shares[k]), 7) for k in waves])
-            found |= environment(torch.device("cpu"))
+            result |= environment(torch.device("cpu"))
             keep()
 
 
 def main() -> int:
-    """Measure what is not there yet, and write after each network."""
+    """Measure missing results, and write after each network."""
     parser = argparse.ArgumentParser(description="Compare two definitions of NADs.")
     parser.add_argument("what", choices=("moments", "trainings", "deep"))
     parser.add_argument("--num-networks", type=int, default=NUM_NETWORKS)

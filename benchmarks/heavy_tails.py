@@ -86,7 +86,7 @@ CASES: dict[str, Callable[[], nn.Module]] = {
 def run(factory: Callable[[], nn.Module], num_networks: int, seed: int) -> tuple[float, dict[str, Eigenpairs]]:
     """Return the effective number of networks, and directions with certainties as they were, are, and normalised."""
     options = {"image_shape": SHAPE, "estimator": nc.SmoothedGradient(4), "seed": seed, "progress": False}
-    found = {}
+    result = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, normalise in (("as it is", None), ("normalised", "network")):
@@ -96,12 +96,12 @@ def run(factory: Callable[[], nn.Module], num_networks: int, seed: int) -> tuple
             moments, first = restored(saved)
             share = effective_share(saved["powers"])
             if normalise:
-                found["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
+                result["normalised"] = find_eigenpairs(moments, first, 64, SHAPE)
             else:
                 effective = share * num_networks
-                found["before"] = find_eigenpairs(moments, first, 64, SHAPE)
-                found["after"] = find_eigenpairs(moments, first, 64, SHAPE, effective_share=share)
-    return effective, found
+                result["before"] = find_eigenpairs(moments, first, 64, SHAPE)
+                result["after"] = find_eigenpairs(moments, first, 64, SHAPE, effective_share=share)
+    return effective, result
 
 
 def compared(runs: list[Eigenpairs]) -> dict[str, object]:
@@ -136,7 +136,7 @@ def main() -> None:
         runs = [run(CASES[name], options.num_networks, seed) for seed in range(options.runs)]
         effective = [number for number, _ in runs]
         table[name] = {"effective_networks": [round(float(q), 1) for q in np.quantile(effective, [0, 0.5, 1])]}
-        table[name] |= {kind: compared([found[kind] for _, found in runs]) for kind in runs[0][1]}
+        table[name] |= {kind: compared([result[kind] for _, result in runs]) for kind in runs[0][1]}
         print(f"{name}: effective {table[name]['effective_networks']} of {options.num_networks}", flush=True)
         for kind in runs[0][1]:
             print(f"  {kind:<11}", {key: value for key, value in table[name][kind].items()}, flush=True)

@@ -6,7 +6,7 @@ that of single networks on this machine: each candidate's mean over all waves, a
 them. One JSON file a candidate in ``benchmarks/results/``; those that are there are not run again.
 
 ``python benchmarks/laptop.py deep`` trains VGG-11 at the paper's size along two waves that the authors' learns and ours
-at the laptop's size does not: if it learns them, the size was what it lacked. An hour of a core.
+at the laptop's size does not: if it learns them, the size was what it lacked. Takes an hour on one core.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def run(name: str) -> dict:
 
 def compare(name: str) -> str:
     """Return the line of a table."""
-    found, timed = (json.loads(path_of(which).read_text("utf8")) for which in (name, "paper"))
-    small = {tuple(row["frequency"]): row["test_accuracy"] for row in found["rows"]}
+    result, timed = (json.loads(path_of(which).read_text("utf8")) for which in (name, "paper"))
+    small = {tuple(row["frequency"]): row["test_accuracy"] for row in result["rows"]}
     full = nb.load_results("fig1-lenet")
     seeds = [maps.by_frequency(full, seed=seed) for seed in (0, 1)]
 
@@ -82,7 +82,7 @@ def compare(name: str) -> str:
     ranks = [f"{rho:.3f} ({n})" for rho, n in (off_chance(small, seed) for seed in seeds)]
     learned = np.array([np.mean([seed[k] for seed in seeds]) > LEARNED for k in small])
     areas = nb.statistics.area_under_curve(np.array([*small.values()]), learned)
-    seconds = [np.mean([row["seconds"] for row in part["rows"]]) for part in (found, timed)]
+    seconds = [np.mean([row["seconds"] for row in part["rows"]]) for part in (result, timed)]
     gap = np.mean([small[k] - np.mean([seed[k] for seed in seeds]) for k, a in zip(small, learned, strict=True) if a])
     return " | ".join([f"| {name}", *ranks, f"{areas:.3f}", f"{seconds[0] / seconds[1]:.3f}", f"{100 * gap:+.1f} |"])
 
@@ -97,13 +97,13 @@ def run_deep() -> None:
         for count, stream in ((job.num_train, 5), (job.num_test, 6))
     )
     size = {"num_train": job.num_train, "num_test": job.num_test, "recipe": asdict(job.recipe)}
-    found = {"architecture": name, "size": size, "mixed_precision": True, "seed": SEED, "rows": []}
+    results = {"architecture": name, "size": size, "mixed_precision": True, "seed": SEED, "rows": []}
 
     def keep(number: int, result: nc.TrainingResult) -> None:
         row = {"frequency": list(frequencies[number]), "test_accuracy": round(float(result.test_accuracy), 5)}
         row |= {"train_accuracy": round(float(result.train_accuracy), 5), "seconds": round(float(result.seconds))}
-        found["rows"].append(row)
-        write_result(f"deep-{name}-paper", found)
+        results["rows"].append(row)
+        write_result(f"deep-{name}-paper", results)
 
     nc.train_networks(
         job.architecture, train, test, recipe=job.recipe, seed=SEED, device="cpu", mixed_precision=True, on_result=keep
@@ -111,7 +111,7 @@ def run_deep() -> None:
 
 
 def main() -> None:
-    """Run what is missing, and print the table."""
+    """Run missing jobs, and print the table."""
     for name in CANDIDATES:
         path = path_of(name)
         if not path.exists():

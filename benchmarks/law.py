@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/law.py candidates  # what could be missing, on trainings that are there already
 .venv/bin/python benchmarks/law.py predict     # accuracies at other samples, noise and directions; before:
-.venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call goes on
+.venv/bin/python benchmarks/law.py train       # the networks themselves, one after another: an interrupted call resumes
 .venv/bin/python benchmarks/law.py control     # few samples, seen as often as many: is it the samples, or the steps?
 
 The second moment C comes from networks that no NAD was computed from: runs of other seeds, whose checkpoints stay in
@@ -42,8 +42,8 @@ FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
 NUM_TEST, SEED = 10_000, 7
-BY_KERNEL = (213, 231)  # and of these for what is slower
-PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for what is slow to compute
+BY_KERNEL = (213, 231)  # and of these for slower measures
+PROBED = (87, 99, 132, 136, 198, 213, 231, 264)  # NADs of fig6-lenet for slow measures
 
 
 def independent_covariance(num_networks: int, runs: int, folder: Path) -> tuple[Tensor, int]:
@@ -69,17 +69,17 @@ def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainCorrection:
 
 def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
     """Return law, gain and accuracy of all directions that were trained along already."""
-    found = {}
+    result = {}
     for name in SEEN:
         family = Family.of(nb.load_results(name))
         responses = Responses.of(covariance, family.directions)
         z = responses.signal_to_noise(family.num_train, family.noise_std)
-        found[name] = {
+        result[name] = {
             "key": [list(k) if isinstance(k, tuple) else k for k in family.keys], "z": z,
             "gain": filter_gain(family.directions), "accuracy": family.accuracies,
             "directions": family.directions, "noise_std": family.noise_std,
         }  # fmt: skip
-    return found
+    return result
 
 
 def later_steps(
@@ -93,7 +93,7 @@ def later_steps(
         nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part)) for part in (1, 2)
     )
     inputs, signs = images.flatten(1) @ root, 2.0 * labels - 1
-    generator, found = torch.Generator().manual_seed(SEED), []
+    generator, result = torch.Generator().manual_seed(SEED), []
     for rate in rates:
         weights, reached = torch.zeros(len(root)), []
         for epoch in range(1, 11):
@@ -103,8 +103,8 @@ def later_steps(
             if epoch in (1, 4, 10):
                 scores = tests.flatten(1) @ root @ weights
                 reached.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
-        found.append(reached)
-    return found
+        result.append(reached)
+    return result
 
 
 def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), num_train: int = 3_000) -> list[float]:
@@ -118,7 +118,7 @@ def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), nu
         for part, count in ((1, num_train), (2, 2_000))
     )
     signs, everything = 2.0 * labels - 1, torch.cat([images, tests])
-    kernel, found = torch.zeros(len(everything), num_train), []
+    kernel, result = torch.zeros(len(everything), num_train), []
     for number in range(max(counts)):
         torch.manual_seed(SEED + number)
         network = nc.LENET.build(1, 32, 2)
@@ -135,11 +135,11 @@ def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), nu
         ])  # fmt: skip
         kernel += rows @ rows[:num_train].T
         if number + 1 in counts:
-            own = kernel[:num_train].double()
-            ridge = 1e-3 * own.diagonal().mean() * torch.eye(num_train, dtype=torch.float64)
-            scores = kernel[num_train:].double() @ torch.linalg.solve(own + ridge, signs.double())
-            found.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
-    return found
+            block = kernel[:num_train].double()
+            ridge = 1e-3 * block.diagonal().mean() * torch.eye(num_train, dtype=torch.float64)
+            scores = kernel[num_train:].double() @ torch.linalg.solve(block + ridge, signs.double())
+            result.append(round(float(((scores > 0) == (truth == 1)).double().mean()), 4))
+    return result
 
 
 def candidates(covariance: Tensor, num_networks: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/reliability.py resnet18 --parts resnet18.*.ckpt  # successive checkpoints of one run
 .venv/bin/python benchmarks/reliability.py deep-linear --runs 40  # whose C is known exactly: a new filter for each run
 
-The runs' checkpoints stay in _build/reliability/, so that an interrupted call goes on; the diagram is added to
+The runs' checkpoints stay in _build/reliability/, so that an interrupted call resumes; the diagram is added to
 book/results/studies/reliability.json.
 """
 
@@ -47,7 +47,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one run promised about its directions, and what became of it; those of certainty 0 promise nothing.
+    """What one run promised about its directions, and the outcomes; those of certainty 0 promise nothing.
 
     Args:
         promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
@@ -75,12 +75,12 @@ def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: 
     whole = runs[0][0].empty()
     for moments, _ in runs:
         whole.merge(moments)
-    found = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
+    eigenpairs = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
     comparisons = []
     for number, (moments, _) in enumerate(runs):
         first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
         pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
-        comparisons.append(_comparison(found[number], found[:number] + found[number + 1 :], pool))
+        comparisons.append(_comparison(eigenpairs[number], eigenpairs[:number] + eigenpairs[number + 1 :], pool))
     return comparisons
 
 
@@ -143,8 +143,8 @@ class Bin:
     """Directions of about one certainty.
 
     Args:
-        promised: mean of what was promised.
-        kept: mean of what was found.
+        promised: mean of the promised values.
+        kept: mean of the actual values.
         error: standard error of ``kept`` over runs.
         share: of all directions about which something was promised.
     """
@@ -156,7 +156,7 @@ class Bin:
 
 
 def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
-    """Return a reliability diagram: for directions of about one certainty, what was promised and what was found."""
+    """Return a reliability diagram: promised and actual values, for directions of similar certainty."""
     total, bins = sum(len(c.promised) for c in comparisons), []
     for number in range(BINS):
         inside = [np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons]
@@ -165,9 +165,9 @@ def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
             continue
         sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
         promised = sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True)) / counts.sum()
-        kept = sums.sum() / counts.sum()
-        error = np.sqrt(((sums - kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
-        bins.append(Bin(float(promised), float(kept), float(error), float(counts.sum() / total)))
+        mean_kept = sums.sum() / counts.sum()
+        error = np.sqrt(((sums - mean_kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
+        bins.append(Bin(float(promised), float(mean_kept), float(error), float(counts.sum() / total)))
     return bins
 
 
@@ -229,12 +229,14 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> dict[str,
     shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
     for moments, _ in runs:
         together.merge(moments)
-    found = find_eigenpairs(together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32))
-    other = nc.NADs(found.directions.float().view(-1, 1, 32, 32), found.eigenvalues.float(), {}, found.certificates)
+    eigenpairs = find_eigenpairs(together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32))
+    other = nc.NADs(
+        eigenpairs.directions.float().view(-1, 1, 32, 32), eigenpairs.eigenvalues.float(), {}, eigenpairs.certificates
+    )
     by_index, by_name = agreement(shipped, other)
     place = {name: index for index, name in enumerate(other.names)}
-    foretold = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
-    rounded = {"by_index": by_index, "by_name": by_name, "foretold": foretold}
+    predicted = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
+    rounded = {"by_index": by_index, "by_name": by_name, "foretold": predicted}
     return {
         "version": shipped.provenance["version"], "fingerprint": shipped.fingerprint,
         "num_networks": [shipped.provenance["num_networks"], together.num_networks],
@@ -276,17 +278,17 @@ def main() -> int:
             return 0
         num_networks = min(moments.num_networks for moments, _ in runs)
         comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
-    found = summary(
+    result = summary(
         comparisons, architecture=options.architecture, num_networks=num_networks,
         seeds="parts of one run" if options.parts else f"1000 to {999 + options.runs}",
         **environment(torch.device("cpu")),
     )  # fmt: skip
-    keep(FILE, f"{options.architecture}-{num_networks}", found, 1)
-    for entry in found["bins"]:
+    keep(FILE, f"{options.architecture}-{num_networks}", result, 1)
+    for entry in result["bins"]:
         print(
             f"{entry['promised']:.3f} promised, {entry['kept']:.3f} ± {entry['error']:.3f} kept, {entry['share']:.1%}"
         )
-    print(f"{found['coverage']:.1%} of {found['eigenvalues']} eigenvalues within 1.96 standard deviations")
+    print(f"{result['coverage']:.1%} of {result['eigenvalues']} eigenvalues within 1.96 standard deviations")
     return 0
 
 

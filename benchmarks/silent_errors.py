@@ -145,10 +145,10 @@ def main() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                told = error()
+                message = error()
             except Exception as reason:
-                told = f"{type(reason).__name__}: {reason}"
-        print(f"{error.__name__}: {told}")
+                message = f"{type(reason).__name__}: {reason}"
+        print(f"{error.__name__}: {message}")
         for warning in caught[:1]:
             print(f"  warning: {warning.message}")
 

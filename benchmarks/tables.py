@@ -150,7 +150,7 @@ def _where(result: dict) -> str:
 
 
 def tables(folder: Path | None = None) -> str:
-    """Return all tables as Markdown: the work of a network, what was measured on each device, and growing inputs."""
+    """Return all tables as Markdown: work per network, measurements on each device, and growing inputs."""
     costs = sorted(load_costs("cost", folder), key=_order)
     parts, devices = [], sorted({cost["device"] for cost in costs})
     unique = {(cost["architecture"], cost["method"]): cost for cost in costs}

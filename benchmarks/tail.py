@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "_build" / "reliability")
     options = parser.parse_args()
     symmetries = nc.LENET.symmetries_at(32)
-    found = {}
+    result = {}
     for size in options.num_networks:
         pairs = []
         for path in sorted(options.folder.glob(f"lenet-{size}-*.ckpt")):
@@ -48,14 +48,14 @@ def main() -> int:
                 shares.append([float(energies[part].sum()) for part in RANGES.values()])
             mean, error = np.mean(shares, 0), np.std(shares, 0, ddof=1) / len(shares) ** 0.5
             label = how if how != "shrink" else f"shrink, floor {floor:g}"
-            found[f"{size}, {label}"] = {
+            result[f"{size}, {label}"] = {
                 part: [round(float(m), 6), round(float(e), 6)] for part, m, e in zip(RANGES, mean, error, strict=True)
             }
             print(
                 f"{size:>6} {label:<20}",
                 *(f"{100 * m:9.4f} ± {100 * e:.4f} %" for m, e in zip(mean, error, strict=True)),
             )
-    write_result("tail-lenet", {"energy shares": found})
+    write_result("tail-lenet", {"energy shares": result})
     return 0
 
 

@@ -1,6 +1,6 @@
 """Models of other libraries, and difficult ones, one row each: right, or rejected with a message.
 
-.venv/bin/python benchmarks/zoo.py            # needs timm and transformers; an hour of a core, resumed if called again
+.venv/bin/python benchmarks/zoo.py            # needs timm and transformers; an hour on one core; resumable
 .venv/bin/python benchmarks/zoo.py --only adversarial --networks 512
 
 Each model is computed by `compute_nads` as a user would, and by a plain loop that builds every network with its factory
@@ -71,7 +71,7 @@ def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
             own = type(error) in (ValueError, TypeError, MemoryError)
             result = {"result": "rejected" if own else "error", "message": f"{type(error).__name__}: {error}"}
             return result | {"expected": entry.rejected or "fresh_readout" in str(error)}  # a last layer of zeros
-        told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
         vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
         if heavy := effective < 0.1 * count:  # standard errors mean nothing: compare the directions of the gradients
@@ -97,7 +97,7 @@ def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
         "effective_networks": effective, "normalised": heavy,
         "z_trace": None if heavy else round(z_score(float(eigenvalues.sum()), vectors.square().sum(1), count), 2),
         "z_energy": round(z_score(energy, energies, count), 2),
-        "warnings": told,
+        "warnings": messages,
     }  # fmt: skip
 
 

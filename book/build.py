@@ -136,7 +136,7 @@ def plain(text: str) -> str:
 def check(notebook: nbformat.NotebookNode, timeout: float) -> None:
     """Raise a `BuildError` if a cell failed, or took so long that its end may have been missed.
 
-    A client that loses the kernel's last message waits until the timeout and then goes on as if all were well.
+    A client that loses the kernel's last message waits until the timeout and then continues as if all were well.
     """
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -246,7 +246,7 @@ class Chapter:
 
 
 def side_by_side(preset: str) -> int:
-    """Return how many chapters to execute at once: one a core, as far as there is memory.
+    """Return how many chapters to execute at once: one per core, as far as there is memory.
 
     One after another on a GPU, whose memory they would share, and at `paper`, where each keeps every core busy.
     """
@@ -384,7 +384,7 @@ def main() -> int:
         "--jobs",
         type=int,
         metavar="N",
-        help="chapters at once (default: one a core, or what memory allows; one with a GPU)",
+        help="chapters at once (default: one per core, or fewer if memory is short; one with a GPU)",
     )
     arguments = parser.parse_args()
     if arguments.jobs is not None and arguments.jobs < 1:

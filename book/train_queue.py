@@ -59,7 +59,7 @@ class QueuedJob:
         return results_path(self.name, self.preset)
 
     def results(self) -> Results | None:
-        """Return what is stored."""
+        """Return the stored results."""
         return Results.load(self.path) if self.path.exists() else None
 
     @property

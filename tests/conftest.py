@@ -87,7 +87,7 @@ def twins(monkeypatch) -> None:
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory) -> Path:
-    """Build sdist and wheel as a release does, without a network, from a copy that no earlier build has touched."""
+    """Build sdist and wheel as a release does, offline, from a copy that no earlier build has touched."""
     folder = tmp_path_factory.mktemp("release")
     for name in ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in"):
         shutil.copy(_ROOT / name, folder)

@@ -111,7 +111,7 @@ class Reader:
         return np.array(flat).reshape(-1, width, 4)
 
     def get(self, key):
-        """What the first explorer's model says."""
+        """The first explorer's model."""
         return self.page.evaluate("(key) => document.querySelector('nad-explorer').model.get(key)", key)
 
     def go(self, hash):

@@ -57,10 +57,10 @@ def test_a_broken_symmetry_is_found(symmetry):
 def test_asymmetry_is_that_of_the_second_moment():
     weights = torch.ones(SHAPE)
     weights[:, :3] *= 1.5
-    told = results_of(halves(1_000, 2, weights))["flip_rows"]
+    estimate = results_of(halves(1_000, 2, weights))["flip_rows"]
     energy = weights.square()
     true = float(1 - (energy * energy.flip(1)).sum() / energy.square().sum())
-    assert told.asymmetry == pytest.approx(true, abs=0.07)
+    assert estimate.asymmetry == pytest.approx(true, abs=0.07)
 
 
 def test_asymmetry_and_limit_are_those_of_their_definitions():
@@ -101,10 +101,10 @@ def test_random_signs_of_the_first_networks_stand_for_all():
 def test_several_readouts_count_as_their_mean():
     networks = torch.cat([halves(64, seed) for seed in (1, 2, 3)], dim=1)  # (64, 3, 2, D)
     shares = shares_of(networks)
-    own = own_products(networks, SHAPE)
-    assert float(own[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
+    products = own_products(networks, SHAPE)
+    assert float(products[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
     flipped = shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
-    assert float(own[1]) == pytest.approx(float((shares * flipped).sum()), rel=1e-4)
+    assert float(products[1]) == pytest.approx(float((shares * flipped).sum()), rel=1e-4)
 
 
 def test_correlated_channels_are_not_alike():
@@ -129,8 +129,8 @@ def test_few_networks_do_not_hide_a_broken_symmetry():
 
 def test_a_refused_flip_takes_the_transpose_with_it(monkeypatch):
     holds, broken = SymmetryTest(0.5, 0.0, 0.01), SymmetryTest(0.001, 0.5, 0.6)
-    told = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
-    monkeypatch.setattr("nads_core.directions.compute.symmetry_tests", lambda *_: told)
+    outcomes = {"flip_rows": holds, "flip_columns": broken, "transpose": holds}
+    monkeypatch.setattr("nads_core.directions.compute.symmetry_tests", lambda *_: outcomes)
     nads = nc.compute_nads(nc.LENET, 16, image_shape=(1, 16, 16), symmetries="test", progress=False)
     assert nads.provenance["symmetries"] == ["flip_rows"]
 

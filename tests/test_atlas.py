@@ -112,8 +112,8 @@ def mapped(module, transform):
 
 def _channels(module):
     widths = [layer.out_channels for layer in module.modules() if isinstance(layer, nn.Conv2d)]
-    beside = any(type(layer).__name__ == "Concatenated" for layer in module.modules())
-    return 1 + sum(widths) if beside else widths[-1]
+    concatenated = any(type(layer).__name__ == "Concatenated" for layer in module.modules())
+    return 1 + sum(widths) if concatenated else widths[-1]
 
 
 @pytest.mark.parametrize(("name", "symmetry"), DECLARED)
@@ -202,12 +202,12 @@ def test_measures_of_what_is_known():
     patterns = measures.repeated_patterns(stride, size).flatten(1)
     torch.testing.assert_close(patterns @ patterns.T, torch.eye(stride**2).double())
     two_levels = 0.2 * torch.eye(size**2).double() + 3 * patterns.T @ patterns
-    found = measures.describe(two_levels.expand(3, -1, -1), stride)
+    result = measures.describe(two_levels.expand(3, -1, -1), stride)
     trace, squares = float(two_levels.trace()), float(two_levels.square().sum())
-    assert found["effective"].value == pytest.approx(trace**2 / squares)
-    assert found["unlike levels"].value == pytest.approx(0, abs=1e-9) and found["border"].value == pytest.approx(1)
-    assert found["comb"].value == pytest.approx(3.2 / ((3 * 3.2 + 60 * 0.2) / 63))
-    assert found["nyquist"].value == pytest.approx(1)
+    assert result["effective"].value == pytest.approx(trace**2 / squares)
+    assert result["unlike levels"].value == pytest.approx(0, abs=1e-9) and result["border"].value == pytest.approx(1)
+    assert result["comb"].value == pytest.approx(3.2 / ((3 * 3.2 + 60 * 0.2) / 63))
+    assert result["nyquist"].value == pytest.approx(1)
     flat = measures.describe(torch.eye(size**2).double().expand(3, -1, -1), 1)
     assert flat["effective"].value == pytest.approx(size**2) and not {"comb", "unlike levels"} & flat.keys()
 
@@ -218,9 +218,9 @@ def test_measures_are_unbiased_and_their_intervals_hold(noise):
     truth = float(steep.trace() ** 2 / steep.square().sum())
     held, values = 0, []
     for seed in range(60):
-        found = measures.describe(sampled_parts(steep, noise=noise, seed=seed), 1)["effective"]
-        held += found.interval[0] < truth < found.interval[1]
-        values.append(found.value)
+        result = measures.describe(sampled_parts(steep, noise=noise, seed=seed), 1)["effective"]
+        held += result.interval[0] < truth < result.interval[1]
+        values.append(result.value)
     error = np.std(values) / 60**0.5
     assert abs(np.mean(values) - truth) < 4 * error + 0.01 * truth
     assert 48 <= held <= 60  # 95 % of 60 is 57, and a jackknife of eight parts is no more exact
@@ -229,9 +229,9 @@ def test_measures_are_unbiased_and_their_intervals_hold(noise):
 def test_alignment():
     first, second = torch.diag(torch.linspace(1, 0, 12).double()), torch.diag(torch.linspace(0, 1, 12).double())
     parts = [sampled_parts(c, seed=seed) for seed, c in enumerate((first, first, second))]
-    own = [measures.products(part, part) for part in parts]
-    same = measures.alignment(own[0], own[1], measures.products(parts[0], parts[1]))
-    other = measures.alignment(own[0], own[2], measures.products(parts[0], parts[2]))
+    products = [measures.products(part, part) for part in parts]
+    same = measures.alignment(products[0], products[1], measures.products(parts[0], parts[1]))
+    other = measures.alignment(products[0], products[2], measures.products(parts[0], parts[2]))
     exact = float((first * second).sum() / (first.norm() * second.norm()))
     assert same.interval[0] < 1 < same.interval[1] and abs(same.value - 1) < 0.02
     assert abs(other.value - exact) < 4 * other.error + 1e-3 and other.interval[1] < 0.9
@@ -239,9 +239,9 @@ def test_alignment():
 
 def test_a_jackknife_of_a_mean_is_its_standard_error():
     numbers = np.random.default_rng(0).normal(size=9)
-    found = measures.jackknife(lambda chosen: float(numbers[chosen].mean()), 9)
-    assert found.value == pytest.approx(numbers.mean())
-    assert found.error == pytest.approx(numbers.std(ddof=1) / 3)
+    result = measures.jackknife(lambda chosen: float(numbers[chosen].mean()), 9)
+    assert result.value == pytest.approx(numbers.mean())
+    assert result.error == pytest.approx(numbers.std(ddof=1) / 3)
 
 
 # How they are computed
@@ -303,13 +303,15 @@ def test_the_command_line_computes_an_entry(tmp_path, capsys):
     assert "the atlas has no cnn-wide: choose from cnn, " in capsys.readouterr().err
 
 
-# What was predicted
+# Predictions
 
 
 def test_every_prediction_is_about_an_entry_and_a_measure():
-    told = nb.atlas.predictions()
-    assert {one.entry for one in told} == {name for name, entry in ATLAS.items() if name not in ("cnn", "densenet")}
-    for one in told:
+    registered = nb.atlas.predictions()
+    assert {one.entry for one in registered} == {
+        name for name, entry in ATLAS.items() if name not in ("cnn", "densenet")
+    }
+    for one in registered:
         assert one.because and (one.measure is None or one.measure in nb.atlas.MEASURES)
         assert one.measure is None or one.relation in ("less", "greater", "about")
         assert not isinstance(one.than, str) or one.than in ATLAS
@@ -380,10 +382,10 @@ def test_a_large_k_leaves_the_atlas_out():
 
 @pytest.mark.parametrize("name", ["lenet", "atlas/cnn-average"])
 def test_nads_are_their_own_nearest(name, capsys):
-    found = nc.load_nads(name).nearest()
-    assert found[0].name == name and found[0].overlap == pytest.approx(1, abs=1e-3)
-    assert [one.overlap for one in found] == sorted((one.overlap for one in found), reverse=True)
-    for one in found:
+    result = nc.load_nads(name).nearest()
+    assert result[0].name == name and result[0].overlap == pytest.approx(1, abs=1e-3)
+    assert [one.overlap for one in result] == sorted((one.overlap for one in result), reverse=True)
+    for one in result:
         assert one.interval[0] <= one.overlap + 1e-6 and one.overlap - 1e-6 <= one.interval[1]
         assert one.chance == pytest.approx(one.num_directions / 1024)
     assert {one.num_directions for one in nc.load_nads(name).nearest(k=5)} == {5}
@@ -404,9 +406,9 @@ def test_what_has_no_neighbours_is_refused(tmp_path):
 @pytest.mark.stored
 def test_what_was_trained_was_foretold_first():
     content = load_study("atlas-trained.json")
-    said = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
-    assert len({entry for entry, *_ in said}) == 12 and len(said) == 96
-    assert all((row["entry"], *row["wave"]) in said and 0 <= row["accuracy"] <= 1 for row in content["rows"])
+    predicted = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
+    assert len({entry for entry, *_ in predicted}) == 12 and len(predicted) == 96
+    assert all((row["entry"], *row["wave"]) in predicted and 0 <= row["accuracy"] <= 1 for row in content["rows"])
 
 
 def test_the_first_certificates_of_many():

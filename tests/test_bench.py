@@ -120,12 +120,12 @@ def test_measured_limits_are_those_of_a_computer():
 
 @pytest.mark.parametrize("estimator", [nc.SmoothedGradient(2, readouts=2), nc.PointGradient(), nc.Dipole()], ids=repr)
 def test_parts_of_a_network_add_up(estimator):
-    found = measure_network(ensemble(perceptron, (1, 8, 8)), estimator, SLOW, seconds=0.01)
-    assert found["seconds_per_network"] == sum(found["parts"].values())
-    assert set(found["parts"]) == {"draw", "gradients", "moments"} and min(found["parts"].values()) > 0
-    assert found["times_limit"] == found["seconds_per_network"] / max(found["limit_seconds"].values())
-    assert found["peak_memory_bytes"] is None or found["peak_memory_bytes"] > 1e7
-    json.dumps(found)
+    result = measure_network(ensemble(perceptron, (1, 8, 8)), estimator, SLOW, seconds=0.01)
+    assert result["seconds_per_network"] == sum(result["parts"].values())
+    assert set(result["parts"]) == {"draw", "gradients", "moments"} and min(result["parts"].values()) > 0
+    assert result["times_limit"] == result["seconds_per_network"] / max(result["limit_seconds"].values())
+    assert result["peak_memory_bytes"] is None or result["peak_memory_bytes"] > 1e7
+    json.dumps(result)
 
 
 def test_the_time_that_a_network_takes_is_in_its_gradients():
@@ -139,14 +139,14 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
             time.sleep(0.02)
             return x
 
-    found = measure_network(ensemble(slow, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]
-    assert found["gradients"] * torch.get_num_threads() > 0.02  # each thread sleeps for networks of its own
+    result = measure_network(ensemble(slow, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]
+    assert result["gradients"] * torch.get_num_threads() > 0.02  # each thread sleeps for networks of its own
 
 
 @pytest.mark.parametrize(("dimension", "kind"), [(64, "dense"), (9_000, "gram")])
 def test_eigenvectors_of_either_side(dimension, kind):
-    found = measure_eigenvectors(dimension, 40, 5)
-    assert found["kind"] == kind and found["seconds"] > 0 and found["num_vectors"] == 40
+    result = measure_eigenvectors(dimension, 40, 5)
+    assert result["kind"] == kind and result["seconds"] > 0 and result["num_vectors"] == 40
 
 
 def test_first_directions_of_a_network_with_a_strong_preference():
@@ -161,17 +161,17 @@ def test_first_directions_of_a_network_with_a_strong_preference():
         def forward(self, x):
             return self.scale * x.mean((1, 2, 3)) * 97 + (x * self.rest).sum((1, 2, 3))
 
-    nads, found = first_directions(
+    nads, result = first_directions(
         Wave, (3, 56, 56), nc.SmoothedGradient(2), 256, count=3, compared=(1,), device="cpu", progress=False
     )
     assert len(nads) == 3 and nads.directions.shape[1:] == (3, 56, 56)
-    known = found["first_directions"]["1"]
+    known = result["first_directions"]["1"]
     assert known["half_overlap"] > 0.9 and known["chance"] == 1 / 9408
     with pytest.raises(ValueError, match="256 networks, got num_networks = 255"):
         first_directions(Wave, (3, 56, 56), nc.SmoothedGradient(2), 255, device="cpu")
     flat = torch.ones(1, 3, 56, 56) / 9408**0.5
     assert nads.overlap(flat, 1) > 0.9
-    assert found["stated_bytes"] > 2 * 256 * 9408 * 4
+    assert result["stated_bytes"] > 2 * 256 * 9408 * 4
 
 
 # --- the suite, its files and the tables

@@ -400,13 +400,13 @@ def test_results_of_the_book_are_those_that_every_reader_has(tmp_path):
     names = {"a.json", "b.json"}
     for name in names:
         (tmp_path / name).write_text("")
-    assert build.of_the_book(names, tmp_path) == names  # without git there is no telling
+    assert build.of_the_book(names, tmp_path) == names  # without git this is unknown
     for command in (["init"], ["add", "a.json"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True, capture_output=True)
     assert build.of_the_book(names, tmp_path) == {"a.json"}
 
 
-# What a page says of itself
+# Statements of a page about itself
 
 
 def test_parameters_that_the_page_tells_anyway_are_hidden():

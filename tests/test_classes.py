@@ -30,23 +30,23 @@ def planted(nads, index, gap, num_images=600, seed=0):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_a_planted_difference_is_found_where_it_is(channels):
     nads = basis(channels=channels)
-    found = nc.class_differences(planted(nads, 5, 3.0), nads)
-    assert found.leading(1) == [5] and int(found.explained.argmax()) == 5
+    result = nc.class_differences(planted(nads, 5, 3.0), nads)
+    assert result.leading(1) == [5] and int(result.explained.argmax()) == 5
     per_channel = 3 // channels
-    assert float(found.between[5]) == pytest.approx(3 * per_channel, rel=0.2)  # of means 3, 0 and 0
-    assert float(found.within.mean()) == pytest.approx(per_channel, rel=0.05)
-    low, high = found.lift_interval
-    assert low < found.lift < high < 1.2 * low
-    assert found.lift_within == pytest.approx(1, abs=0.1)
+    assert float(result.between[5]) == pytest.approx(3 * per_channel, rel=0.2)  # of means 3, 0 and 0
+    assert float(result.within.mean()) == pytest.approx(per_channel, rel=0.05)
+    low, high = result.lift_interval
+    assert low < result.lift < high < 1.2 * low
+    assert result.lift_within == pytest.approx(1, abs=0.1)
     others = torch.arange(len(nads)) != 5
-    assert 0.8 < float((found.explained < found.chance)[others].float().mean()) <= 1
+    assert 0.8 < float((result.explained < result.chance)[others].float().mean()) <= 1
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says():
     nads = basis()
     truth = float(nads.eigenvalues[5] / nads.eigenvalues.mean())  # the classes differ along this NAD alone
-    found = [nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval for seed in range(60)]
-    assert 51 <= sum(low < truth < high for low, high in found) <= 60  # 57 expected
+    result = [nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval for seed in range(60)]
+    assert 51 <= sum(low < truth < high for low, high in result) <= 60  # 57 expected
 
 
 def test_without_a_difference_nothing_is_said_to_differ():
@@ -65,10 +65,10 @@ def test_it_is_the_analysis_of_variance():
     groups = [x[labels == k] for k in range(3)]
     among = sum(len(group) * (group.mean(0) - x.mean(0)) ** 2 for group in groups).sum()
     inside = (total - among) / (len(x) - 3)
-    found = nc.class_differences(images, nads)
-    assert float(found.explained[index]) == pytest.approx(among / total, rel=1e-3)
-    assert float(found.within[index]) == pytest.approx(inside, rel=1e-3)
-    assert float(found.between[index]) == pytest.approx((among / 2 - inside) / 200, rel=0.02, abs=1e-4)
+    result = nc.class_differences(images, nads)
+    assert float(result.explained[index]) == pytest.approx(among / total, rel=1e-3)
+    assert float(result.within[index]) == pytest.approx(inside, rel=1e-3)
+    assert float(result.between[index]) == pytest.approx((among / 2 - inside) / 200, rel=0.02, abs=1e-4)
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -94,8 +94,11 @@ def test_the_command_on_a_folder(tmp_path, capsys):
             Image.fromarray(pixels).save(folder / f"{number}.png")
     picture = tmp_path / "found.png"
     assert main(["class-differences", str(tmp_path / "photos"), "lenet", "resnet18", "--out", str(picture)]) == 0
-    said = capsys.readouterr().out
-    assert "48 images in photos, 2 classes, 32 x 32 pixels" in said and "NAD 0" in said.split("lenet")[1].split("\n")[0]
+    output = capsys.readouterr().out
+    assert (
+        "48 images in photos, 2 classes, 32 x 32 pixels" in output
+        and "NAD 0" in output.split("lenet")[1].split("\n")[0]
+    )
     with Image.open(picture) as drawn:
         assert drawn.size[0] > 1000
     (tmp_path / "empty").mkdir()

@@ -53,15 +53,15 @@ def test_address_of_the_repository_is_the_one_of_the_configuration():
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("not a git checkout")
-    found = 0
+    count = 0
     for path in (ROOT / line for line in listing.stdout.split("\0") if line and not line.startswith("tests/")):
         text = path.read_text("utf8") if path.suffix not in (".npz", ".png") and path.is_file() else ""
         for address in re.findall(rf"https://github\.com/{owner}[\w./-]*", text):
-            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} says {address}"
-            found += 1
+            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} has {address}"
+            count += 1
         for address in re.findall(r"https://[\w-]+\.github\.io/[\w-]*", text):
-            assert address == f"https://{owner}.github.io/{name}", f"{path.name} says {address}"
-    assert found >= len(NOTEBOOKS) + 3
+            assert address == f"https://{owner}.github.io/{name}", f"{path.name} has {address}"
+    assert count >= len(NOTEBOOKS) + 3
     assert all(f" {ADDRESS}\n" in install_cell(path).source for path in NOTEBOOKS)
 
 
@@ -74,13 +74,13 @@ def needed(names):
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
         try:
-            found = distribution(name)
+            package = distribution(name)
         except PackageNotFoundError:
             continue  # ipywidgets, where it is not installed
         if name not in seen:
             seen.add(name)
-            yield found
-            requirements = map(Requirement, found.requires or ())
+            yield package
+            requirements = map(Requirement, package.requires or ())
             waiting += [r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
 
 
@@ -88,10 +88,10 @@ def bare_environment(folder):
     """Make a virtual environment with Colab's kind of packages; return its Python and where its packages lie."""
     venv.EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for found in needed(COLAB):
-        for part in {file.parts[0] for file in found.files if file.parts[0] not in ("..", "__pycache__")}:
+    for package in needed(COLAB):
+        for part in {file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")}:
             if not (packages / part).exists():
-                (packages / part).symlink_to(found.locate_file(part))
+                (packages / part).symlink_to(package.locate_file(part))
     return folder / "bin" / "python", packages
 
 
@@ -102,12 +102,12 @@ def environment(**variables):
 
 
 def as_wheel(name, folder):
-    """Put an installed pure Python distribution into a wheel, for pip to find without a network."""
-    found = distribution(name)
-    with zipfile.ZipFile(folder / f"{name}-{found.version}-py3-none-any.whl", "w") as archive:
-        for file in found.files:
+    """Put an installed pure Python distribution into a wheel, for pip to find offline."""
+    package = distribution(name)
+    with zipfile.ZipFile(folder / f"{name}-{package.version}-py3-none-any.whl", "w") as archive:
+        for file in package.files:
             if file.parts[0] != ".." and "__pycache__" not in file.parts:
-                archive.write(found.locate_file(file), file.as_posix())
+                archive.write(package.locate_file(file), file.as_posix())
 
 
 def run(command, folder, **variables):
@@ -247,6 +247,6 @@ def test_preset_is_chosen_for_the_machine(gpu, monkeypatch, capsys):
     for device, note in ((T4, True), (A100, False)):
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, device=device: device)
         assert choose_preset(gpu=gpu) == gpu
-        said = capsys.readouterr().out
-        assert said.count("\n") == 1 and device.name in said and "16 GB" in said
-        assert ("no bfloat16" in said) == note
+        output = capsys.readouterr().out
+        assert output.count("\n") == 1 and device.name in output and "16 GB" in output
+        assert ("no bfloat16" in output) == note

@@ -35,7 +35,7 @@ def small():
 
 
 class Slow(nn.Sequential):
-    seen = 0  # goes on for a while, and then only when the file `hold` is gone
+    seen = 0  # continues for a while, and then only when the file `hold` is gone
 
     def forward(self, x):
         Slow.seen += 1
@@ -363,8 +363,8 @@ def test_former_commands_run_scripts_of_the_checkout(capfd, monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda command: started.append(command) or run(command))
     for arguments in (["queue"], ["bench"]):
         assert book_main([*arguments, "--device", "missing"]) == 2
-        said = capfd.readouterr().err
-        assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
+        output = capfd.readouterr().err
+        assert re.search(r"`python \w+/\w+\.py`", output) and "device 'missing'" in output
     run = lambda command: subprocess.CompletedProcess(command, 2)  # noqa: E731
     assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[2] == started[0]
     assert re.search(r"`python \w+/\w+\.py`", capfd.readouterr().err)

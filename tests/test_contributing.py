@@ -66,7 +66,7 @@ def plot_line(values: Curve) -> Figure:
     return figure
 """
 GLUE = "".join(f"{{glue:}} one-{part}\n" for part in ("verdict", "evidence", "counterexample"))
-ADDITIONS = {  # what the lists say: file -> texts in it with what takes their places; "" is its end
+ADDITIONS = {  # content of the lists: file -> texts in it with what takes their places; "" is its end
     "nads_core/networks/architectures.py": {"ARCHITECTURES = {": NETWORK, "DENSENET121)}": "DENSENET121, TWOLAYERS)}"},
     "tests/test_architectures.py": {"LAST_SIZE = {": 'LAST_SIZE = {"twolayers": 32, '},
     "nads_core/networks/__init__.py": {"LENET,": "LENET, TWOLAYERS,", '"LENET",': '"LENET", "TWOLAYERS",'},

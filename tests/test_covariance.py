@@ -309,10 +309,10 @@ def moved(matrix: Tensor, name: str, shape=SHAPE) -> Tensor:
 def generated(subset: tuple[str, ...]) -> list[list[int]]:
     """All permutations of the pixels that the maps generate."""
     pixels = torch.arange(32).view(SHAPE)
-    group, found = {tuple(range(32)): pixels}, True
-    while found:
+    group, changed = {tuple(range(32)): pixels}, True
+    while changed:
         new = {tuple(MAPS[name](p).flatten().tolist()): MAPS[name](p) for p in group.values() for name in subset}
-        found = bool(new.keys() - group.keys())
+        changed = bool(new.keys() - group.keys())
         group |= new
     return [list(order) for order in group]
 

@@ -108,7 +108,7 @@ def test_a_full_disk_leaves_the_previous_files(tmp_path):
 def test_no_space_left(tmp_path):
     path = tmp_path / "a.json"
     path.write_text("before")
-    with pytest.raises(OSError, match=r"a\.json .*No space left") as told:
+    with pytest.raises(OSError, match=r"a\.json .*No space left") as error:
         with atomic_write(path):
             raise OSError(28, "No space left on device")
-    assert told.value.errno == 28 and path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+    assert error.value.errno == 28 and path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1

@@ -57,8 +57,8 @@ def test_gradient_covariance_and_mixed_moment(stride):
     of_phi = theta.repeat(1, stride) * RESPONSE / math.sqrt(stride)  # row of phi[i] has one entry, at x[i]
     of_theta = phi * RESPONSE / math.sqrt(stride)
     moment = deep_linear.mixed_second_moment(RESPONSE, stride, theta_std=1.3, phi_std=0.6).diagonal()
-    kept = moment > 0
-    assert_mean((of_phi.square() + of_theta.square())[:, kept], moment[kept])
+    positive = moment > 0
+    assert_mean((of_phi.square() + of_theta.square())[:, positive], moment[positive])
 
 
 def test_the_model_as_a_network_has_the_covariance_of_eq_4():

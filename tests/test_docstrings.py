@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [path for folder in ("nads_core", "book/nads_book") for path in sorted((ROOT / folder).rglob("*.py"))]
 NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
-# First words of entries that continue the name of the argument instead of saying what it is ("of the job").
+# First words of entries that continue the name of the argument instead of describing it ("of the job").
 # "whether" is not among them: it introduces a condition that stands alone.
 FRAGMENTS = set(
     "about after also among and as at because before below beside between but by during from for how if in inside "
@@ -33,7 +33,7 @@ def entries(docstring):
 
 
 def fragments(source):
-    """Yield what a module's entries say that do not stand alone, as (object, argument, text)."""
+    """Yield the entries of a module that do not stand alone, as (object, argument, text)."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for name, text in entries(ast.get_docstring(node) or ""):

@@ -202,7 +202,7 @@ def test_a_draw_is_fixed_by_seed_and_block(factory):
         Ensemble(factory, SHAPE, seed=4),
         Ensemble(factory, SHAPE, seed=5),
     )
-    again.draw(0)  # what was drawn before does not matter
+    again.draw(0)  # earlier draws do not matter
     torch.rand(3)
     a, b = first.draw(2), again.draw(2)
     for name in a:

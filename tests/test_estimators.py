@@ -265,7 +265,7 @@ def test_an_estimator_says_what_it_does(estimator, monkeypatch):
 
 
 class Doubled(Estimator):
-    """The least that an estimator has to say."""
+    """The minimal estimator."""
 
     def draw(self, ensemble, block):
         return nc.PointGradient().draw(ensemble, block)

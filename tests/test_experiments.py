@@ -38,7 +38,7 @@ def whole():
     return run_experiment("fig1-logreg", "smoke", device="cpu", progress=False)
 
 
-# What is trained
+# Trained networks
 
 
 def test_the_grid_holds_each_direction_of_the_published_one_once():
@@ -144,14 +144,14 @@ def test_results_survive_the_file(whole, tmp_path):
 
 def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
     """Also not those that a worker was writing when it was killed; those of other jobs stay."""
-    left = [".r.json.0a.part", "..r.json.0a.part.77.part", ".other.json.0a.part"]
-    for name in left:
+    leftovers = [".r.json.0a.part", "..r.json.0a.part.77.part", ".other.json.0a.part"]
+    for name in leftovers:
         (tmp_path / name).touch()
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
     nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
-    assert all((tmp_path / name).exists() for name in left)
+    assert all((tmp_path / name).exists() for name in leftovers)
     nb.run_experiment("fig1-logreg", "smoke", **options)
-    assert [name for name in left if (tmp_path / name).exists()] == left[2:]
+    assert [name for name in leftovers if (tmp_path / name).exists()] == leftovers[2:]
 
 
 def test_shards_join_to_the_whole(whole, tmp_path, capsys):
@@ -207,7 +207,7 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         if process.returncode == 130:
             assert "the same command resumes" in errors
         sizes.append(len(nb.Results.load(out).rows))
-        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before it was told to
+        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before the request
         ended = process.returncode == 0
     assert main(command[3:]) == 0
     results = nb.Results.load(out)

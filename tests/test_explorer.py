@@ -12,7 +12,7 @@ from nads_book.explorer import bundle, data, views
 
 import nads_core as nc
 
-# What is packed
+# Packed data
 
 
 def unpack_directions(packet):
@@ -86,12 +86,12 @@ def test_every_picture_has_a_name_and_a_class_of_its_own():
 def test_pictures_without_pillow_or_the_photograph(monkeypatch, missing):
     pytest.importorskip("PIL")
     monkeypatch.setitem(__import__("sys").modules, missing, None)
-    found = nb.explorer.load_pictures()
+    pictures = nb.explorer.load_pictures()
     if missing == "PIL":
-        assert torch.equal(found.images, nc.load_images("generated", train=False, num_images=10).images)
+        assert torch.equal(pictures.images, nc.load_images("generated", train=False, num_images=10).images)
     else:
-        assert "Grace Hopper" not in found.class_names and torch.equal(found.images, PHOTOS.images[:8])
-    assert data.pack_photos()[0]["count"] == len(found)
+        assert "Grace Hopper" not in pictures.class_names and torch.equal(pictures.images, PHOTOS.images[:8])
+    assert data.pack_photos()[0]["count"] == len(pictures)
 
 
 @pytest.mark.parametrize(

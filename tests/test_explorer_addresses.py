@@ -121,7 +121,7 @@ def test_a_link_to_a_section_moves_no_explorer(reader):
     assert reader.get("index") == 9
     reader.slide("Weight of NAD 5", 0.7)
     reader.page.wait_for_function("location.hash.includes('0.7')")
-    assert "explorer.index=9" in reader.page.url  # and the address goes on saying what both show
+    assert "explorer.index=9" in reader.page.url  # and the address still describes what both show
 
 
 def test_a_link_leads_to_the_part_that_it_names(reader):

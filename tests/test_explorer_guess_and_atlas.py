@@ -147,16 +147,17 @@ def test_a_guess_by_keyboard_is_scored(reader):
     assert reveal.inner_text() == "Reveal"  # five is all
     right = [accuracy > 0.55 for _, accuracy in tasks.values()]
     reveal.press("Enter")
-    told = reader.page.locator("nad-guess .verdict").inner_text()
-    assert re.match(r"[2-5] of your 5 waves were learned", told)
+    verdict = reader.page.locator("nad-guess .verdict").inner_text()
+    assert re.match(r"[2-5] of your 5 waves were learned", verdict)
     assert (
-        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learned {sum(right)} of {len(right)}" in told
+        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learned {sum(right)} of {len(right)}"
+        in verdict
     )
     pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
-    share = float(re.search(r"in ([\d.]+) % of these pairs", told)[1])
+    share = float(re.search(r"in ([\d.]+) % of these pairs", verdict)[1])
     assert share == pytest.approx(100 * np.mean(pairs), abs=0.1)
     brightest = sorted(tasks.values(), reverse=True)[:5]
-    assert f"the brightest find {sum(accuracy > 0.55 for _, accuracy in brightest)} of 5" in told
+    assert f"the brightest find {sum(accuracy > 0.55 for _, accuracy in brightest)} of 5" in verdict
     marks = reader.page.locator("nad-guess figure").first.locator(".guessed")
     assert marks.count() == reader.page.locator("nad-guess figure").first.locator(".right, .wrong").count() >= 9
     reader.page.get_by_role("button", name="Guess again").click()
@@ -180,8 +181,8 @@ def test_a_guess_by_touch(browser, site, width):
         tasks = known("densenet121")
         keys = [(2 * row - 16, 2 * column - 16) for row, column in chosen]
         right = sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
-        told = reader.page.locator("nad-guess .verdict").inner_text()
-        assert told.startswith(f"{right} of your 5 waves were learned")
+        verdict = reader.page.locator("nad-guess .verdict").inner_text()
+        assert verdict.startswith(f"{right} of your 5 waves were learned")
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not reader.troubles
 
@@ -250,8 +251,8 @@ def test_the_atlas_by_touch(browser, site, width):
 def test_an_atlas_that_is_missing_says_so(reader):
     reader.page.route("**/atlas.js", lambda route: route.abort())
     reader.page.goto(f"{reader.site}/atlas.html")
-    said = reader.page.locator("nad-atlas [role=alert]").inner_text()
-    assert "could not be shown" in said and "atlas.js is missing" in said
+    message = reader.page.locator("nad-atlas [role=alert]").inner_text()
+    assert "could not be shown" in message and "atlas.js is missing" in message
     reader.page.unroute("**/atlas.js")
     reader.troubles.clear()
 

@@ -131,12 +131,12 @@ def test_few_nads_of_your_own(reader, site_folder, without_anywidget, tables, co
 
 def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     """Its name, its certainty, and a band that is stepped through as one."""
-    own = own_nads()
-    types = tuple("+-" if i % 5 else "++" for i in range(len(own)))
-    certainty = torch.linspace(1, 0, len(own))
+    custom = own_nads()
+    types = tuple("+-" if i % 5 else "++" for i in range(len(custom)))
+    certainty = torch.linspace(1, 0, len(custom))
     bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
-    known = DirectionUncertainty(types, certainty, certainty.square(), own.eigenvalues / 10, certainty, bands)
-    certified = nc.NADs(own.directions, own.eigenvalues, own.provenance, known)
+    known = DirectionUncertainty(types, certainty, certainty.square(), custom.eigenvalues / 10, certainty, bands)
+    certified = nc.NADs(custom.directions, custom.eigenvalues, custom.provenance, known)
     write_page(site_folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
     reader.open("certified.html")
     part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
@@ -313,13 +313,13 @@ def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
     (tmp_path / "damaged.npz").write_bytes(content[:middle] + bytes(64) + content[middle + 64 :])
     reader.open("all.html")
     reader.slide("NAD", 5)
-    for name, said in {
+    for name, reason in {
         "small": r"shape \(64, 1, 8, 8\).*\(n, 1, 32, 32\)", "foreign": "lacks directions and eigenvalues",
         "objects": "numbers of the kind", "long": "has the length 32", "nan": "negative, or no number",
         "half": "no npz file, or a part of one", "text": "no npz file", "damaged": ".",
     }.items():  # fmt: skip
         message = offer(reader, tmp_path / f"{name}.npz")
-        assert re.search(rf"{name}.npz was not opened: .*{said}", message), message
+        assert re.search(rf"{name}.npz was not opened: .*{reason}", message), message
         assert reader.get("architecture") == "lenet" and reader.get("index") == 5
         reader.page.get_by_role("button", name="Close").click()
     assert offer(reader, whole) == ""

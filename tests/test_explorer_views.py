@@ -98,9 +98,9 @@ def test_small_numbers_are_written_for_people(reader):
     reader.open(f"all.html#explorer.index={index}")
     assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
     reader.slide("NAD", 1023)
-    found = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
+    text = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
     share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
-    assert share < 1e-3 and " × 10⁻" in found and number(found) == pytest.approx(share, rel=0.05)
+    assert share < 1e-3 and " × 10⁻" in text and number(text) == pytest.approx(share, rel=0.05)
 
 
 def wrapped(frequency):
@@ -167,7 +167,7 @@ def test_a_click_holds_a_frequency(reader):
     mouse = reader.page.mouse
     mouse.move(*at(-8, 6))
     assert shown() == (-8, 6) and reader.get("frequency") == [4, 2]
-    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: what was chosen comes back
+    mouse.move(box["x"] + box["width"] / 2, box["y"] - 20)  # away: the chosen direction comes back
     assert shown() == (4, 2)
     mouse.click(*at(-8, 6))
     mouse.move(*at(2, 2), steps=3)
@@ -253,8 +253,8 @@ def test_poison_is_that_of_the_library(reader, tables, photo):
     change = expected - image[0]
     assert_signed(reader.see("What the poison changes", where), change[channel], tables)
     present = float((image[0, channel] * NADS["lenet"].directions[nad, 0]).sum())
-    found = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
-    assert float(found[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and found[2][0] == (
+    text = re.search(r"([−\d.]+) becomes ([+−]0\.80)", part.inner_text())
+    assert float(text[1].replace("−", "-")) == pytest.approx(present, abs=0.02) and text[2][0] == (
         "+" if sign > 0 else "−"
     )
 
@@ -282,7 +282,7 @@ def test_python_makes_what_is_seen(reader, tables):
     assert made["accuracies"] and made["by_frequency"]
 
 
-# What the authors' page can do, and ours beside it
+# Features of the authors' page, and ours
 
 
 AUTHORS = {

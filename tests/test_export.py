@@ -84,9 +84,9 @@ def test_coordinates_and_back(shape):
     naive = torch.stack([torch.stack([(image * direction).sum() for direction in nads]) for image in images])
     torch.testing.assert_close(coordinates, naive)
     torch.testing.assert_close(nads.coordinates(images[0]), naive[0])
-    kept = nads.reconstruct(coordinates)
-    assert kept.shape == images.shape
-    torch.testing.assert_close(nads.coordinates(kept), coordinates)  # a projection
+    reconstructed = nads.reconstruct(coordinates)
+    assert reconstructed.shape == images.shape
+    torch.testing.assert_close(nads.coordinates(reconstructed), coordinates)  # a projection
     torch.testing.assert_close(nads.reconstruct(coordinates[0, :3]), nads[:3].reconstruct(naive[0, :3]))
     full = nads.completed()
     torch.testing.assert_close(full.reconstruct(full.coordinates(images)), images, atol=1e-5, rtol=0)
@@ -108,12 +108,12 @@ def test_coordinates_of_other_types():
 
 def test_a_comparison_is_a_table():
     nads, others = some(), [some(seed=1, name="one"), some(seed=2, name="one")]
-    found = nads.compare(others, k=5)
-    assert [row.name for row in found] == ["one", "one"]  # equal names do not hide each other
-    for row, other in zip(found, others, strict=True):
+    table = nads.compare(others, k=5)
+    assert [row.name for row in table] == ["one", "one"]  # equal names do not hide each other
+    for row, other in zip(table, others, strict=True):
         assert (row.overlap, row.interval) == (nads.overlap(other, 5), nads.overlap_interval(other, 5))
         assert row.num_directions == 5 and row.chance == 5 / 16
-    assert repr(found).splitlines() == [str(row) for row in found] and "one " in repr(found)
+    assert repr(table).splitlines() == [str(row) for row in table] and "one " in repr(table)
     (same,) = nads.compare([nads], k=2)
     assert same.name == nads.name == "some" and same.overlap == pytest.approx(1)
     assert repr(nads.compare([])) == "[]"

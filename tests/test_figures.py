@@ -35,8 +35,8 @@ PHOTOS = torch.rand(7, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
 def differences():
-    found = [torch.linspace(0.5, 0, len(nads())) for _ in range(4)]
-    return nc.ClassDifferences(*found, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
+    result = [torch.linspace(0.5, 0, len(nads())) for _ in range(4)]
+    return nc.ClassDifferences(*result, lift=2.0, lift_interval=(1.5, 2.5), lift_within=1.0)
 
 
 CALLS = {

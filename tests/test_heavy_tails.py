@@ -56,11 +56,11 @@ def test_certainties_under_heavy_tails_are_kept():
     for seed in range(4):
         with pytest.warns(UserWarning, match=r"a few networks hold .*spectral.*normalise='network'"):
             runs.append(nc.compute_nads(spectral, 512, seed=seed, **OPTIONS))
-    kept = torch.stack(
+    held = torch.stack(
         [(a.directions[:3] * b.directions[:3]).flatten(1).sum(1).square() for a, b in zip(runs, runs[1:], strict=False)]
     )
     promised = torch.stack([run.certificates.agreement[:3] for run in runs])
-    assert promised.max() < 0.4 and abs(promised.mean() - kept.mean()) < 0.15  # .3 and more before
+    assert promised.max() < 0.4 and abs(promised.mean() - held.mean()) < 0.15  # .3 and more before
 
 
 def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
@@ -106,15 +106,15 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
     levels = 1 / torch.arange(1, 65)
     vectors = torch.randn(400, 1, 64, generator=generator) * levels
     vectors = vectors + 0.1 * torch.randn(400, num_contributions, 64, generator=generator)
-    found = []
+    result = []
     for factor in (torch.ones(400), torch.ones(400).index_fill(0, torch.tensor([7]), 100.0)):
         moments, first = kind(64), FirstNetworks()
         moments.update(factor[:, None, None] * vectors)
         first.update(0, 400, factor[:, None, None] * vectors, 1)
         squares = (factor[:, None] * vectors.mean(1)).double().square().sum(1)
         share = effective_share([400, float(squares.sum()), float(squares.square().sum())])
-        found.append((share, *(find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share))))
-    (share, plain_, same), (heavy_share, false, true) = found
+        result.append((share, *(find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share))))
+    (share, plain_, same), (heavy_share, false, true) = result
     assert share > 0.2 and torch.equal(plain_.certificates.certainty, same.certificates.certainty)
     assert heavy_share < 0.01 and torch.equal(false.directions, true.directions)
     assert false.certificates.certainty[0] > 0.9 and true.certificates.certainty[0] < 0.7

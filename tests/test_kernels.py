@@ -76,9 +76,9 @@ def test_a_network_keeps_its_weights_and_values(architecture):
 
 
 def test_other_poolings_are_left_alone():
-    kept = [nn.MaxPool2d(3), nn.MaxPool2d(2, stride=1), nn.MaxPool2d(2, padding=1), nn.MaxPool2d(2, ceil_mode=True),
-            nn.AvgPool2d(2)]  # fmt: skip
-    network = faster_max_pooling(nn.Sequential(*kept, nn.MaxPool2d((2, 2))))
+    poolings = [nn.MaxPool2d(3), nn.MaxPool2d(2, stride=1), nn.MaxPool2d(2, padding=1), nn.MaxPool2d(2, ceil_mode=True),
+                nn.AvgPool2d(2)]  # fmt: skip
+    network = faster_max_pooling(nn.Sequential(*poolings, nn.MaxPool2d((2, 2))))
     assert [type(layer) is nn.MaxPool2d for layer in network] == [True] * 4 + [False] * 2
 
 
@@ -101,8 +101,8 @@ def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bia
 
 def test_other_convolutions_are_left_alone():
     strange = ({"stride": 2}, {"groups": 2}, {"dilation": 2}, {"padding": "same"}, {"padding_mode": "circular"})
-    kept = [nn.Conv2d(4, 4, 3), nn.Conv1d(1, 4, 3), *(nn.Conv2d(2, 4, 3, **options) for options in strange)]
-    network = faster_first_convolutions(nn.Sequential(*kept))
+    unchanged = [nn.Conv2d(4, 4, 3), nn.Conv1d(1, 4, 3), *(nn.Conv2d(2, 4, 3, **options) for options in strange)]
+    network = faster_first_convolutions(nn.Sequential(*unchanged))
     assert [type(layer) for layer in network] == [nn.Conv2d, nn.Conv1d] + [nn.Conv2d] * 5
 
 
@@ -192,11 +192,11 @@ def small() -> nn.Module:
 @pytest.mark.parametrize("name", ["lenet", "vgg11"])
 def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins):
     factory = lambda: nc.ARCHITECTURES[name].build(1, 32, 1)  # noqa: E731
-    found = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
-    assert found.keyed
+    ensemble = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
+    assert ensemble.keyed
     drawn = Initialisation.of(factory, "cpu")
     for parameter, (weights, tensor) in zip(drawn.random_parameters(), drawn.varying.items(), strict=True):
-        values = found.template.get_parameter(weights).detach()  # the factory's own
+        values = ensemble.template.get_parameter(weights).detach()  # the factory's own
         assert parameter.shape == tuple(tensor.shape) == tuple(values.shape)
         variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
         assert parameter.shift == 0
@@ -288,7 +288,7 @@ def test_fused_second_moments_equal_those_of_the_twin(shape):
     assert ((ours - theirs).abs() <= tolerance * scale).all()
     torch.testing.assert_close(ours, ours.mT, rtol=1e-6, atol=1e-6)
     if shape[1] == 1:
-        assert torch.equal(ours[1], theirs[1])  # one contribution tells nothing of the noise
+        assert torch.equal(ours[1], theirs[1])  # one contribution has no information about the noise
 
 
 @needs_triton
@@ -300,7 +300,7 @@ def test_the_mean_of_large_contributions_does_not_spoil_their_noise():
 
 @needs_triton
 def test_sums_in_float32_matter_less_than_factors_in_tf32():
-    """Why `FusedMoments` and `compute_nads` may say how they sum, and sum like that."""
+    """Why `FusedMoments` and `compute_nads` may report how they sum, and sum like that."""
     assert f"{FUSED_ROWS:,} contributions in float32" in FusedMoments.__doc__
     assert f"{FUSED_ROWS:,} vectors at a time in float32" in ComputeOptions.__doc__
     contributions = normal(FUSED_ROWS // 8, 8, 64) + normal(FUSED_ROWS // 8, 1, 64, seed=1)
@@ -487,7 +487,7 @@ def test_the_benchmark_runs_from_end_to_end(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    found = [json.loads(path.read_text()) for path in tmp_path.glob("kernels-*.json")]
-    assert {"weights", "moments", "convolutions"} == {entry["problem"].split()[0] for entry in found}
-    assert all(entry["seconds"] > 0 and entry["bytes"] > 0 for entry in found)
+    results = [json.loads(path.read_text()) for path in tmp_path.glob("kernels-*.json")]
+    assert {"weights", "moments", "convolutions"} == {entry["problem"].split()[0] for entry in results}
+    assert all(entry["seconds"] > 0 and entry["bytes"] > 0 for entry in results)
     assert result.stdout.count("times as fast as") == 2

@@ -1,4 +1,4 @@
-"""The law with the filters' gain: what a filter hears, and what was predicted and measured."""
+"""The law with the filters' gain: what a filter responds to, and predicted and measured accuracies."""
 
 import numpy as np
 import pytest
@@ -52,27 +52,29 @@ def test_a_fit_finds_the_powers_that_made_accuracies():
     rng = np.random.default_rng(0)
     ratios, gains = rng.uniform(0.2, 1.5, 50), rng.uniform(1, 10, 50)
     true = GainCorrection((-0.5, 0.4, -0.2))
-    found = GainCorrection.fit(ratios, gains, true.accuracies(ratios, gains))
-    np.testing.assert_allclose(found.powers, true.powers, atol=1e-6)
+    fit = GainCorrection.fit(ratios, gains, true.accuracies(ratios, gains))
+    np.testing.assert_allclose(fit.powers, true.powers, atol=1e-6)
     with pytest.raises(ValueError, match="three accuracies .*got 0"):
         GainCorrection.fit(ratios, gains, np.full(50, 0.5))
 
 
 def test_what_was_predicted_follows_from_what_was_known():
-    found, trained = (load_study("law.json"), load_study("law-trained.json"))
-    told, families = found["prediction"], found["candidates"]["families"]
+    study, trained = (load_study("law.json"), load_study("law-trained.json"))
+    prediction, families = study["prediction"], study["candidates"]["families"]
     seen = {name: [np.concatenate([families[f][name] for f in ("fig6-lenet", "fig1-lenet")])
                    for name in ("independent", "gain", "accuracy")] for name in ("both",)}["both"]  # fmt: skip
     powers = GainCorrection.fit(*seen)
-    np.testing.assert_allclose(powers.powers, told["powers"], atol=1e-3)
-    nads = nc.load_nads("lenet", told["nads"]["version"])
-    assert nads.fingerprint == told["nads"]["fingerprint"]
-    z, gain, index = (np.array([row[name] for row in told["rows"]]) for name in ("z", "gain", "index"))
+    np.testing.assert_allclose(powers.powers, prediction["powers"], atol=1e-3)
+    nads = nc.load_nads("lenet", prediction["nads"]["version"])
+    assert nads.fingerprint == prediction["nads"]["fingerprint"]
+    z, gain, index = (np.array([row[name] for row in prediction["rows"]]) for name in ("z", "gain", "index"))
     np.testing.assert_allclose(filter_gain(nads.directions[index]), gain, rtol=1e-3)
-    np.testing.assert_allclose(predicted_accuracy(z), [row["law"] for row in told["rows"]], atol=1e-4)
+    np.testing.assert_allclose(predicted_accuracy(z), [row["law"] for row in prediction["rows"]], atol=1e-4)
     np.testing.assert_allclose(
-        GainCorrection(tuple(told["powers"])).accuracies(z, gain), [row["with_gain"] for row in told["rows"]], atol=1e-4
+        GainCorrection(tuple(prediction["powers"])).accuracies(z, gain),
+        [row["with_gain"] for row in prediction["rows"]],
+        atol=1e-4,
     )
-    cells = {(row["index"], row["num_train"], row["noise_std"]) for row in told["rows"]}
+    cells = {(row["index"], row["num_train"], row["noise_std"]) for row in prediction["rows"]}
     assert {(row["index"], row["num_train"], row["noise_std"]) for row in trained["rows"]} <= cells
-    assert not set(index) & set(families["fig6-lenet"]["key"]) or told["nads"]["version"] != 1
+    assert not set(index) & set(families["fig6-lenet"]["key"]) or prediction["nads"]["version"] != 1

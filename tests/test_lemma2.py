@@ -61,8 +61,8 @@ def test_bound_holds_for_any_finite_set_of_networks(seed):
     slopes = torch.randn(5, generator=generator, dtype=torch.float64)
     rates = torch.rand(5, generator=generator, dtype=torch.float64)
     for metric in checks.METRICS:
-        left = lemma2.dipole_gradient_norms(metric.function, slopes, rates).mean()
-        assert left <= lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (1 + 1e-12)
+        left_side = lemma2.dipole_gradient_norms(metric.function, slopes, rates).mean()
+        assert left_side <= lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (1 + 1e-12)
 
 
 def test_statistics_are_seeded_and_leave_the_generator_alone():

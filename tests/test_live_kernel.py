@@ -96,5 +96,5 @@ def test_the_pages_of_the_book_have_a_sentence(monkeypatch):
     from nads_book.explorer import sliders
 
     monkeypatch.setattr(sliders, "publishing", lambda: True)
-    said = sliders.live_sliders(nc.load_nads("lenet"), torch.zeros(3, 32, 32))
-    assert "live notebook" in said.data
+    output = sliders.live_sliders(nc.load_nads("lenet"), torch.zeros(3, 32, 32))
+    assert "live notebook" in output.data

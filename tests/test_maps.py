@@ -38,13 +38,13 @@ def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
     laid = B.T @ matrix @ A  # (target coordinate, source coordinate)
     place = laid.abs().argmax(0)
     torch.testing.assert_close(laid.abs(), torch.eye(64)[place].T, atol=1e-5, rtol=0)
-    kept, octaves = torch.arange(64), [range(16), range(16, 32), range(32, 64)]
+    indices, octaves = torch.arange(64), [range(16), range(16, 32), range(32, 64)]
     if order == "kept":
-        assert torch.equal(place, kept)
+        assert torch.equal(place, indices)
     elif order == "reversed":
-        assert torch.equal(place, kept.flip(0))
+        assert torch.equal(place, indices.flip(0))
     else:
-        assert sorted(place.tolist()) == kept.tolist() and not torch.equal(place, kept)
+        assert sorted(place.tolist()) == indices.tolist() and not torch.equal(place, indices)
         within = all(sorted(place[list(octave)].tolist()) == list(octave) for octave in octaves)
         assert within == (order == "shuffled in octaves")
     assert bool((laid.sum(0) < 0).any()) == signs
@@ -84,9 +84,9 @@ def test_the_match_is_one_where_the_orders_agree_and_zero_where_they_are_opposit
     falling = torch.linspace(1, 0.01, 64)
     sensitivity, spread = (A * falling) @ A.T, (B * falling.square()) @ B.T
     laid = {order: orthogonal_map(B, A, order, seed=1) for order in ORDERS}
-    found = {order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()}
-    assert found["kept"] == pytest.approx(1, abs=1e-4) and found["reversed"] == pytest.approx(0, abs=1e-4)
-    assert 0.2 < found["shuffled"] < 0.8 < found["shuffled in octaves"] < 1
+    result = {order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()}
+    assert result["kept"] == pytest.approx(1, abs=1e-4) and result["reversed"] == pytest.approx(0, abs=1e-4)
+    assert 0.2 < result["shuffled"] < 0.8 < result["shuffled in octaves"] < 1
     with pytest.raises(ValueError, match="multiple of the identity"):
         match(torch.eye(64), spread)
 

@@ -14,7 +14,7 @@ from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
 from nads_core.runtime.memory import available_memory, require_memory
 
-NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system doesn't say what is free")
+NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system does not report its free memory")
 
 
 def wide() -> nn.Module:

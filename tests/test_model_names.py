@@ -53,10 +53,10 @@ def test_options_in_the_name(timm, query, channels, expected):
 
 def test_nads_of_a_model_by_name(timm):
     options = {"image_shape": (1, 4, 4), "device": "cpu", "progress": False}
-    found = nc.compute_nads("timm:tiny_net?img_size=4", 16, **options)
+    nads = nc.compute_nads("timm:tiny_net?img_size=4", 16, **options)
     expected = nc.compute_nads(lambda: Tiny(1, 4), 16, **options)
-    assert torch.equal(found.directions, expected.directions)
-    assert found.provenance["architecture"] == "tiny_net?img_size=4"
+    assert torch.equal(nads.directions, expected.directions)
+    assert nads.provenance["architecture"] == "tiny_net?img_size=4"
 
 
 def test_a_model_by_name_on_the_command_line(timm, tmp_path, monkeypatch, capsys):

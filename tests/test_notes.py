@@ -55,9 +55,14 @@ def test_a_note_changes_one_coordinate(notes, written, size):
     before, sign = carried(IMAGES, LABELS)
     after, _ = carried(noted, LABELS)
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX))[LABELS].T
-    own = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
+    deviation = coordinates(IMAGES).std(0, unbiased=False)[channel, nad] if size is None else size
     mean = coordinates(IMAGES).mean(0)[channel, nad]
-    expected = {"added": before + sign * own, "replaced": sign * own, "ablated": 0 * before, "mean_ablated": mean}
+    expected = {
+        "added": before + sign * deviation,
+        "replaced": sign * deviation,
+        "ablated": 0 * before,
+        "mean_ablated": mean,
+    }
     torch.testing.assert_close(after, expected[written].to(after), atol=1e-5, rtol=0)
 
 
@@ -66,18 +71,18 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
         prepared = notes.prepare(IMAGES, background)
         changed = (coordinates(prepared) - coordinates(IMAGES)).abs().amax((0, 1)) > 1e-5
         assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
-        found = coordinates(prepared)[:, :, INDEX : INDEX + 2]
-        torch.testing.assert_close(found.mean(0), notes.mean, atol=1e-5, rtol=0)
-        torch.testing.assert_close(found.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0)
+        result = coordinates(prepared)[:, :, INDEX : INDEX + 2]
+        torch.testing.assert_close(result.mean(0), notes.mean, atol=1e-5, rtol=0)
+        torch.testing.assert_close(result.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0)
     assert notes.prepare(IMAGES, "kept") is IMAGES and notes.inject(IMAGES, LABELS, "none") is IMAGES
 
 
 def test_depth_is_that_of_the_coordinates_in_use(notes):
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
-    found = coordinates(IMAGES)
+    result = coordinates(IMAGES)
     mean, deviation = notes.carrier_moments
-    assert mean == pytest.approx(float(found.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4)
-    assert deviation == pytest.approx(float(found.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
+    assert mean == pytest.approx(float(result.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4)
+    assert deviation == pytest.approx(float(result.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
 
 
 def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
@@ -93,15 +98,15 @@ def test_what_other_coordinates_do_not_foretell(notes):
     mixing = torch.randn(192, 192, generator=generator, dtype=torch.float64)
     covariance = mixing @ mixing.T / 192 + 0.1 * torch.eye(192)
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
-    left = []
+    remaining = []
     for n, c in zip(nad.tolist(), channel.tolist(), strict=True):
         v = torch.zeros(3, 64, dtype=torch.float64)
         v[c] = NADS.directions[n].flatten()
         v = v.flatten()
         others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[:, 1:]  # all that v is not
         cross = others.T @ covariance @ v
-        left.append(v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross))
-    assert notes.residual_deviation(covariance) == pytest.approx(float(torch.stack(left).mean().sqrt()), rel=1e-6)
+        remaining.append(v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross))
+    assert notes.residual_deviation(covariance) == pytest.approx(float(torch.stack(remaining).mean().sqrt()), rel=1e-6)
 
 
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
@@ -157,14 +162,14 @@ def test_a_reader_follows_every_wrong_note():
     unit = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
     train = job.photos(True, None)
     reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
-    found = job.measure(unit, None, reader)
-    assert found["followed"] == {"class": 1, "place": 1} and found["unprompted"]["class"] < 0.5
-    assert found["deviation"] == pytest.approx(
+    result = job.measure(unit, None, reader)
+    assert result["followed"] == {"class": 1, "place": 1} and result["unprompted"]["class"] < 0.5
+    assert result["deviation"] == pytest.approx(
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
     )
-    assert "left" not in found  # the other coordinates predict nothing of one that is empty
-    kept = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
-    assert 0 < job.measure(kept, None, reader)["left"] < found["deviation"]
+    assert "left" not in result  # the other coordinates predict nothing of one that is empty
+    background_kept = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
+    assert 0 < job.measure(background_kept, None, reader)["left"] < result["deviation"]
     none = next(u for u in job.units if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
     moved = job.measure(none, None, reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
@@ -214,11 +219,11 @@ def rows_of(values):
 
 def test_responses_have_intervals_over_trainings():
     rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)})
-    ((condition, found),) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
-    assert condition == ("photos", "emptied", "added", 0.2) and found.indices.tolist() == [0, 3, 7]
-    assert found.mean == pytest.approx([0.9, 0.3, 0.1]) and found.deviation == pytest.approx([0, 0.3, 0.7])
+    ((condition, result),) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
+    assert condition == ("photos", "emptied", "added", 0.2) and result.indices.tolist() == [0, 3, 7]
+    assert result.mean == pytest.approx([0.9, 0.3, 0.1]) and result.deviation == pytest.approx([0, 0.3, 0.7])
     half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
-    assert found.high - found.mean == pytest.approx([0, half, np.inf], rel=1e-3)
+    assert result.high - result.mean == pytest.approx([0, half, np.inf], rel=1e-3)
     clean = {"index": None, "images": "photos", "background": "kept", "written": "none", "size": None}
     assert len(responses(nb.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
     (place,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()

@@ -76,7 +76,7 @@ def imports_upwards(package, subpackage, source):
     """Yield what a module of a subpackage imports from where it may not."""
     layers = LAYERS[package]
     layer = next((number for number, names in enumerate(layers) if subpackage in names), None)
-    assert layer is not None, f"say in LAYERS which layer {subpackage} is on"
+    assert layer is not None, f"add {subpackage} to its layer in LAYERS"
     allowed = {subpackage, *(below for names in layers[:layer] for below in names)}
     tree = ast.parse(source)
     for node in ast.walk(tree):  # what only annotations need is not imported

@@ -90,7 +90,7 @@ def test_bad_input_is_refused():
 
 
 class FirstTwoCoordinates(torch.nn.Module):
-    """Says which of the first two NAD coordinates of the first channel is larger."""
+    """Classify by which of the first two NAD coordinates of the first channel is larger."""
 
     def __init__(self, nads):
         super().__init__()

@@ -59,13 +59,13 @@ def test_family_averages_seeds():
 def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     frozen = json.loads((ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text())["predictions"]
     assert frozen.keys() == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"} <= nc.ARCHITECTURES.keys()
-    for name, told in frozen.items():
-        nads = load_nads(name, told["version"])
-        assert nads.fingerprint == told["fingerprint"]
+    for name, stored in frozen.items():
+        nads = load_nads(name, stored["version"])
+        assert nads.fingerprint == stored["fingerprint"]
         again = prediction.wave_energies(nads)
-        assert [row["frequency"] for row in again] == [row["frequency"] for row in told["waves"]]
+        assert [row["frequency"] for row in again] == [row["frequency"] for row in stored["waves"]]
         for phase in ("sine", "cosine"):
-            pairs = [(a[phase], b[phase]) for a, b in zip(again, told["waves"], strict=True) if phase in a]
+            pairs = [(a[phase], b[phase]) for a, b in zip(again, stored["waves"], strict=True) if phase in a]
             np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
 
 
@@ -77,5 +77,5 @@ def test_wave_energies_are_those_of_the_directions_of_the_sweep():
         ["cosine", "frequency"]
     ) == 4  # frequencies that equal their own negative
     energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
-    told = [row.get("sine", row["cosine"]) for row in rows]
-    np.testing.assert_allclose(np.array(told) * energies[5] / told[5], energies, rtol=1e-3)
+    predicted = [row.get("sine", row["cosine"]) for row in rows]
+    np.testing.assert_allclose(np.array(predicted) * energies[5] / predicted[5], energies, rtol=1e-3)

@@ -134,7 +134,7 @@ def test_other_directions_have_another_fingerprint():
 # The numbers version
 
 # Block sizes, a weight of the first block and one of the third, a vector of network 0; the order of samples, and data.
-# If these change, so do all numbers that users compute: raise RNG_VERSION, say so in CHANGELOG.md, and add the new
+# If these change, so do all numbers that users compute: raise RNG_VERSION, note it in CHANGELOG.md, and add the new
 # values under it.
 NUMBERS = {
     1: {
@@ -148,17 +148,17 @@ NUMBERS = {
 
 def numbers():
     """Compute the numbers of this version."""
-    found = {}
+    result = {}
     for architecture in (nc.LENET, nc.RESNET18):
         ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), seed=3, device="cpu")
         name = next(name for name, tensor in ensemble.draw(0).items() if tensor.dim() == 5)
         first, later = ensemble.draw(0)[name][0], ensemble.draw(2)[name][0]
         vector = nc.SmoothedGradient(2).contributions(ensemble, nc.SmoothedGradient(2).draw(ensemble, 0)[:1])
         values = [float(tensor.double().flatten()[0]) for tensor in (first, later, vector)]
-        found[architecture.name] = [ensemble.block_size, *values]
-    found["order"] = next(iter(nc.training.recipes.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
-    found["data"] = nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
-    return found
+        result[architecture.name] = [ensemble.block_size, *values]
+    result["order"] = next(iter(nc.training.recipes.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
+    result["data"] = nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
+    return result
 
 
 def test_the_numbers_version_is_raised_when_numbers_change():

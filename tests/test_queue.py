@@ -126,7 +126,7 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_requested_precision_is_kept(first, tmp_path):
-    """What was begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 by going on elsewhere."""
+    """A job begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 when resumed elsewhere."""
     options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
     nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
     job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])
@@ -160,8 +160,8 @@ def test_a_part_without_its_photos_is_left_out_and_the_next_begins(folder, capsy
     jobs = (QueuedJob("fig8-logreg", "laptop"), QueuedJob("fig1-logreg", "smoke", 1))
     monkeypatch.setattr(queue, "load_queue", lambda: jobs)
     assert main(["--device", "cpu"]) == 1
-    said = capsys.readouterr().out
-    assert "skipped: fig8-logreg at preset laptop needs the photos" in said and "1 of 6 networks" in said
+    output = capsys.readouterr().out
+    assert "skipped: fig8-logreg at preset laptop needs the photos" in output and "1 of 6 networks" in output
 
 
 @pytest.mark.parametrize("preset", ["laptop", "narrow"])

@@ -78,7 +78,7 @@ def test_the_method_from_a_factory_to_directions():
 
 
 def test_the_second_moment_is_summed_in_float64():
-    """In float32 the small vector would be lost beside the large one."""
+    """In float32 the small vector would be lost next to the large one."""
     moment = reference.second_moment([torch.tensor([1e5]), torch.tensor([1.0])])
     assert moment.dtype == torch.float64
     assert float(moment) == (1e10 + 1) / 2

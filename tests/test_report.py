@@ -36,7 +36,7 @@ def test_a_change_is_a_cost_a_gain_or_not_resolved():
 
 @pytest.fixture
 def shown(monkeypatch):
-    """Collect what is displayed."""
+    """Collect the displayed objects."""
     pytest.importorskip("IPython")
     texts = []
     monkeypatch.setattr("IPython.display.display", lambda markdown: texts.append(markdown.data))

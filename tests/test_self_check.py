@@ -167,8 +167,8 @@ def test_what_is_constant_after_all_does_not_vary():
             self.last.weight.data.mul_(0)
             nn.init.normal_(self.last.weight[:, :4])
 
-    found = Initialisation.of(Constants)
-    assert set(found.varying) == {"first.weight", "last.weight", "last.bias"} and not found.unsure
+    result = Initialisation.of(Constants)
+    assert set(result.varying) == {"first.weight", "last.weight", "last.bias"} and not result.unsure
 
 
 def test_an_attribute_that_follows_from_weights_is_no_difference():

@@ -118,14 +118,14 @@ def test_pairs_measure_an_accuracy_near_guessing_with_less_error():
     v = nc.fourier_direction((1, 0), 8)
     other = nc.fourier_direction((0, 2), 8)
     weights = (0.05 * v + other).flatten()
-    found = {}
+    result = {}
     for paired in (False, True):
         accuracies = []
         for seed in range(300):
             images, labels = nc.SeparableDatasets(v[None], 200, noise_std=1.0, seed=seed, paired=paired)[0]
             accuracies.append(float(((images.flatten(1) @ weights > 0) == (labels == 1)).double().mean()))
-        found[paired] = np.array(accuracies)
-    means, errors = ({p: f(a) for p, a in found.items()} for f in (np.mean, np.std))
+        result[paired] = np.array(accuracies)
+    means, errors = ({p: f(a) for p, a in result.items()} for f in (np.mean, np.std))
     assert abs(means[True] - means[False]) < 4 * np.hypot(*errors.values()) / np.sqrt(300)
     assert errors[True] < 0.7 * errors[False]
 

@@ -106,11 +106,11 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
     energy = 0.8 * index + 0.6 * rng.normal(size=40)[carriers_]
     of_carrier = 0.5 * rng.normal(size=40)[carriers_]  # what the networks at one carrier share
     response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
-    found = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
-    assert found["index"].low < 0 < found["index"].high
-    assert found["energy"].low < 2 * energy.std() < found["energy"].high and found["energy"].low > 1
+    result = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
+    assert result["index"].low < 0 < result["index"].high
+    assert result["energy"].low < 2 * energy.std() < result["energy"].high and result["energy"].low > 1
     alone = statistics.regression(response, {"index": index, "energy": energy}, np.arange(len(index)))
-    assert alone["index"].high - alone["index"].low < 0.7 * (found["index"].high - found["index"].low)
+    assert alone["index"].high - alone["index"].low < 0.7 * (result["index"].high - result["index"].low)
     with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
         statistics.regression(response, {"index": 0 * index, "energy": energy}, carriers_)
 
@@ -125,8 +125,8 @@ def test_intervals_of_differences_cover_as_often_as_they_say():
 
 
 def test_pooled_deviations_leave_out_what_kinds_differ_by():
-    luck = statistics.pooled_variance([[1.0, 3.0], [11.0, 13.0], [5.0]])
-    assert luck.degrees == 2 and luck.deviation == pytest.approx(2**0.5)
-    assert luck.half_width(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
-    assert luck.half_width(2, 2) == pytest.approx(2**0.5 * luck.half_width(2))
+    pooled = statistics.pooled_variance([[1.0, 3.0], [11.0, 13.0], [5.0]])
+    assert pooled.degrees == 2 and pooled.deviation == pytest.approx(2**0.5)
+    assert pooled.half_width(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
+    assert pooled.half_width(2, 2) == pytest.approx(2**0.5 * pooled.half_width(2))
     assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf

@@ -168,15 +168,15 @@ def simulated(networks, readouts, contributions, generator):
 
 def test_the_error_told_is_the_error_there_is():
     exact = compute(20_000, nc.SmoothedGradient(4), batch_size=1024)
-    told, true = [], []
+    claimed, true = [], []
     for seed in range(1, 9):
         options = {"tolerance": 1e-9, "num_leading": 4, "debiasing": "subtract", "symmetries": ()}
         nads = compute(512, nc.SmoothedGradient(4), seed=seed, **options)
         assert nads.provenance["num_networks"] == 512
-        told.append(nads.provenance["error"])
+        claimed.append(nads.provenance["error"])
         true.append(1 - nads.overlap(exact, 4))
-    spread = math.hypot(np.std(told), np.std(true)) / math.sqrt(8)
-    assert abs(np.mean(told) - np.mean(true)) < 4 * spread + 0.1 * np.mean(true)
+    spread = math.hypot(np.std(claimed), np.std(true)) / math.sqrt(8)
+    assert abs(np.mean(claimed) - np.mean(true)) < 4 * spread + 0.1 * np.mean(true)
 
 
 def test_the_seconds_of_a_run_begin_at_zero():

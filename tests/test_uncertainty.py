@@ -51,8 +51,8 @@ def test_the_variance_of_a_networks_share(num_contributions):
     half = max(1, num_contributions // 2)
     x, y = drawn[:, :half].double().mean(1), drawn[:, -half:].double().mean(1)
     shares = (x[:, :, None] * y[:, None] + y[:, :, None] * x[:, None]) / 2
-    told = share_variances(first.halves()[None])
-    torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=1e-4, atol=1e-3)
+    variances = share_variances(first.halves()[None])
+    torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=1e-4, atol=1e-3)
 
 
 def test_partners_and_readouts_are_averaged_first():
@@ -60,8 +60,8 @@ def test_partners_and_readouts_are_averaged_first():
     rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves alike
     rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what partners and readouts share
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
-    told = share_variances(rows)
-    torch.testing.assert_close(told, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
+    variances = share_variances(rows)
+    torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
 
 
 @pytest.mark.parametrize("num_contributions", [2, 5, 8])
@@ -91,31 +91,31 @@ def test_only_the_first_networks_are_kept():
 @pytest.mark.parametrize("networks", [128, 4_096])
 def test_certificates_come_true(networks):
     """A reliability diagram in four bins, and the eigenvalues' errors, against a C that is known."""
-    told, true, errors = [], [], []
+    claimed, true, errors = [], [], []
     for seed in range(8):
-        found = find_eigenpairs(*filled(contributions(networks, 100 + seed)), D, (1, 8, 8))
-        told.append(found.certificates.certainty)
-        true.append(found.directions.diagonal().square())
-        errors.append((found.eigenvalues - LEVELS)[:20] / found.certificates.eigenvalue_std[:20])
-    told, true = torch.cat(told).double(), torch.cat(true).double()
-    bins = (told * 4).long().clamp(max=3)
+        result = find_eigenpairs(*filled(contributions(networks, 100 + seed)), D, (1, 8, 8))
+        claimed.append(result.certificates.certainty)
+        true.append(result.directions.diagonal().square())
+        errors.append((result.eigenvalues - LEVELS)[:20] / result.certificates.eigenvalue_std[:20])
+    claimed, true = torch.cat(claimed).double(), torch.cat(true).double()
+    bins = (claimed * 4).long().clamp(max=3)
     for number in range(4):
         inside = bins == number
-        if inside.double().mean() > 0.02:  # a spectrum as regular as this one is known a little better than it says
-            assert -0.25 < float(told[inside].mean() - true[inside].mean()) < (0.1 if networks > 10 * D else 0.2)
+        if inside.double().mean() > 0.02:  # a spectrum as regular as this one is known a little better than claimed
+            assert -0.25 < float(claimed[inside].mean() - true[inside].mean()) < (0.1 if networks > 10 * D else 0.2)
     assert 0.7 < float(torch.stack(errors).square().mean().sqrt()) < 1.5
 
 
 def calibration(draw, runs: int, count: int, true=lambda directions: directions.diagonal().square(), **options):
-    """Return what was told of the first directions, what was true, and the eigenvalues' errors in their own units."""
-    told, found, errors = [], [], []
+    """Return claimed and actual certainty of the first directions, and the eigenvalues' errors in their own units."""
+    claimed, actual, errors = [], [], []
     for seed in range(runs):
         moments, first, shape, levels = draw(torch.Generator().manual_seed(seed))
         pairs = find_eigenpairs(moments, first, moments.dimension, shape, **options)
-        told.append(pairs.certificates.certainty[:count])
-        found.append(true(pairs.directions)[:count])
+        claimed.append(pairs.certificates.certainty[:count])
+        actual.append(true(pairs.directions)[:count])
         errors.append((pairs.eigenvalues[:count] - levels[:count]) / pairs.certificates.eigenvalue_std[:count])
-    return torch.stack(told).mean(), torch.stack(found).mean(), torch.stack(errors).square().mean().sqrt()
+    return torch.stack(claimed).mean(), torch.stack(actual).mean(), torch.stack(errors).square().mean().sqrt()
 
 
 def test_readouts_of_one_network_are_not_independent():
@@ -128,8 +128,8 @@ def test_readouts_of_one_network_are_not_independent():
         noise = 0.01 * torch.randn(vectors.shape, generator=generator)
         return *filled(vectors + noise, readouts=readouts), (24,), levels
 
-    told, true, errors = calibration(draw, 16, 8)
-    assert -0.15 < told - true < 0.06 and 0.7 < errors < 1.3  # 0.12 and 2 if each counted as a network
+    claimed, true, errors = calibration(draw, 16, 8)
+    assert -0.15 < claimed - true < 0.06 and 0.7 < errors < 1.3  # 0.12 and 2 if each counted as a network
 
 
 def test_channels_share_their_errors():
@@ -143,16 +143,16 @@ def test_channels_share_their_errors():
         coordinates = directions[::channels].abs().unflatten(1, (channels, 16)).sum(1)
         return coordinates.diagonal().square().repeat_interleave(channels)
 
-    told, found, errors = calibration(draw, 8, 10 * channels, true, symmetries=("channels",))
-    assert abs(told - found) < 0.08 and 0.7 < errors < 1.3
+    claimed, actual, errors = calibration(draw, 8, 10 * channels, true, symmetries=("channels",))
+    assert abs(claimed - actual) < 0.08 and 0.7 < errors < 1.3
 
 
 @pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
 def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
     for networks in (1, 2, 4, 16):
         drawn = torch.randn(networks, 1, D, generator=torch.Generator().manual_seed(networks))  # C = I
-        found = find_eigenpairs(*filled(drawn, kind), D, (D,))
-        assert found.certificates.certainty.max() < 0.05
+        result = find_eigenpairs(*filled(drawn, kind), D, (D,))
+        assert result.certificates.certainty.max() < 0.05
     nads = nc.compute_nads(nc.LENET, 2, image_shape=(1, 16, 16), progress=False)
     assert not nads.certainty.any() and nads.eigenvalue_std.isnan().all()
     assert not nads.certificates.leading_certainty.any() and not any(band.certainty for band in nads.bands)
@@ -160,7 +160,7 @@ def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
 
 def test_noise_along_a_direction_counts_beside_a_rest_without():
     """Paul's formulas, with noise of their own: against simulation."""
-    dimension, networks, told, true = 600, 150, [], []
+    dimension, networks, claimed, true = 600, 150, [], []
     noise = torch.full((dimension,), 0.02)
     noise[0] = 3.0
     for seed in range(6):
@@ -168,29 +168,29 @@ def test_noise_along_a_direction_counts_beside_a_rest_without():
         vectors = torch.zeros(networks, 1, dimension)
         vectors[:, 0, 0] = 2**0.5 * torch.randn(networks, generator=generator)
         drawn = vectors + torch.randn(networks, 4, dimension, generator=generator) * noise.sqrt()
-        found = find_eigenpairs(*filled(drawn, GramMoments), 3, (dimension,))
-        told.append(float(found.certificates.certainty[0]))
-        true.append(float(found.directions[0, 0].square()))
-    assert abs(sum(told) - sum(true)) / 6 < 0.15
+        result = find_eigenpairs(*filled(drawn, GramMoments), 3, (dimension,))
+        claimed.append(float(result.certificates.certainty[0]))
+        true.append(float(result.directions[0, 0].square()))
+    assert abs(sum(claimed) - sum(true)) / 6 < 0.15
 
 
 def test_as_many_vectors_as_pixels():
-    found = find_eigenpairs(
+    result = find_eigenpairs(
         *filled(torch.randn(40, 1, 8, generator=torch.Generator().manual_seed(0)), GramMoments), 8, (8,)
     )  # on the Gram side
-    assert len(found.eigenvalues) == 8 and found.certificates.certainty.isfinite().all()
+    assert len(result.eigenvalues) == 8 and result.certificates.certainty.isfinite().all()
 
 
 def test_a_type_without_any_vector():
     drawn = torch.zeros(40, 1, 9)
     drawn[:, 0, 3:6] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))  # the middle row: nothing odd
-    found = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
-    odd = [kind == "-" for kind in found.certificates.types]
-    assert sum(odd) == 3 and not found.certificates.certainty[torch.tensor(odd)].any()
+    result = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
+    odd = [kind == "-" for kind in result.certificates.types]
+    assert sum(odd) == 3 and not result.certificates.certainty[torch.tensor(odd)].any()
     few = torch.zeros(4, 1, 100)
     few[:, 0, 50:] = 1.0  # every network the same, below the middle, and fewer of them than pixels
-    found = find_eigenpairs(*filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose"))
-    assert found.certificates.certainty.isfinite().all()
+    result = find_eigenpairs(*filled(few), 5, (1, 10, 10), symmetries=("flip_rows", "transpose"))
+    assert result.certificates.certainty.isfinite().all()
 
 
 def test_few_networks_know_what_stands_out():
@@ -201,12 +201,12 @@ def test_few_networks_know_what_stands_out():
         drawn = torch.randn(64, 1, 512, generator=generator) * levels.sqrt()
         return *filled(drawn), (512,), levels
 
-    told, true, errors = calibration(draw, 8, 2)
-    assert abs(told - true) < 0.1 and 0.5 < errors < 1.5
+    claimed, true, errors = calibration(draw, 8, 2)
+    assert abs(claimed - true) < 0.1 and 0.5 < errors < 1.5
 
 
 def test_directions_of_the_noise_are_not_certified():
-    levels, told, true = torch.linspace(1, 0.3, 8), [], []
+    levels, claimed, true = torch.linspace(1, 0.3, 8), [], []
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
         vectors = torch.randn(20_000, 1, 8, generator=generator) * levels.sqrt()
@@ -214,12 +214,12 @@ def test_directions_of_the_noise_are_not_certified():
         moments = filled(vectors + noise)
         assert not find_eigenpairs(*moments, 8, (8,), "none").certificates.certainty.any()  # of C + W, not of C
         shrunk = find_eigenpairs(*moments, 8, (8,), "shrink")
-        told.append(shrunk.certificates.certainty)
+        claimed.append(shrunk.certificates.certainty)
         true.append(shrunk.directions.diagonal().square())
-    told, true = torch.stack(told).double(), torch.stack(true).double()
-    unknown = (told == 0).double().mean(0)  # the floor puts some before their turn
-    assert unknown[-1] == 1 and unknown[-3:].min() > 0.75 and true[told == 0].mean() < 0.3
-    assert (told > 0).any() and abs(float((told - true)[told > 0].mean())) < 0.15
+    claimed, true = torch.stack(claimed).double(), torch.stack(true).double()
+    unknown = (claimed == 0).double().mean(0)  # the floor puts some before their turn
+    assert unknown[-1] == 1 and unknown[-3:].min() > 0.75 and true[claimed == 0].mean() < 0.3
+    assert (claimed > 0).any() and abs(float((claimed - true)[claimed > 0].mean())) < 0.15
     none = find_eigenpairs(*moments, 8, (8,), "none").certificates
     assert not none.leading_certainty.any() and not any(band.certainty for band in none.bands)
 
@@ -228,17 +228,17 @@ def test_which_types_come_first_is_not_certain_either():
     shape, levels = (1, 4, 4), torch.full((16,), 0.02)
     basis = torch.cat([kind.bases[0].to_dense() for kind in symmetry_types(shape, ("flip_rows",))]).float()
     levels[:2] = torch.tensor([5.0, 1.0])  # and the ninth, of another type, is about as large as the second
-    told, overlaps = [], []
+    claimed, overlaps = [], []
     for seed in range(60):
         generator = torch.Generator().manual_seed(seed)
         levels[8] = 1 + 0.1 * torch.randn((), generator=generator)
         exact = basis[levels.argsort(descending=True)[:2]]
         drawn = torch.randn(500, 16, generator=generator) * levels.sqrt()
-        found = find_eigenpairs(*filled((drawn @ basis)[:, None]), 16, shape, symmetries=("flip_rows",))
-        told.append(float(found.certificates.leading_certainty[1]))
-        overlaps.append(float((found.directions[:2].float() @ exact.T).square().sum()) / 2)
+        result = find_eigenpairs(*filled((drawn @ basis)[:, None]), 16, shape, symmetries=("flip_rows",))
+        claimed.append(float(result.certificates.leading_certainty[1]))
+        overlaps.append(float((result.directions[:2].float() @ exact.T).square().sum()) / 2)
     assert min(overlaps) < 0.6  # the wrong two
-    assert abs(sum(told) - sum(overlaps)) / 60 < 0.08
+    assert abs(sum(claimed) - sum(overlaps)) / 60 < 0.08
 
 
 def test_an_interval_of_exact_overlaps_holds_them():
@@ -249,9 +249,9 @@ def test_an_interval_of_exact_overlaps_holds_them():
         pair = []
         for number, basis in enumerate((torch.eye(D), turned)):
             drawn = torch.randn(2_000, D, generator=torch.Generator().manual_seed(2 * seed + number)) * levels.sqrt()
-            found = find_eigenpairs(*filled((drawn @ basis)[:, None]), D, (1, 8, 8))
-            directions = found.directions.float().view(-1, 1, 8, 8)
-            pair.append(nc.NADs(directions, found.eigenvalues.float(), {}, found.certificates))
+            result = find_eigenpairs(*filled((drawn @ basis)[:, None]), D, (1, 8, 8))
+            directions = result.directions.float().view(-1, 1, 8, 8)
+            pair.append(nc.NADs(directions, result.eigenvalues.float(), {}, result.certificates))
         low, high = pair[0].overlap_interval(pair[1], 5)
         held.append(low <= exact <= high)
         width.append(high - low)
@@ -260,12 +260,12 @@ def test_an_interval_of_exact_overlaps_holds_them():
 
 def test_a_band_is_known_where_its_directions_are_not():
     levels = torch.cat([torch.tensor([8.0, 4.0, 4.0, 4.0]), torch.full((D - 4,), 0.5)])
-    found = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
-    assert found.certificates.certainty[0] > 0.95 and found.certificates.certainty[1:4].max() < 0.9
-    first, last = found.certificates.bands
+    result = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
+    assert result.certificates.certainty[0] > 0.95 and result.certificates.certainty[1:4].max() < 0.9
+    first, last = result.certificates.bands
     assert first.indices == (1, 2, 3) and first.certainty > 0.95
     assert last.indices == tuple(range(4, D))
-    assert found.certificates.leading_certainty[3] > 0.95 > found.certificates.leading_certainty[1]
+    assert result.certificates.leading_certainty[3] > 0.95 > result.certificates.leading_certainty[1]
 
 
 def test_logistic_regression_is_one_band():
@@ -278,22 +278,22 @@ def test_logistic_regression_is_one_band():
 def test_where_the_floor_decides_nothing_is_certified():
     levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
     moments, first = filled(contributions(1_000, 5, levels=levels))
-    found = find_eigenpairs(moments, first, D, (1, 8, 8))
+    result = find_eigenpairs(moments, first, D, (1, 8, 8))
     seen, noise = moments.moments()
-    floored = torch.tensor([float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in found.directions])
+    floored = torch.tensor([float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in result.directions])
     assert 10 < floored.sum() < D - 8
-    assert not found.certificates.certainty[floored].any()
+    assert not result.certificates.certainty[floored].any()
     assert find_eigenpairs(moments, first, D, (1, 8, 8), "subtract").certificates.certainty[floored].any()
 
 
 @pytest.mark.parametrize("symmetries", [(), ("transpose",), ("flip_rows",), ("flip_rows", "transpose")], ids=str)
 def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
     moments, first = filled(contributions(300, 7))
-    found = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=symmetries)
+    result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=symmetries)
     seen, noise = (symmetrize(matrix, (1, 8, 8), symmetries) for matrix in moments.moments())
     values, _ = leading_eigenpairs(debias(seen, noise), D)
-    torch.testing.assert_close(found.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
-    rows = found.directions
+    torch.testing.assert_close(result.eigenvalues.double(), values, rtol=1e-6, atol=1e-9)
+    rows = result.directions
     torch.testing.assert_close(rows @ rows.T, torch.eye(D, dtype=rows.dtype), rtol=0, atol=1e-9)
     shrunk = rows @ debias(seen, noise) @ rows.T
     torch.testing.assert_close(shrunk, torch.diag(values), rtol=0, atol=1e-8)
@@ -302,19 +302,19 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
         for kind in symmetry_types((1, 8, 8), symmetries)
         for name in kind.names
     }
-    for name, row in zip(found.certificates.types, rows, strict=True):  # each lies in the images of its type
+    for name, row in zip(result.certificates.types, rows, strict=True):  # each lies in the images of its type
         torch.testing.assert_close(torch.mv(kinds[name], row).norm(), torch.tensor(1.0, dtype=row.dtype))
 
 
 def test_partners_stand_together_and_are_transposed():
     moments, first = filled(contributions(300, 7))
-    found = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose"))
-    images = found.directions.view(-1, 8, 8)
-    pairs = [i for i, name in enumerate(found.certificates.types) if name == "+-"]
+    result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose"))
+    images = result.directions.view(-1, 8, 8)
+    pairs = [i for i, name in enumerate(result.certificates.types) if name == "+-"]
     assert len(pairs) == 16
     for i in pairs:
-        assert found.certificates.types[i + 1] == "-+" and found.eigenvalues[i] == found.eigenvalues[i + 1]
-        assert found.certificates.certainty[i] == found.certificates.certainty[i + 1]
+        assert result.certificates.types[i + 1] == "-+" and result.eigenvalues[i] == result.eigenvalues[i + 1]
+        assert result.certificates.certainty[i] == result.certificates.certainty[i + 1]
         torch.testing.assert_close(images[i].T, images[i + 1])
 
 
@@ -323,23 +323,23 @@ def test_few_networks_span_few_directions(debiasing):
     """Eigenpairs in the space of the vectors are those in all of it, and the rest are directions of certainty 0."""
     levels = torch.exp(-torch.arange(256) / 8.0)
     moments, first = filled(contributions(12, 9, levels=levels))
-    found = find_eigenpairs(moments, first, 256, (1, 16, 16), debiasing)
+    result = find_eigenpairs(moments, first, 256, (1, 16, 16), debiasing)
     seen, noise = moments.moments()
     values, axes = leading_eigenpairs(debias(seen, noise, debiasing), 8)
-    torch.testing.assert_close(found.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
-    assert (found.directions[:8] * axes).sum(1).abs().min() > 0.999
-    rows = found.directions
+    torch.testing.assert_close(result.eigenvalues[:8].double(), values, rtol=1e-4, atol=1e-6)
+    assert (result.directions[:8] * axes).sum(1).abs().min() > 0.999
+    rows = result.directions
     torch.testing.assert_close(rows @ rows.T, torch.eye(256, dtype=rows.dtype), rtol=0, atol=1e-8)
     if debiasing != "subtract":  # where signs of eigenvalues are noise
-        assert not found.certificates.certainty[12 * 8 + 1 :].any()
+        assert not result.certificates.certainty[12 * 8 + 1 :].any()
 
 
 def test_vectors_that_are_kept_have_certificates_too():
     drawn = contributions(400, 11)
-    kept = find_eigenpairs(*filled(drawn, GramMoments), 12, (1, 8, 8), "subtract")
+    pairs = find_eigenpairs(*filled(drawn, GramMoments), 12, (1, 8, 8), "subtract")
     summed = find_eigenpairs(*filled(drawn), 12, (1, 8, 8), "subtract")
-    assert (kept.certificates.certainty - summed.certificates.certainty).abs().mean() < 0.15
-    assert kept.certificates.types == summed.certificates.types == ("",) * 12
+    assert (pairs.certificates.certainty - summed.certificates.certainty).abs().mean() < 0.15
+    assert pairs.certificates.types == summed.certificates.types == ("",) * 12
 
 
 def test_names_are_types_and_ranks():
@@ -371,7 +371,7 @@ def test_certificates_in_files(tmp_path):
         torch.testing.assert_close(*known, rtol=0, atol=0, equal_nan=True)
     assert (loaded.types, loaded.bands) == (nads.types, nads.bands)
     without = nc.NADs(nads.directions, nads.eigenvalues)
-    assert without.fingerprint == nads.fingerprint  # what is known about directions is not what they are
+    assert without.fingerprint == nads.fingerprint  # uncertainties are not part of the fingerprint
     without.save(tmp_path / "old.npz")
     old = nc.NADs.load(tmp_path / "old.npz")
     assert old.certificates is None and "certain" not in repr(old)
@@ -464,8 +464,8 @@ def test_a_forecast_comes_true(short_run):
     path, nads = short_run
     now, later = nb.forecast(path, [448, 3_584])
     assert now.num_certain == int((nads.certainty >= 0.9).sum()) and later.seconds == pytest.approx(8 * now.seconds)
-    found = nc.compute_nads(nc.LENET, 3_584, image_shape=(1, 16, 16), progress=False)
-    certain = int((found.certainty >= 0.9).sum())
+    result = nc.compute_nads(nc.LENET, 3_584, image_shape=(1, 16, 16), progress=False)
+    certain = int((result.certainty >= 0.9).sum())
     assert now.num_certain < certain and 0.5 * certain <= later.num_certain <= 1.5 * certain
     assert [ahead.num_networks for ahead in nb.forecast(path)] == [448, 896, 1_792, 3_584, 7_168]
 
@@ -507,6 +507,6 @@ def test_vectors_that_are_kept_have_no_forecast(tmp_path):
 def test_types_without_any_energy():
     drawn = torch.ones(40, 2, D) + 0.1 * torch.randn(40, 2, 1, generator=torch.Generator().manual_seed(0))
     for debiasing in ("shrink", "subtract"):
-        found = find_eigenpairs(*filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose"))
-        assert found.certificates.certainty[0] > 0.9 and not found.certificates.certainty[1:].any()
-        torch.testing.assert_close(found.directions @ found.directions.T, torch.eye(D, dtype=found.directions.dtype))
+        result = find_eigenpairs(*filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose"))
+        assert result.certificates.certainty[0] > 0.9 and not result.certificates.certainty[1:].any()
+        torch.testing.assert_close(result.directions @ result.directions.T, torch.eye(D, dtype=result.directions.dtype))

@@ -1,7 +1,7 @@
 """Lemma 2: how fast the weights of any network can turn its slope along a direction, the linearised dipole.
 
-The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect to the weights. A metric g(abs(s)) says
-how well the network separates a dipole along v; the lemma bounds how fast training changes it.
+The slope is s = v^T grad_x f(x), the rate the norm of its gradient with respect to the weights. A metric g(abs(s))
+measures how well the network separates a dipole along v; the lemma bounds how fast training changes it.
 """
 
 from collections.abc import Callable

@@ -197,11 +197,11 @@ def show_images_used(train: ImageSet, test: ImageSet) -> None:
     note = ""
     if train.generated:
         note = (
-            " **There are no photos here: what is computed live on this page is about generated images and says "
-            "nothing about CIFAR-10; where the text says *photo*, read *generated image*.**"
+            " **There are no photos here: results computed live on this page are about generated images and imply "
+            "nothing about CIFAR-10; where the text has *photo*, read *generated image*.**"
         )
     elif not train.source.startswith("CIFAR-10"):
-        note = " **These photos are not CIFAR-10, and what is computed live on this page says nothing about it.**"
+        note = " **These photos are not CIFAR-10, and results computed live on this page imply nothing about it.**"
     if not train.source.startswith("CIFAR-10"):
         note += " Set `NADS_DATA` to a folder with CIFAR-10 to change that."
     show(f"Images: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}")

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if command in _RENAMED:
         arguments[0] = _RENAMED[command]
         notify_renamed(f"nads {command}", f"nads {arguments[0]}")
-    return run_command("nads_core", COMMANDS, arguments)
+    return run_command("nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs).")
 
 
 def notify_renamed(old: str, new: str) -> None:
@@ -50,20 +50,21 @@ def notify_renamed(old: str, new: str) -> None:
     print(f"deprecated: `{old}` is now `{new}`; the old name will be removed in version 0.4", file=sys.stderr)
 
 
-def run_command(package: str, commands: Mapping[str, str], arguments: list[str]) -> int:
+def run_command(package: str, commands: Mapping[str, str], arguments: list[str], description: str) -> int:
     """Parse the options of a command, run it and return its exit status.
 
     Args:
         package: name of the package whose ``cli`` has the commands.
         commands: one-line description of each command by its name.
         arguments: command and options.
+        description: first sentence of the help.
 
     Returns:
         The command's exit status; 2 after an error, 130 after an interrupt.
     """
     called = Path(sys.argv[0]).stem
     program = called if called in ("nads", "nads-book") else f"python -m {package}"
-    parser = argparse.ArgumentParser(prog=program, description=f"Commands of {package}.")
+    parser = argparse.ArgumentParser(prog=program, description=description)
     choices = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     module: Any = None
     for name, summary in commands.items():

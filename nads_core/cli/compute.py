@@ -43,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add("--evaluation", help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers")
-    add("--normalise", choices=("network",), help="network: divide the vectors of each network by their norm")
+    add("--normalise", choices=("network",), help="network: divide each network's vectors by the norm of their mean")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)")
     add(
         "--checkpoint", type=Path,
         help="file with the state; the same command resumes from it, also with more networks; by default a file next "
         "to OUT, named after the options that determine the result",
     )  # fmt: skip
-    add("--quantized", action="store_true", help="store 16-bit directions, which halves the file size")
+    add("--quantized", action="store_true", help="store 16-bit directions, in a smaller file")
 
 
 def run(

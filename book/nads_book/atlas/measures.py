@@ -111,7 +111,7 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
     def ratio(first: np.ndarray, second: np.ndarray) -> Measured:
         return jackknife(lambda chosen: float(first[chosen].mean() / second[chosen].mean()), count)
 
-    found = {
+    values = {
         "effective": jackknife(
             lambda chosen: across(np.outer(traces[chosen], traces[chosen])) / across(gram[np.ix_(chosen, chosen)]),
             count,
@@ -126,13 +126,13 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
         at_stride[0, 0] = False
         varying = np.ones_like(at_stride)
         varying[0, 0] = False
-        found["comb"] = ratio(energies[:, at_stride].mean(1), energies[:, varying].mean(1))
+        values["comb"] = ratio(energies[:, at_stride].mean(1), energies[:, varying].mean(1))
         patterns = repeated_patterns(stride, size).flatten(1).to(parts.dtype)  # (s^2, D)
         inside = torch.einsum("kd,mde,ke->m", patterns, parts, patterns).double().numpy()  # tr P C
-        found["unlike levels"] = jackknife(
+        values["unlike levels"] = jackknife(
             lambda chosen: _unexplained(gram, traces, inside, stride**2, dimension, chosen), count
         )
-    return found
+    return values
 
 
 def _unexplained(
@@ -150,11 +150,11 @@ def wave_energies(parts: Tensor, size: int) -> np.ndarray:
     """Return the energies of complex waves v^* C v of unit norm, (m, H, H), frequencies as numpy orders them."""
     pixels = torch.eye(size**2, dtype=parts.dtype).view(-1, size, size)
     waves = torch.fft.fft2(pixels, norm="ortho").flatten(1)  # (D, K)
-    found = []
+    energies = []
     for part in parts:
         moved = part.to(waves.dtype) @ waves
-        found.append((waves.conj() * moved).sum(0).real.double().numpy().reshape(size, size))
-    return np.stack(found)
+        energies.append((waves.conj() * moved).sum(0).real.double().numpy().reshape(size, size))
+    return np.stack(energies)
 
 
 def products(first: Tensor, second: Tensor) -> np.ndarray:

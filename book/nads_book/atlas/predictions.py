@@ -45,7 +45,7 @@ def predictions() -> list[Prediction]:
 
 @dataclass(frozen=True)
 class Score:
-    """What became of a prediction.
+    """The outcome of a prediction.
 
     Args:
         found: the measure of the entry.
@@ -59,18 +59,20 @@ class Score:
 
 
 def score(prediction: Prediction, atlas: Atlas) -> Score | None:
-    """Compare a prediction with what was measured; None where nothing was predicted."""
+    """Compare a prediction with the measurement; None where nothing was predicted."""
     if prediction.measure is None:
         return None
-    found = atlas.measures[prediction.entry][prediction.measure]
+    measured = atlas.measures[prediction.entry][prediction.measure]
     if isinstance(prediction.than, str):
         other = atlas.measures[prediction.than][prediction.measure]
     else:
-        other = Measured(float(prediction.than), 0.0, found.num_parts)
-    low, high = Measured(found.value - other.value, float(np.hypot(found.error, other.error)), found.num_parts).interval
+        other = Measured(float(prediction.than), 0.0, measured.num_parts)
+    low, high = Measured(
+        measured.value - other.value, float(np.hypot(measured.error, other.error)), measured.num_parts
+    ).interval
     reach = _ABOUT * abs(other.value) or _ABOUT
     if prediction.relation == "about":
         held, failed = -reach < low and high < reach, low > reach or high < -reach
     else:
         held, failed = (high < 0, low > 0) if prediction.relation == "less" else (low > 0, high < 0)
-    return Score(found, other, "held" if held else "failed" if failed else "open")
+    return Score(measured, other, "held" if held else "failed" if failed else "open")

@@ -1,4 +1,4 @@
-"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and what is made of them."""
+"""Computing an entry of the atlas: eight independent parts of its networks, resumable, and their results."""
 
 import math
 import time
@@ -65,7 +65,7 @@ def compute_entry(
 
     Raises:
         ValueError: if the file there has another number of networks or seed, or too few are asked for.
-        KeyboardInterrupt: on Ctrl-C; a next call goes on.
+        KeyboardInterrupt: on Ctrl-C; the next call resumes.
     """
     num_networks = entry.num_networks if num_networks is None else num_networks
     require_integers(num_networks=num_networks)
@@ -108,21 +108,21 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     ]
     total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
     for state in states:
-        own = state.total()
-        assert isinstance(own, DenseMoments)
-        seen, noise = own.moments()
+        subtotal = state.total()
+        assert isinstance(subtotal, DenseMoments)
+        seen, noise = subtotal.moments()
         parts.append(symmetrize(seen - noise, SHAPE, symmetries).float())
-        total.merge(own)
-    found = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
+        total.merge(subtotal)
+    pairs = find_eigenpairs(total, first, _DIMENSION, SHAPE, symmetries=symmetries)
     provenance = states[0].description | environment(torch.device("cpu")) | {
         "num_networks": PARTS * (num_networks // PARTS), "parts": PARTS, "symmetries": list(symmetries),
         "seconds": round(sum(state.seconds for state in states) + time.perf_counter() - start, 1),
     }  # fmt: skip
-    certificates = found.certificates.first(NUM_DIRECTIONS)
-    directions = with_signs(found.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
-    nads = NADs(directions, found.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
+    certificates = pairs.certificates.first(NUM_DIRECTIONS)
+    directions = with_signs(pairs.directions[:NUM_DIRECTIONS]).reshape(-1, *SHAPE).float()
+    nads = NADs(directions, pairs.eigenvalues[:NUM_DIRECTIONS].float(), provenance, certificates)
     nads.save(folder / f"{entry.name}.npz", quantized=True)
-    content = {"num_networks": num_networks, "seed": seed, "eigenvalues": found.eigenvalues.float()}
+    content = {"num_networks": num_networks, "seed": seed, "eigenvalues": pairs.eigenvalues.float()}
     return content | {"parts": torch.stack(parts)}
 
 

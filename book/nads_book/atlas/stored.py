@@ -13,7 +13,7 @@ from nads_book.experiments.stored import load_study, study_path
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """What was measured of all entries.
+    """The measures of all entries.
 
     Args:
         entries: entries by name, in the order of the arrays.

@@ -1,6 +1,6 @@
 """The cost of NADs: counted, measured, and compared with limits of the device.
 
-Here are the work of a network, the limits of a device, and times and memory measured against them; the scripts of the
+Here are the work per network, the limits of a device, and times and memory measured against them; the scripts of the
 repository's ``benchmarks/`` write results files, of which ``costs.py`` measures every architecture and estimator.
 """
 

@@ -1,6 +1,6 @@
 """The numbered statements of the paper, and the verdicts that chapters pass to the errata page.
 
-A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes what was published, so its
+A chapter runs the checks of a statement and calls `publish`; `book/errata.md` pastes the published results, so its
 verdicts cannot differ from those of the chapters. ``errata.toml`` has the statements.
 """
 
@@ -138,8 +138,8 @@ def _slope_bound() -> tuple[float, float]:
 
 def _dipole_bound() -> tuple[float, float]:
     zeros, ones = torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
-    left = float(lemma2.dipole_gradient_norms(torch.square, ones, ones).mean())
-    return left, float(lemma2.lemma2_bound_printed(zeros, zeros, 2.0, 0.0))
+    left_side = float(lemma2.dipole_gradient_norms(torch.square, ones, ones).mean())
+    return left_side, float(lemma2.lemma2_bound_printed(zeros, zeros, 2.0, 0.0))
 
 
 def _dipole_tail() -> tuple[float, float]:

@@ -33,15 +33,15 @@ def check_eq1(num_samples: int, generator: torch.Generator, factor: float) -> It
 def check_eq1_indivisible(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every output."""
     for size, stride in itertools.product((3, 5, 7, 11, 13, 17, 23), (2, 4, 6)):
-        kept = math.ceil(size / stride)
+        num_outputs = math.ceil(size / stride)
         x = torch.randn(num_samples, size, generator=generator, dtype=torch.float64)
         spectrum = torch.fft.fft(x, norm="ortho")
-        times, t = torch.arange(kept, dtype=torch.float64), kept - 1
+        times, t = torch.arange(num_outputs, dtype=torch.float64), num_outputs - 1
         frequencies = torch.arange(size, dtype=torch.float64)[:, None]
-        waves = torch.exp(2j * math.pi * times * (frequencies * stride / size - t / kept))  # (D, M)
-        kernel = waves.sum(-1) / math.sqrt(kept * size)  # (D,): how much of each frequency leaks into output t
+        waves = torch.exp(2j * math.pi * times * (frequencies * stride / size - t / num_outputs))  # (D, M)
+        kernel = waves.sum(-1) / math.sqrt(num_outputs * size)  # (D,): how much of each frequency leaks into output t
         leaking = (spectrum @ kernel.to(spectrum.dtype)).real.mean()
-        printed = spectrum[:, (kept * torch.arange(stride) + t) % size].sum(-1).real.mean() / math.sqrt(stride)
+        printed = spectrum[:, (num_outputs * torch.arange(stride) + t) % size].sum(-1).real.mean() / math.sqrt(stride)
         simulated = torch.fft.fft(x[:, ::stride], norm="ortho")[:, t].real.mean()
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"

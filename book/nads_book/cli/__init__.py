@@ -15,7 +15,7 @@ COMMANDS = {
     "run": "train the networks of one of the paper's figures",
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
-    "forecast": "predict how many directions more networks would determine",
+    "forecast": "predict how many directions would be certain with more networks",
     "doctor": "list available optional features",
 }
 # Former commands that need a checkout, and are now scripts of it.
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"error: {script} is in no folder around {Path.cwd()}: run it in a checkout", file=sys.stderr)
             return 2
         return subprocess.run([sys.executable, path, *arguments[1:]]).returncode
-    return run_command("nads_book", COMMANDS, arguments)
+    return run_command("nads_book", COMMANDS, arguments, "Run the book's experiments.")
 
 
 def console() -> int:

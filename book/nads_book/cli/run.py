@@ -18,7 +18,8 @@ from nads_core.runtime.arguments import usable_device
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
-    parser.epilog = "figures: " + "; ".join(f"{name}: {kind.summary}" for name, kind in EXPERIMENTS.items())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the line breaks of the epilog
+    parser.epilog = "figures:\n" + "\n".join(f"  {name:<7} {kind.summary}" for name, kind in EXPERIMENTS.items())
     add = parser.add_argument
     add("job", help="figure and architecture, such as fig1-lenet")
     add("--preset", choices=SIZES, help="size of the job (default: demo)")

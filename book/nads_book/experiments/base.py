@@ -96,11 +96,11 @@ class Experiment(TrainingSize):
         raise NotImplementedError
 
     def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]] | None:
-        """Return for each unit what is measured on its trained network, as further entries of its row."""
+        """Return for each unit the measurements on its trained network, as further entries of its row."""
         return None
 
     def row(self, result: TrainingResult) -> dict[str, Any]:
-        """Return what is kept of a training, as JSON: see `Results`."""
+        """Return the stored record of a training, as JSON: see `Results`."""
         steps = math.ceil(self.num_train / self.recipe.batch_size)  # of an epoch
         losses = result.losses[result.losses.isfinite()]
         row = {

@@ -150,7 +150,7 @@ def sampled_agreement(
     Args:
         architecture: architecture whose strata the sample was drawn within, see `nads_book.experiments.waves.strata`.
         values: accuracies in [0, 1].
-        truth: accuracies of the map that defines what is learned.
+        truth: accuracies of the map that defines which waves are learned.
         learned: accuracy above which a wave is learned.
     """
     sample = [k for k in values if k in truth]
@@ -181,7 +181,7 @@ def ordered_pairs(scores: Mapping[Frequency, float], truth: Mapping[Frequency, f
 
     Args:
         scores: score of each wave that is compared.
-        truth: accuracies, which determine what is learned.
+        truth: accuracies, which determine which waves are learned.
     """
     pairs = [(k, j) for k in scores for j in scores if truth[k] > LEARNED >= truth[j]]
     return pairs, [(k, j) for k, j in pairs if scores[k] > scores[j]]

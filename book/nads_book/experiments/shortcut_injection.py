@@ -101,7 +101,7 @@ class ShortcutInjection:
             labels: (N,), class whose shortcut is injected into each image.
             mode: "none"; "added", plus or minus ``size``; "replaced" by that, as in the paper; "ablated", replaced by
                 0; or "mean_ablated", replaced by the mean.
-            size: absolute value of what is injected; by default the deviation of the coordinate.
+            size: absolute value of the injected coordinate; by default the deviation of the coordinate.
 
         Raises:
             ValueError: for another mode, or a negative size.

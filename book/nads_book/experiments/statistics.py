@@ -75,7 +75,7 @@ def order_test(
 
 
 def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weight of what is smaller than each value of x (n,), and half of what equals it: (n,)."""
+    """Return the weight of values smaller than each value of x (n,), and half of the weight equal to it: (n,)."""
     _, inverse = np.unique(x, return_inverse=True)
     totals = np.bincount(inverse, weights)  # of each different value
     return (totals.cumsum() - totals / 2)[inverse]

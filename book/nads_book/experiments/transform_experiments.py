@@ -189,7 +189,7 @@ class TransformExperiment(PhotoExperiment):
     """Networks on photos under orthogonal transforms, which keep all information and may hide the picture."""
 
     figure = "maps"
-    summary = "accuracy on CIFAR-10 under transforms that match a network's NADs or don't (not in the paper)"
+    summary = "accuracy on CIFAR-10 under transforms that match a network's NADs or do not (not in the paper)"
     unit_fields = ("source", "target", "order", "signs", "draw")
     same_weights = True
 

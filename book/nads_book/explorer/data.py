@@ -39,7 +39,7 @@ Packet = tuple[dict[str, Any], bytes]
 
 
 def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
-    """Pack NADs and what is known about them.
+    """Pack NADs and their uncertainties.
 
     Every direction becomes int8 with a scale of its own, so that no pixel is off by more than 1/254 of the largest.
 
@@ -80,12 +80,12 @@ def _certificates(nads: NADs) -> dict[str, list[Any]] | None:
     if nads.certificates is None:
         return None
     band = [-1] * len(nads)
-    for number, found in enumerate(nads.bands):
-        for index in found.indices:
+    for number, measured in enumerate(nads.bands):
+        for index in measured.indices:
             band[index] = number
     return {
         "names": list(nads.names), "certainty": [round(value, 2) for value in nads.certainty.tolist()], "band": band,
-        "bands": [[len(found.indices), round(found.certainty, 2)] for found in nads.bands],
+        "bands": [[len(measured.indices), round(measured.certainty, 2)] for measured in nads.bands],
     }  # fmt: skip
 
 
@@ -103,12 +103,12 @@ def require_square(nads: NADs) -> int:
 
 def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
     """Pack labelled images as uint8 (N, 3, H, W); by default those of `load_pictures`."""
-    own = photos is not None
+    custom = photos is not None
     if photos is None:
         photos = load_pictures(size)
     require_photos(photos, size)
     names = [photos.class_names[label] for label in photos.labels.tolist()]
-    header = {"own": own, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
+    header = {"own": custom, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
     return header, (photos.images * 255).round().byte().numpy().tobytes()
 
 
@@ -165,12 +165,12 @@ def _literal(value: object) -> str:
 
 def _rows(results: Results, field: str) -> list[list[Any]]:
     """Return [key, accuracy, low, high] for each frequency, or NAD index (None for training on clean photos)."""
-    found: dict[Any, list[float]] = {}
+    result: dict[Any, list[float]] = {}
     for row in results.rows:
         key = row[field]
-        found.setdefault(tuple(key) if field == "frequency" else key, []).append(row["test_accuracy"])
+        result.setdefault(tuple(key) if field == "frequency" else key, []).append(row["test_accuracy"])
     num_test = results.settings["num_test"]
-    rows = [_row(key, float(np.mean(values)), num_test * len(values)) for key, values in found.items()]
+    rows = [_row(key, float(np.mean(values)), num_test * len(values)) for key, values in result.items()]
     return sorted(rows, key=_by_key)
 
 
@@ -180,7 +180,7 @@ def _by_key(row: list[Any]) -> Any:
 
 
 def _published_rows(name: str) -> list[list[Any]]:
-    """Return the same rows of what the paper's authors published: means of both cells of a wave."""
+    """Return the same rows of the authors' published values: means of both cells of a wave."""
     accuracies = of_tasks(published.fourier_accuracies(name))
     return [_row(list(k), accuracy, _PUBLISHED_TEST) for k, accuracy in accuracies.items()]
 

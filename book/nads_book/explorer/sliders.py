@@ -62,15 +62,15 @@ def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
     import ipywidgets as widgets
 
     index = widgets.IntSlider(12, 0, len(nads) - 1, description="NAD")
-    kept = widgets.IntSlider(min(100, len(nads)), 0, len(nads), description="kept")
+    count = widgets.IntSlider(min(100, len(nads)), 0, len(nads), description="kept")
     strength = widgets.FloatSlider(0.5, min=0.05, max=2.0, step=0.05, description="ε")
     image = widgets.Image(format="png")
 
     def draw(_: object = None) -> None:
-        image.value = draw_panels(nads, picture, index.value, kept.value, strength.value)
+        image.value = draw_panels(nads, picture, index.value, count.value, strength.value)
 
-    for slider in (index, kept, strength):
+    for slider in (index, count, strength):
         slider.continuous_update = False
         slider.observe(draw, names="value")
     draw()
-    return widgets.VBox([index, kept, strength, image])
+    return widgets.VBox([index, count, strength, image])

@@ -234,7 +234,7 @@ class Page:
         return element("nad-explorer", config, "This figure is interactive.", self.book, scripts, "view")
 
     def _names(self) -> list[str]:
-        """What is sent along: your own NADs, or of ours only the ones in view."""
+        """The NADs to send: your own, or of ours only those in view."""
         return list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
 
 

@@ -1,4 +1,4 @@
-"""Figures of the atlas: the effects of changes, what was predicted, and which architectures are similar."""
+"""Figures of the atlas: the effects of changes, predictions, and which architectures are similar."""
 
 from collections.abc import Mapping, Sequence
 
@@ -57,7 +57,7 @@ def plot_alignments(matrix: np.ndarray, names: Sequence[str]) -> Figure:
 
 @styled
 def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], count: int = 4) -> Figure:
-    """Draw the first NADs of architectures and the energies of waves in their second moment, one architecture a row.
+    """Draw the first NADs of architectures and the energies of waves in their second moment, one architecture per row.
 
     Args:
         bases: label -> NADs of single-channel images.

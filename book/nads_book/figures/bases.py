@@ -36,7 +36,7 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
-    `export.draw_direction` says how directions are drawn; the energy of colour images is that of all channels.
+    `export.draw_direction` draws the directions; the energy of colour images is that of all channels.
 
     Args:
         bases: label -> NADs of inputs of any shape; or the NADs of one architecture.
@@ -77,12 +77,12 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     figure, ((axis,),) = subplots(height=3.2)
     for (label, nads), colour in zip(bases.items(), colours(), strict=False):
         values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
-        kept = values > 0
-        ranks = np.arange(len(values))[kept] + 1
-        axis.plot(ranks, values[kept], color=colour, label=label)
+        positive = values > 0
+        ranks = np.arange(len(values))[positive] + 1
+        axis.plot(ranks, values[positive], color=colour, label=label)
         if nads.certificates is not None:
-            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[kept]
-            low, high = np.maximum(values[kept] - error, values[kept][-1] / 10), values[kept] + error
+            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[positive]
+            low, high = np.maximum(values[positive] - error, values[positive][-1] / 10), values[positive] + error
             axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     axis.legend()
@@ -232,7 +232,7 @@ def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]
 
 @styled
 def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Draw what certificates promised against what was found, a panel an architecture.
+    """Draw promised against actual values of certificates, one panel per architecture.
 
     Args:
         diagrams: the study ``reliability.json``, see `load_study`.

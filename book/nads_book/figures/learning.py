@@ -35,7 +35,7 @@ def plot_tasks(
     pictures: Mapping[str, Mapping[str, Tensor]],
     accuracies: Mapping[str, Mapping[str, tuple[float, float, tuple[float, float]]]],
 ) -> Figure:
-    """Draw tasks, one a row: what their data look like, and what networks make of them.
+    """Draw tasks, one per row: what their data look like, and what networks make of them.
 
     Args:
         pictures: task -> title -> signed image (H, W).
@@ -201,7 +201,7 @@ def plot_frequency_maps(
 def plot_accuracy_by_energy(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], learned: float | None = None
 ) -> Figure:
-    """Draw test accuracy against the energy that random weights give a direction, a dot a direction, a panel a network.
+    """Draw test accuracy against the energy of a direction before training, one panel per network.
 
     Args:
         panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
@@ -225,7 +225,7 @@ def plot_accuracy_by_energy(
 
 @styled
 def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Draw training against test accuracy, a dot a direction, a panel a network: overfitting is above the diagonal.
+    """Draw training against test accuracy, one panel per network; overfitting is above the diagonal.
 
     Args:
         panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].

@@ -18,7 +18,7 @@ Curve = tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]  # 
 
 @styled
 def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
-    """Draw clean images, their poisoned versions, and what was changed, scaled for half of them to fit.
+    """Draw clean images, their poisoned versions, and the changes, scaled for half of them to fit.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
@@ -38,7 +38,7 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
 def plot_versions(
     versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = (), limit: float = 1.0
 ) -> Figure:
-    """Draw several versions of the same images, one a row.
+    """Draw several versions of the same images, one per row.
 
     Args:
         versions: label -> (n, 3, H, W).
@@ -90,9 +90,9 @@ def plot_hole(
     where, floor = np.arange(len(sizes)) + 1, 0.1
     label = "standard deviation"
     axis.fill_between(where, floor, spread, step="mid", color=COLOURS[5], alpha=0.5, linewidth=0, label=label)
-    beside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
+    outside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
     axis.plot(where[within], sizes[within], ".", color=shade(0.35), markersize=3, label="mean")
-    axis.plot(where[beside], sizes[beside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
+    axis.plot(where[outside], sizes[outside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
     axis.axhline(1, color=COLOURS[1], linewidth=1.6, label="what is written, ε")
     marks = {"color": shade(0), "markersize": 6, "clip_on": False, "linestyle": "none"}
     axis.plot(np.array(sorted(carriers)) + 1, [floor] * len(carriers), "^", label="carriers", **marks)
@@ -110,7 +110,7 @@ def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: 
     """Draw what images have along each carrier, and what came of notes there, against the NAD index.
 
     Args:
-        panels: title -> kind of note -> response; two panels a row, after the first.
+        panels: title -> kind of note -> response; two panels per row, after the first.
         label: label of the response.
         sizes: sizes of notes, marked among what images have.
     """
@@ -194,7 +194,7 @@ def plot_use(
         axes[0].set(yscale="log", ylabel="root mean square, normalised", title=f"what {images} have")
         _index_axis(axes[0], "NAD index")
     shared = axes[bool(content) :]
-    floor = 0.05  # per cent; what is below is drawn there
+    floor = 0.05  # per cent; lower values are drawn there
     for axis, (title, networks) in zip(shared, panels.items(), strict=True):
         for colour, (label, (indices, shares, intervals)) in zip(colours(), networks.items(), strict=False):
             where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
@@ -223,7 +223,7 @@ def plot_representations(
     published: Mapping[str, Mapping[str, float]] | None = None,
     images: str = "images",
 ) -> Figure:
-    """Draw accuracies on several representations of the same images (Fig. 8); a panel a network.
+    """Draw accuracies on several representations of the same images (Fig. 8), one panel per network.
 
     Args:
         accuracies: network -> representation -> test accuracy in [0, 1], of each seed.
