@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import nads_core as nc
 from nads_core.directions import Estimator, accumulation
 from nads_core.directions import compute as directions_module
-from nads_core.directions.evaluation import Evaluation
+from nads_core.directions.contributions import Evaluation
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
 

@@ -1,7 +1,5 @@
 """``nads compute``: compute the NADs of an architecture."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import fields
 from pathlib import Path

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.asymmetry import own_products
-from nads_core.directions.evaluation import Block, Evaluation
+from nads_core.directions.contributions import Block, Evaluation
 from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed

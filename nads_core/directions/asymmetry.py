@@ -5,8 +5,6 @@ map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g C
 without bias, because the products of a network with itself are summed apart (`own_products`) and subtracted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

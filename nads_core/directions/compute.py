@@ -1,7 +1,5 @@
 """`compute_nads`: from an architecture to its directions, by way of estimator, moments and eigenvectors."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings
@@ -16,10 +14,10 @@ from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
+from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
-from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule

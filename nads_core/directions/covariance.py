@@ -3,8 +3,6 @@
 M is the second moment of the means and W its noise, as in `moments`; both are uncentred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """f(x) of one network, and its derivatives with respect to the input and along a direction in weight space."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

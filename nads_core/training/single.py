@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.evaluation import accuracy
+from nads_core.training.accuracy import accuracy
 from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
