@@ -361,13 +361,33 @@ def test_the_queue_needs_a_checkout(folder, capsys, monkeypatch):
 def test_former_commands_run_scripts_of_the_checkout(capfd, monkeypatch):
     run, started = subprocess.run, []
     monkeypatch.setattr(subprocess, "run", lambda command: started.append(command) or run(command))
-    for arguments in (["queue"], ["bench"]):
-        assert book_main([*arguments, "--device", "missing"]) == 2
-        said = capfd.readouterr().err
-        assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
+    assert book_main(["queue", "--device", "missing"]) == 2
+    said = capfd.readouterr().err
+    assert re.search(r"`python \w+/\w+\.py`", said) and "device 'missing'" in said
     run = lambda command: subprocess.CompletedProcess(command, 2)  # noqa: E731
-    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[2] == started[0]
+    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[1] == started[0]
     assert re.search(r"`python \w+/\w+\.py`", capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("run", [main, book_main])
+def test_the_former_benchmark_names_its_script_and_starts_nothing(capfd, monkeypatch, run):
+    monkeypatch.setattr(subprocess, "run", None)
+    assert run(["bench"]) == 2
+    assert "python benchmarks/costs.py" in capfd.readouterr().err and (ROOT / "benchmarks" / "costs.py").is_file()
+
+
+def test_similar_compares_one_number_of_directions_if_asked(capsys):
+    assert main(["similar", "atlas/cnn", "--num-directions", "7", "--count", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("of the first 7 directions" in line for line in lines)
+    assert main(["similar", "atlas/cnn", "--count", "0"]) == 2
+    assert "count must be a positive integer, got 0" in capsys.readouterr().err
+
+
+def test_class_differences_need_matplotlib_from_the_start(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["class-differences", "missing"]) == 2  # before the folder is read
+    assert "matplotlib" in capsys.readouterr().err
 
 
 def test_old_spellings_still_work(folder, capsys):

@@ -766,6 +766,7 @@ def test_overlap_by_hand():
 def test_energy_is_the_quadratic_form(seed, count):
     nads = random_nads(seed, count)
     v = torch.randn(5, 2, 3, 4, generator=torch.Generator().manual_seed(seed)).double()
+    v /= v.flatten(1).norm(dim=1)[:, None, None, None]
     expected = torch.einsum("md,de,me->m", v.flatten(1), second_moment(nads), v.flatten(1))
     torch.testing.assert_close(nads.energy(v), expected, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(nads.energy(v[0].numpy()), expected[0], rtol=1e-6, atol=1e-9)
@@ -779,6 +780,28 @@ def test_energy_of_the_wrong_shape():
         random_nads(0).energy(torch.zeros(2, 4, 3))
     with pytest.raises(ValueError, match=r"got \(24,\)"):
         random_nads(0).energy(torch.zeros(24))
+
+
+def test_directions_of_another_norm_are_rejected():
+    nads = random_nads(0, 24)
+    v = nads.directions[:2]
+    for call in (nads.energy, nads.find):
+        for scaled in (3 * v, 3 * v[0], torch.stack([v[0], 3 * v[1]])):
+            with pytest.raises(ValueError, match="norm 3, expected 1"):
+                call(scaled)
+        call(v.float() * (1 + 1e-5))
+        call(v[0].numpy())
+    with pytest.raises(ValueError, match="norm 3, expected 1"):
+        nads.overlap(3 * v, k=2)
+    with pytest.raises(ValueError, match="inner product of 1, expected 0"):
+        nads.overlap(v[[0, 0]], k=2)
+    assert nads.overlap(v[[0, 0]], k=1) == pytest.approx(1, abs=1e-6)  # the second is not used
+
+
+@pytest.mark.parametrize("stopping", [0.05, {"tolerance": 0.05}, nc.StoppingCriterion], ids=str)
+def test_a_criterion_is_an_object(stopping):
+    with pytest.raises(TypeError, match="StoppingCriterion"):
+        nc.compute_nads(nc.LOGREG, 64, image_shape=(1, 8, 8), stopping=stopping, progress=False)
 
 
 @pytest.mark.parametrize("missing", [1, 300])
