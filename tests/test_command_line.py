@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import nads_book as nb
@@ -134,7 +135,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
         ("nowhere:factory", "cannot load 'nowhere:factory': No module named 'nowhere'"),
         ("factories:missing", "cannot load 'factories:missing': .*no attribute 'missing'"),
         (":small", "Empty module name"),
-        ("factories:network", r"got Sequential: pass `lambda: MyNet\(\)`"),
+        ("factories:network", "lambda: MyNet.*got Sequential"),
         ("factories:seeded", "same weights twice"),
     ],
 )
@@ -192,7 +193,8 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert extended == both | {first: 3}  # a finished one is extended
     more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "triton"), ("--readouts", "2")]
     for count, option in enumerate(more, 3):
-        assert len(checkpoints("--num-networks", "320", *option)) == count
+        with pytest.warns(UserWarning, match="tolerance 0.1 not") if "--tolerance" in option else nullcontext():
+            assert len(checkpoints("--num-networks", "320", *option)) == count
     assert len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6  # the same networks
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 

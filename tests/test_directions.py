@@ -535,7 +535,7 @@ def test_memory_does_not_grow_with_the_number_of_networks(tmp_path, at_once):
 
 def test_the_gram_side_refuses_symmetries(monkeypatch):
     monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
-    with pytest.raises(ValueError, match="only up to 10 pixels"):
+    with pytest.raises(ValueError, match="symmetries .*10 pixels"):
         compute(symmetries=("transpose",))
 
 
@@ -623,8 +623,8 @@ def seeded() -> nn.Module:
 @pytest.mark.parametrize(
     ("factory", "options", "error", "message"),
     [
-        (convnet(), {}, TypeError, "got Sequential: pass `lambda: MyNet\\(\\)` rather than a network"),
-        (3, {}, TypeError, "expected an Architecture or a function that returns a new network, got int"),
+        (convnet(), {}, TypeError, "lambda: MyNet.*got Sequential"),
+        (3, {}, TypeError, "expected an Architecture or a function .*got int"),
         ("alexnet", {}, ValueError, "unknown architecture 'alexnet': choose from logreg, .*, or torchvision:model"),
         (lambda: None, {}, TypeError, "must return a torch.nn.Module, got NoneType"),
         (seeded, {}, ValueError, "same weights twice"),
@@ -892,7 +892,7 @@ def test_other_directions_are_found_again():
     assert index.tolist() == [5] and float(closeness) == pytest.approx(0.64, abs=1e-3)
     assert nads.find(nc.load_nads("vgg11"))[0].shape == (1024,)
     assert int(nads.find(nads.directions[3])[0]) == 3
-    with pytest.raises(ValueError, match=r"\(1, 32, 32\), got \(32, 32\)"):
+    with pytest.raises(ValueError, match=r"\(1, 32, 32\), .*got \(32, 32\)"):
         nads.find(nads.directions[0, 0])
 
 
@@ -922,7 +922,7 @@ def test_shipped_names():
     [
         ({"seed": -1}, "seed must be a non-negative integer, got -1"),
         ({"seed": 1.5}, "seed must be a non-negative integer, got 1.5"),
-        ({"num_directions": D + 1}, f"more than the {D} that"),
+        ({"num_directions": D + 1}, f"more than the {D} of"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):

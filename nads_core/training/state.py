@@ -38,7 +38,7 @@ class TrainingState:
         Args:
             tensors: everything that a step changes, by name; overwritten in place.
             device: device of the training.
-            training: what identifies the training, as plain values.
+            training: identity of the training in plain values: its options, shapes and labels.
             sample: first training image, which the file has to hold but for rounding.
 
         Raises:
