@@ -25,6 +25,7 @@ from torch.nn import functional as F
 
 from nads_core.directions import NADs
 from nads_core.directions.accumulation import Accumulation, accumulate
+from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.estimators import (
     Dipole,
@@ -33,7 +34,6 @@ from nads_core.directions.estimators import (
     PointGradient,
     SmoothedGradient,
 )
-from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import GramMoments
 from nads_core.directions.stopping import subspace_error
 from nads_core.networks.architectures import ARCHITECTURES

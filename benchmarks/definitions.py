@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 import nads_core as nc
-from nads_core.directions.evaluation import Evaluation
+from nads_core.directions.contributions import Evaluation
 from nads_core.directions.moments import FirstNetworks
 from nads_core.networks.ensembles import Ensemble
 from nads_core.runtime.files import atomic_write

@@ -106,18 +106,21 @@ def test_integers_of_numpy_are_those_of_python(tmp_path):
     number = np.int64(8)
     estimator = nc.SmoothedGradient(number, np.float64(1), readouts=np.int32(1))
     options = {"image_shape": (np.int64(1), number, number), "num_directions": number, "batch_size": number}
-    result = compute(
-        num_networks=np.int64(300), estimator=estimator, seed=np.uint8(3), output=np.int64(0), num_leading=np.int64(5),
-        tolerance=0.1, checkpoint=tmp_path / "numpy.ckpt", **options,
-    )  # fmt: skip
+    with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 300"):
+        result = compute(
+            num_networks=np.int64(300), estimator=estimator, seed=np.uint8(3), output=np.int64(0),
+            num_leading=np.int64(5), tolerance=0.1, checkpoint=tmp_path / "numpy.ckpt", **options,
+        )  # fmt: skip
     options = {"num_networks": 300, "estimator": nc.SmoothedGradient(8, 1.0), "seed": 3, "num_directions": 8}
     options |= {"num_leading": 5, "tolerance": 0.1, "checkpoint": tmp_path / "numpy.ckpt"}
-    resumed = compute(**options)
+    with pytest.warns(UserWarning, match="tolerance 0.1"):
+        others = [compute(**options), compute(**options | {"checkpoint": None})]
     result.save(tmp_path / "numpy.npz")
     assert nc.NADs.load(tmp_path / "numpy.npz").provenance == result.provenance
-    for nads in (resumed, compute(**options | {"checkpoint": None})):
+    for nads in others:
         assert torch.equal(nads.directions, result.directions)
-    assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
+    with pytest.warns(UserWarning, match="num_certain 1 not"):
+        assert compute(num_certain=np.int64(1)).provenance["num_certain"] == 1
 
 
 def test_integers_of_numpy_in_data_and_networks():

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import nads_book as nb
@@ -134,7 +135,7 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
         ("nowhere:factory", "cannot load 'nowhere:factory': No module named 'nowhere'"),
         ("factories:missing", "cannot load 'factories:missing': .*no attribute 'missing'"),
         (":small", "Empty module name"),
-        ("factories:network", r"got Sequential: pass `lambda: MyNet\(\)`"),
+        ("factories:network", "lambda: MyNet.*got Sequential"),
         ("factories:seeded", "same weights twice"),
     ],
 )
@@ -192,7 +193,8 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert extended == both | {first: 3}  # a finished one is extended
     more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "triton"), ("--readouts", "2")]
     for count, option in enumerate(more, 3):
-        assert len(checkpoints("--num-networks", "320", *option)) == count
+        with pytest.warns(UserWarning, match="tolerance 0.1 not") if "--tolerance" in option else nullcontext():
+            assert len(checkpoints("--num-networks", "320", *option)) == count
     assert len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6  # the same networks
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 
@@ -361,13 +363,33 @@ def test_the_queue_needs_a_checkout(folder, capsys, monkeypatch):
 def test_former_commands_run_scripts_of_the_checkout(capfd, monkeypatch):
     run, started = subprocess.run, []
     monkeypatch.setattr(subprocess, "run", lambda command: started.append(command) or run(command))
-    for arguments in (["queue"], ["bench"]):
-        assert book_main([*arguments, "--device", "missing"]) == 2
-        output = capfd.readouterr().err
-        assert re.search(r"`python \w+/\w+\.py`", output) and "device 'missing'" in output
+    assert book_main(["queue", "--device", "missing"]) == 2
+    output = capfd.readouterr().err
+    assert re.search(r"`python \w+/\w+\.py`", output) and "device 'missing'" in output
     run = lambda command: subprocess.CompletedProcess(command, 2)  # noqa: E731
-    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[2] == started[0]
+    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[1] == started[0]
     assert re.search(r"`python \w+/\w+\.py`", capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("run", [main, book_main])
+def test_the_former_benchmark_names_its_script_and_starts_nothing(capfd, monkeypatch, run):
+    monkeypatch.setattr(subprocess, "run", None)
+    assert run(["bench"]) == 2
+    assert "python benchmarks/costs.py" in capfd.readouterr().err and (ROOT / "benchmarks" / "costs.py").is_file()
+
+
+def test_similar_compares_one_number_of_directions_if_asked(capsys):
+    assert main(["similar", "atlas/cnn", "--num-directions", "7", "--count", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and all("of the first 7 directions" in line for line in lines)
+    assert main(["similar", "atlas/cnn", "--count", "0"]) == 2
+    assert "count must be a positive integer, got 0" in capsys.readouterr().err
+
+
+def test_class_differences_need_matplotlib_from_the_start(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["class-differences", "missing"]) == 2  # before the folder is read
+    assert "matplotlib" in capsys.readouterr().err
 
 
 def test_old_spellings_still_work(folder, capsys):

@@ -50,7 +50,9 @@ def test_spectrum_agrees_with_a_plain_sum():
         assert float(nc.spectrum(image)[ky + 3, kx + 3]) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("frequency", [(1,), (1, 2, 3), (0.5, 1), "ab", 3])
+@pytest.mark.parametrize(
+    "frequency", [(1,), (1, 2, 3), (0.5, 1), (0.5, 1, 2), (1, float("inf")), (float("nan"), 1), "ab", "12", 3]
+)
 def test_bad_frequencies_are_refused(frequency):
     with pytest.raises(ValueError, match="two integers"):
         nc.fourier_direction(frequency)

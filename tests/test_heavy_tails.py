@@ -9,8 +9,8 @@ from torch import nn
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
+from nads_core.directions.contributions import moment_scale
 from nads_core.directions.eigenpairs import find_eigenpairs
-from nads_core.directions.evaluation import moment_scale
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share
 
 SHAPE = (1, 8, 8)

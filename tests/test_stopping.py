@@ -1,7 +1,9 @@
 """Stopping when the directions are known well enough, readouts that share the layers below, and bfloat16."""
 
+import json
 import math
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -171,7 +173,8 @@ def test_the_error_told_is_the_error_there_is():
     claimed, true = [], []
     for seed in range(1, 9):
         options = {"tolerance": 1e-9, "num_leading": 4, "debiasing": "subtract", "symmetries": ()}
-        nads = compute(512, nc.SmoothedGradient(4), seed=seed, **options)
+        with pytest.warns(UserWarning, match="tolerance 1e-09 not reached after 512 networks"):
+            nads = compute(512, nc.SmoothedGradient(4), seed=seed, **options)
         assert nads.provenance["num_networks"] == 512
         claimed.append(nads.provenance["error"])
         true.append(1 - nads.overlap(exact, 4))
@@ -217,6 +220,33 @@ def test_groups_make_three_pairs_of_halves(moments):
     assert error == pytest.approx(np.mean(halves)) and spread == pytest.approx(2 * np.std(halves, ddof=1))
 
 
+def test_too_few_networks_leave_the_error_of_many_directions_unknown():
+    generator = torch.Generator().manual_seed(0)
+    state = Accumulation({}, GramMoments(16), None, measures_error=True)
+    for group in state.groups:
+        group.update(simulated(4, 1, 4, generator).flatten(0, 1))  # halves of 8 networks span 8 dimensions or fewer
+    assert len(leading_subspace(state.groups[0], 12, (1, 4, 4))) < 12
+    assert subspace_error(state.groups, 12, (), (1, 4, 4)) == (math.inf, 0.0)
+    assert 0 < subspace_error(state.groups, 1, (), (1, 4, 4))[0] < 1
+    rule = StoppingRule(StoppingCriterion(tolerance=0.1, num_leading=12), (1, 4, 4))
+    assert not rule.measure(state.groups, state.first_networks, 1.0)[0]
+    known = SimpleNamespace(certificates=SimpleNamespace(num_certain=0))
+    with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 16 networks"):
+        values = rule.final_value(state.groups, known, 16)
+    assert json.loads(json.dumps(values, allow_nan=False))["error"] is None
+
+
+def test_subspaces_of_different_dimensions_have_no_overlap():
+    with pytest.raises(ValueError, match=r"\(2, 4\) and \(3, 4\)"):
+        subspace_overlap(torch.eye(4)[:2], torch.eye(4)[:3])
+
+
+def test_an_unmet_number_of_certain_directions_is_a_warning():
+    with pytest.warns(UserWarning, match="num_certain 60 not reached after 64 networks"):
+        nads = compute(64, nc.SmoothedGradient(4), num_certain=60)
+    assert nads.provenance["certain"] < 60
+
+
 def test_a_run_ends_when_the_directions_are_known(tmp_path):
     loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
@@ -231,7 +261,8 @@ def test_a_run_ends_when_the_directions_are_known(tmp_path):
 
 def test_a_tolerance_is_met_by_the_same_networks_after_an_interruption(tmp_path):
     path, options = tmp_path / "state.ckpt", {"tolerance": 0.02, "num_leading": 4}
-    compute(64 * 5, nc.SmoothedGradient(4), checkpoint=path, **options)
+    with pytest.warns(UserWarning, match="tolerance 0.02 not reached after 320 networks"):
+        compute(64 * 5, nc.SmoothedGradient(4), checkpoint=path, **options)
     resumed = compute(20_000, nc.SmoothedGradient(4), checkpoint=path, **options)
     whole = compute(20_000, nc.SmoothedGradient(4), **options)
     assert resumed.provenance["num_networks"] == whole.provenance["num_networks"]

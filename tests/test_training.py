@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import nads_core as nc
+from nads_core.runtime.files import save_checkpoint
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import many, single, vectorised
 from nads_core.training import state as checkpoints
@@ -511,9 +512,47 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
 def test_seconds_of_earlier_calls_are_added(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     state, cpu = nc.TrainingState(tmp_path / "0.part", seconds=3.0), torch.device("cpu")
+    assert state.restore({}, cpu, {}, torch.ones(1)) == []
     state.save_if_due({}, [torch.tensor(1.0)], cpu, 2.0)
     resumed = nc.TrainingState(state.path)
-    assert resumed.restore({}, cpu) == [1.0] and resumed.seconds == 5.0
+    assert resumed.restore({}, cpu, {}, torch.ones(1)) == [1.0] and resumed.seconds == 5.0
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"recipe": nc.Recipe(epochs=3, learning_rate=0.1)}, r"learning_rate was 0.5, now 0.1"),
+        ({"seed": 1}, "seed was 0, now 1"),
+        ({"dtype": torch.float64}, "dtype was 'torch.float32', now 'torch.float64'"),
+        ({"width": 5}, r"weight was \[4, 1, 3, 3\], now \[5, 1, 3, 3\]"),
+        ({"count": 200}, r"images was \[300, 1, 8, 8\], now \[200, 1, 8, 8\]"),
+        ({"direction": 1}, "first image"),
+        ({"labels": True}, "labels was"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_the_state_of_another_training_is_rejected(tmp_path, monkeypatch, change, difference):
+    monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
+
+    def train(direction=0, count=300, width=4, labels=False, **options):
+        network = lambda: nn.Sequential(nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2))  # noqa: E731
+        x, y = nc.separable_dataset(torch.eye(64)[direction].view(1, 8, 8), count)
+        options = {"recipe": nc.Recipe(epochs=3), "method": "loop", "device": "cpu", "progress": False, **options}
+        return nc.train_networks(network, [(x, 1 - y if labels else y)], states=[state], **options)
+
+    state = nc.TrainingState(tmp_path / "0.part")
+    whole = train()
+    assert torch.equal(train().losses, whole.losses)  # of the same training
+    with pytest.raises(ValueError, match=f"0.part.*{difference}"):
+        train(**change)
+    assert state.path.stat().st_size < 60_000  # with one image, not all of them
+
+
+def test_the_state_of_an_earlier_version_is_rejected(tmp_path):
+    state = nc.TrainingState(tmp_path / "0.part")
+    save_checkpoint(state.path, {"tensors": {}, "losses": torch.ones(1), "seconds": 1.0})
+    with pytest.raises(ValueError, match="0.part.*earlier version"):
+        state.restore({}, torch.device("cpu"), {}, torch.ones(1))
 
 
 def test_a_damaged_training_is_named(tmp_path):

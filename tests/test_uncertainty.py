@@ -421,7 +421,7 @@ def test_levels_are_corrected_for_the_bulk():
     assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
     value = level + shift
     torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
-    certificate = certify(value, noise, 2 * value.square()[None], networks, rest=bulk)
+    certificate = certify(value, noise, 2 * value.square()[None], networks, bulk=bulk)
     assert float(certificate.certainty) == pytest.approx(float(retained), abs=0.01)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ def run(
     """Print how sensitive untrained networks are along class differences, and draw the figure."""
     from nads_core.data import class_differences, load_folder
 
+    if find_spec("matplotlib") is None:
+        raise ValueError("the figure needs matplotlib: pip install matplotlib")
     stems = [Path(name).stem for name in nads]
     labels = [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, nads, strict=True)]
     bases = {label: read_nads(name) for label, name in zip(labels, nads, strict=True)}
@@ -70,13 +73,11 @@ def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]])
         results: NADs and class differences of each network by its label.
 
     Raises:
-        ValueError: if matplotlib is not installed.
+        ImportError: without matplotlib.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ValueError("the figure needs matplotlib: pip install matplotlib") from error
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.6, 1.75 * len(results) + 0.3), dpi=150, layout="constrained")
         axes = figure.subplots(len(results), 1 + _NUM_SHOWN, squeeze=False, width_ratios=[2.6, *[1.0] * _NUM_SHOWN])

@@ -1,7 +1,5 @@
 """``nads compute``: compute the NADs of an architecture."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import fields
 from pathlib import Path
@@ -32,11 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--fresh-readout", action="store_true", help="redraw a last layer that is initialised with zeros")
     add("--num-directions", type=int, help="number of directions to compute; all by default")
     add("--debiasing", help="estimate of the noise-free second moment: shrink, subtract or none (default: shrink)")
-    add(
-        "--symmetries", nargs="*", metavar="NAME",
-        help="symmetries to average over, such as flip_rows; `test` selects them by a test; by default those that the "
-        "architecture declares, test for a factory",
-    )  # fmt: skip
+    add("--symmetries", nargs="*", metavar="NAME", help="symmetries to average over, or `test` to test which hold")
     add("--output", type=_index, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
     add("--name", help="name of the architecture in files and figures")
     add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
@@ -45,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--evaluation", help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers")
     add("--normalise", choices=("network",), help="network: divide each network's vectors by the norm of their mean")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)")
-    add(
-        "--checkpoint", type=Path,
-        help="file with the state; the same command resumes from it, also with more networks; by default a file next "
-        "to OUT, named after the options that determine the result",
-    )  # fmt: skip
+    add("--checkpoint", type=Path, help="file from which the same command resumes; next to OUT by default")
     add("--quantized", action="store_true", help="store 16-bit directions, in a smaller file")
 
 

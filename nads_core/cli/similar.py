@@ -14,11 +14,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads similar``."""
     parser.add_argument("nads", help="file of NADs, or a name such as atlas/cnn")
     parser.add_argument("--count", type=int, help="number of architectures to list (default: 10)")
+    parser.add_argument("--num-directions", type=int, metavar="K", help="leading directions to compare, one K for all")
 
 
-def run(nads: str, count: int = 10) -> int:
-    """Print one line per architecture, the most similar one first."""
-    similarities = read_nads(nads).nearest()
+def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
+    """Print one line per architecture, the most similar one first.
+
+    Args:
+        nads: file of NADs, or a name.
+        count: number of architectures to list.
+        num_directions: number of leading directions to compare; by default for each the one that both know best.
+    """
+    from nads_core.runtime.arguments import require_integers
+
+    require_integers(count=count)
+    similarities = read_nads(nads).nearest(num_directions)
     if not similarities:
         raise ValueError(f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks")
     for similarity in similarities[:count]:

@@ -30,8 +30,10 @@ def fourier_direction(frequency: tuple[int, int], size: int = 32) -> Tensor:
         0.25
     """
     try:
-        ky, kx = (int(k) for k in frequency if k == int(k))
-    except (TypeError, ValueError):
+        ky, kx = map(int, frequency)
+        if (ky, kx) != tuple(frequency):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"frequency must be two integers (ky, kx), got {frequency!r}") from None
     if size < 1:
         raise ValueError(f"size must be positive, got {size}")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import require_integers, require_unit_norm
 from nads_core.runtime.seeds import seed_sequence
 
 
@@ -90,9 +90,7 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         if directions.dim() != 4 or not len(directions):
             together = f"all together of shape (B, C, H, W), got {tuple(directions.shape)}"
             raise ValueError(f"expected directions of shape (C, H, W), {together}")
-        for norm in directions.flatten(1).norm(dim=1).tolist():
-            if not abs(norm - 1) < 1e-3:
-                raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
+        require_unit_norm(directions.flatten(1))
         object.__setattr__(self, "directions", directions)
         require_integers(num_samples=self.num_samples)
         require_integers(least=0, seed=self.seed)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions.asymmetry import own_products
-from nads_core.directions.evaluation import Block, Evaluation
+from nads_core.directions.contributions import Block, Evaluation
 from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
@@ -271,10 +271,8 @@ def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: 
     path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
     if distributed.rank() == 0:
         state.save(path)
-    return (
-        f"stopped after {state.blocks_done * block_size} of {num_networks} networks; "
-        f"call again with checkpoint={str(path)!r} to resume"
-    )
+    done = f"stopped after {state.blocks_done * block_size} of {num_networks} networks"
+    return f"{done}; call again with checkpoint={str(path)!r} to resume"
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

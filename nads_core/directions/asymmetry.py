@@ -5,8 +5,6 @@ map g changes has the squared norm T = ||C - g C g^T||^2 / 2 = ||C||^2 - <C, g C
 without bias, because the products of a network with itself are summed apart (`own_products`) and subtracted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nads_core.networks.architectures import SYMMETRIES
+from nads_core.runtime.arguments import require_integers
 
 SIGNIFICANCE = 0.01
 NEGLIGIBLE = 0.1  # the antisymmetric part then has at most 0.22 of the norm of C
@@ -82,11 +81,7 @@ def symmetry_tests(
     Raises:
         ValueError: for fewer than 16 networks.
     """
-    if num_networks < FEWEST_NETWORKS:
-        raise ValueError(
-            f"a test of symmetries compares networks with each other: expected {FEWEST_NETWORKS} at least, got "
-            f"{num_networks}"
-        )
+    require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
     second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
     halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].double()  # (n, R, 2, D)
     signs = torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double() * 2 - 1

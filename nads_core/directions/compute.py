@@ -1,7 +1,5 @@
 """`compute_nads`: from an architecture to its directions, by way of estimator, moments and eigenvectors."""
 
-from __future__ import annotations
-
 import math
 import os
 import warnings
@@ -16,10 +14,10 @@ from torch import Tensor, nn
 
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
+from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import require_debiasing
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
-from nads_core.directions.evaluation import Evaluation, require_gradients
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
@@ -128,7 +126,8 @@ def compute_nads(
             networks or more than 8,192 pixels. With "test" those that the networks do not contradict (`asymmetry`); the
             provenance has the results. A stopping criterion is then checked without them.
         stopping: criterion that ends the run before ``num_networks``; `StoppingCriterion`. Its fields (``tolerance``,
-            ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value.
+            ``num_leading``, ``num_certain``) are accepted as keywords too. The provenance has the final value, and a
+            warning is issued if it does not meet the criterion.
         seed: seed of every weight and input. Network i does not depend on how many are drawn, nor on ``batch_size``.
         device: device of the networks; by default a GPU if there is one.
         checkpoint: file that stores the state, in whose name ``{run}`` stands for a short fingerprint of everything
@@ -138,13 +137,15 @@ def compute_nads(
         **options: fields of `ComputeOptions`, by keyword: ``num_directions``, ``debiasing``, ``dtype`` and others.
 
     Returns:
-        Directions in order of preference, with their eigenvalues. The provenance holds the effective number of
+        Directions in order of preference, with their eigenvalues: those of the estimate of C, without the noise of the
+        inputs unless ``debiasing`` is "none". The provenance holds the effective number of
         networks, ``(sum |g|^2)^2 / sum |g|^4``. Where it is below 0.15 ``num_networks``, a few networks hold the
         second moment: a warning is issued, and certainties are those that the effective number supports. Eigenvalues
         are in float32; in float64 where the mean square of the first gradients is outside of [1e-24, 1e24].
 
     Raises:
-        TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module.
+        TypeError: if ``architecture`` is neither an Architecture nor a function that returns a module, or ``stopping``
+            is no `StoppingCriterion`.
         ImportError: for the name of a model whose library is not installed.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
             that returns the same weights every time, networks that differ in more than their weights and buffers
@@ -193,7 +194,7 @@ def compute_nads(
         settings.debiasing, averaged, effective_share=state.effective_share,
     )  # fmt: skip
     recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
-    recorded |= rule.final_value(state.groups, pairs) | _effective(state, num_networks, name)
+    recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(state, num_networks, name)
     return _nads(state, ensemble, pairs, recorded)
 
 
@@ -201,6 +202,8 @@ def _settings(
     stopping: StoppingCriterion | None, options: dict[str, Any], image_shape: tuple[int, ...]
 ) -> tuple[StoppingCriterion, ComputeOptions]:
     """Return the stopping criterion and the other options, from objects and keywords, checked."""
+    if not isinstance(stopping, StoppingCriterion | None):
+        raise TypeError(f"stopping must be a StoppingCriterion(tolerance=0.05), for example, got {stopping!r}")
     criteria = {name: options.pop(name) for name in ("tolerance", "num_leading", "num_certain") if name in options}
     if stopping is not None and criteria:
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
@@ -211,9 +214,7 @@ def _settings(
         )
     settings, dimension = ComputeOptions(**options), math.prod(image_shape)
     if settings.num_directions is not None and settings.num_directions > dimension:
-        raise ValueError(
-            f"num_directions = {settings.num_directions} is more than the {dimension} that {image_shape} images have"
-        )
+        raise ValueError(f"num_directions = {settings.num_directions} is more than the {dimension} of {image_shape}")
     stopping = stopping or StoppingCriterion(**criteria)
     return stopping.resolved(dimension, settings.num_directions or dimension), settings
 
@@ -285,10 +286,7 @@ def _require_averageable(
         symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
     require_symmetries(image_shape, symmetries)
     if symmetries and math.prod(image_shape) > DENSE_LIMIT:
-        raise ValueError(
-            f"symmetries are averaged over only up to {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: leave "
-            "them out"
-        )
+        raise ValueError(f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: omit them")
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:
@@ -345,12 +343,9 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     """Return the effective number of networks, and warn if a few hold the second moment."""
     number = state.effective_share * num_networks
     if state.effective_share < HEAVY:
-        warnings.warn(
-            f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}, and "
-            "certainties are those that so few support. More networks help little; normalise='network' gives all equal "
-            "weight",
-            stacklevel=3,
-        )
+        message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
+        remedy = "more networks help little; normalise='network' gives all equal weight"
+        warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=3)
     return {"effective_networks": float(f"{number:.4g}")}
 
 

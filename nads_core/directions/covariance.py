@@ -3,8 +3,6 @@
 M is the second moment of the means and W its noise, as in `moments`; both are uncentred.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -140,6 +138,8 @@ def leading_subspace(
 ) -> Tensor:
     """Return orthonormal rows (count, D) that span the leading eigenvectors of M - W, averaged over symmetries.
 
+    On the Gram side there are fewer rows where M - W has fewer positive eigenvalues, as with few networks.
+
     On the dense side by a randomised SVD, in a tenth of the time of all eigenvectors. It orders by magnitude, and the
     leading eigenvalues of M - W are positive.
     """
@@ -152,5 +152,11 @@ def leading_subspace(
 
 
 def subspace_overlap(first: Tensor, second: Tensor) -> float:
-    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1 for the same span."""
+    """Mean squared cosine of the principal angles between the spans of orthonormal rows (k, D): 1 for the same span.
+
+    Raises:
+        ValueError: if the shapes differ.
+    """
+    if first.shape != second.shape:
+        raise ValueError(f"subspaces {tuple(first.shape)} and {tuple(second.shape)} have no overlap: shapes must agree")
     return float((first.double() @ second.double().T).square().sum() / len(first))

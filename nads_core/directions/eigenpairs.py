@@ -13,7 +13,7 @@ from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.directions.uncertainty import BulkSpectrum, DirectionUncertainty, TypeUncertainty, certify
 from nads_core.runtime.seeds import seeded
 
-_SIMULATED = 2_048  # ranks of one type; none has ever been known that far down
+_SIMULATED = 2_048  # largest number of ranks simulated per type
 _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
 _CROSSINGS = 64  # draws of the order of eigenvalues of different types
 _EXTRA_COLUMNS = 16  # of the randomised range finder
@@ -157,7 +157,7 @@ class _Problem:
             values = values.clamp(min=0)  # semi-definite but for rounding
         noise = (axes @ noise_block * axes).sum(1)  # (r,)
         levels = (axes @ block * axes).sum(1) - noise
-        # The floor of the shrinking is no measurement: it orders by the noise, and all axes after it have no rank
+        # Values at the shrinkage floor are not measured. Axes from there on are ordered by noise.
         floor = negligible + (FLOOR * noise if self.debiasing == "shrink" else 0)
         below = (levels <= floor).nonzero()
         measured = int(below[0]) if len(below) else len(levels)

@@ -121,10 +121,8 @@ class Estimator(ABC):
 def require_estimator(estimator: Estimator) -> Estimator:
     """Return an estimator; raise a TypeError for anything else."""
     if not isinstance(estimator, Estimator):
-        raise TypeError(
-            f"estimator must be an object such as SmoothedGradient(), or of a class of your own that inherits from "
-            f"nads_core.directions.Estimator, got {estimator!r}" + ": add ()" * isinstance(estimator, type)
-        )
+        expected = "an nads_core.directions.Estimator such as SmoothedGradient()"
+        raise TypeError(f"expected {expected}, got {estimator!r}" + ": add ()" * isinstance(estimator, type))
     return estimator
 
 

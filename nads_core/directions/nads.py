@@ -17,6 +17,7 @@ from torch import Tensor
 from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
+from nads_core.runtime.arguments import require_unit_norm
 from nads_core.runtime.files import atomic_write, require_undamaged, seal
 
 FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
@@ -28,8 +29,8 @@ class NADs:
 
     Args:
         directions: ``(n, *image_shape)`` float32, orthonormal.
-        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the uncentred second moment
-            (1/N) sum g g^T.
+        eigenvalues: (n,) float32, or float64 where those would underflow, descending: of the estimate of C, the
+            uncentred second moment, without the noise of the inputs unless ``debiasing`` is "none".
         provenance: settings and environment of the computation.
         certificates: uncertainty of each; None in files that were written before there were any.
         stored_fingerprint: fingerprint of the file that they were read from, or None; no argument.
@@ -43,10 +44,8 @@ class NADs:
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
-            raise ValueError(
-                "expected directions (n, *image_shape) and eigenvalues (n,), got "
-                f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
-            )
+            shapes = f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
+            raise ValueError(f"expected directions (n, *image_shape) and eigenvalues (n,), got {shapes}")
         if self.certificates is not None and len(self.certificates) != len(self):
             raise ValueError(f"expected certificates of {len(self)} directions, got {len(self.certificates)}")
 
@@ -140,7 +139,7 @@ class NADs:
             k: number of directions.
 
         Raises:
-            ValueError: if either has fewer than k directions or the sizes differ.
+            ValueError: if either has fewer than k directions, the sizes differ, or bare directions are not orthonormal.
         """
         theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other).flatten(1).double()
         ours = self.directions.flatten(1).double()
@@ -148,6 +147,9 @@ class NADs:
             raise ValueError(f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}")
         if ours.shape[1] != theirs.shape[1]:
             raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
+        require_unit_norm(theirs[:k])
+        if not (product := float((theirs[:k] @ theirs[:k].T).fill_diagonal_(0).abs().max())) < 1e-3:
+            raise ValueError(f"directions have an inner product of {product:.2g}, expected 0: orthogonalise them")
         return subspace_overlap(ours[:k], theirs[:k])
 
     def overlap_interval(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> tuple[float, float]:
@@ -173,6 +175,8 @@ class NADs:
     def energy(self, direction: Tensor | np.ndarray) -> Tensor:
         """Return v^T C v, with C rebuilt from the eigenpairs: the prior variance of the slope of f along v.
 
+        With fewer than D directions it is a lower bound, because C lacks the others.
+
         Args:
             direction: one direction, (C, H, W), or many, (m, C, H, W); unit norm.
 
@@ -180,13 +184,16 @@ class NADs:
             A scalar, or (m,).
 
         Raises:
-            ValueError: if the shape is not that of the NADs.
+            ValueError: if the shape is not that of the NADs, or a norm is not 1.
         """
         return self._squared_cosines(direction) @ self.eigenvalues.double()
 
     def _squared_cosines(self, directions: Tensor | np.ndarray) -> Tensor:
-        """Return those of directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
-        return self.coordinates(torch.as_tensor(directions, dtype=torch.float64)).square()
+        """Return those of unit directions ``(..., *image_shape)`` with each of these, (..., n), in float64."""
+        directions = torch.as_tensor(directions, dtype=torch.float64)
+        coordinates = self.coordinates(directions)  # checks the shape
+        require_unit_norm(directions.flatten(1 - self.directions.dim()))
+        return coordinates.square()
 
     def coordinates(self, images: Tensor | np.ndarray) -> Tensor:
         """Return the coefficients of inputs along the directions, which `reconstruct` turns back into inputs.
@@ -267,11 +274,8 @@ class NADs:
             >>> load_nads("lenet").nearest()[0].name
             'lenet'
         """
-        if tuple(self.directions.shape[1:]) != (1, 32, 32):
-            raise ValueError(
-                f"the architectures that ship were computed for inputs (1, 32, 32), these for "
-                f"{tuple(self.directions.shape[1:])}: compute them with image_shape=(1, 32, 32)"
-            )
+        if (shape := tuple(self.directions.shape[1:])) != (1, 32, 32):
+            raise ValueError(f"the NADs that ship have image_shape=(1, 32, 32), these {shape}: compute them with it")
         self._require_certificates()
         others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
         compared = (subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads))
@@ -288,7 +292,7 @@ class NADs:
             Indices, and squared cosines: a scalar each, or (m,). Inside a band an index means no more than an energy.
 
         Raises:
-            ValueError: if the shape is not that of the NADs.
+            ValueError: if the shape is not that of the NADs, or a norm is not 1.
         """
         rows = directions.directions if isinstance(directions, NADs) else directions
         closeness, index = self._squared_cosines(rows).max(-1)

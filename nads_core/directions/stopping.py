@@ -1,6 +1,7 @@
 """Stopping criteria: what the directions must reach, and after which numbers of blocks to check."""
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -97,16 +98,22 @@ class StoppingRule:
         count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits
         return count >= self.criterion.num_certain, {"certain": count}
 
-    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs) -> dict[str, Any]:
-        """Return the final value of the criterion, if there is one, for the provenance of these eigenpairs."""
-        criterion = self.criterion
+    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int) -> dict[str, Any]:
+        """Return the final value of the criterion, if there is one, for the provenance; warn unless it is met."""
+        criterion, certain = self.criterion, pairs.certificates.num_certain
+        after = f"not reached after {num_networks:,} networks"
         if criterion.num_certain is not None:
-            return {"num_certain": criterion.num_certain, "certain": pairs.certificates.num_certain}
+            if certain < criterion.num_certain:
+                warnings.warn(f"num_certain {criterion.num_certain} {after}: {certain} are certain", stacklevel=3)
+            return {"num_certain": criterion.num_certain, "certain": certain}
         if criterion.tolerance is None:
             return {}
         error, spread = self.error(groups)
-        interval = [max(0, error - spread), error + spread]
-        return {"num_leading": criterion.num_leading, "error": error, "error_interval": interval}
+        if not error + spread <= criterion.tolerance:
+            reached = f"error {error:.2g}, {error + spread:.2g} at the upper end of its interval"
+            warnings.warn(f"tolerance {criterion.tolerance} {after}: {reached}", stacklevel=3)
+        interval = [max(0, error - spread), error + spread] if math.isfinite(error) else None  # JSON has no infinity
+        return {"num_leading": criterion.num_leading, "error": interval and error, "error_interval": interval}
 
     def error(self, groups: Sequence[Moments]) -> tuple[float, float]:
         """Return the `subspace_error` of the first ``num_leading`` directions."""
@@ -123,12 +130,15 @@ def subspace_error(
     the halves is about four times the error of the whole. Four groups make three pairs of halves.
 
     Returns:
-        The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs.
+        The mean of 1 - overlap with the exact subspace, and twice its standard deviation over the pairs. The error is
+        infinite if a half has fewer directions, as few networks have on the Gram side.
     """
     errors = []
     for pair in ((0, 1), (0, 2), (0, 3)):
         halves = [[g for i, g in enumerate(groups) if (i in pair) == inside] for inside in (True, False)]
         first, second = (leading_subspace(merged(half), num_directions, image_shape, symmetries) for half in halves)
+        if min(len(first), len(second)) < num_directions:
+            return math.inf, 0.0
         errors.append((1 - subspace_overlap(first, second)) / 4)
     return float(torch.tensor(errors).mean()), 2 * float(torch.tensor(errors).std())
 

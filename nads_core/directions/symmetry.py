@@ -5,8 +5,6 @@ the group that they generate (Schur's lemma): images of different type never mix
 same block once for each partner. Architectures declare their maps in `networks.architectures`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

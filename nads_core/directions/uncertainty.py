@@ -8,7 +8,7 @@ eigenvalues of a sample, which repel each other. So the simulation draws E afres
 smoothed until the eigenvalues which it returns are on average those that were seen.
 
 Only windows of neighbouring ranks are simulated. Mixing with ranks outside of a window is added in first order, and so
-is mixing with the rest of the space, whose energy is estimated from held-out networks (`BulkSpectrum`).
+is mixing with the rest of the space, the bulk, whose energy is estimated from held-out networks (`BulkSpectrum`).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class BulkSpectrum:
         eigenvector shows nothing of its level.
 
         Args:
-            levels: (k,), of C without the rest.
+            levels: (k,), of C without the bulk.
             noise: (k,), of the inputs along the directions.
             num_networks: N, times the vectors over which the share of each is a mean.
         """
@@ -146,18 +146,18 @@ class BulkSpectrum:
         return retained.clamp(min=0), mixing + edge.square() / gaps
 
     def _edge(self, noise: Tensor, num_networks: float) -> tuple[Tensor, float]:
-        """Return the gaps (k,) from the rest's level below which nothing shows, and energy of the rest per network."""
+        """Return the gaps (k,) from the bulk's level below which nothing shows, and energy of the bulk per network."""
         mixing = self.dimension / num_networks * (self.level + self.noise)
         return (mixing * (self.level + noise)).clamp(min=0).sqrt(), mixing
 
     def detected(self, values: Tensor, noise: Tensor, num_networks: float) -> int:
-        """Return how many of the first eigenvalues (k,) exceed what the rest alone gives."""
+        """Return how many of the first eigenvalues (k,) exceed what the bulk alone gives."""
         edge, mixing = self._edge(noise, num_networks)
         below = (values <= self.level + mixing + 2 * edge).nonzero()
         return int(below[0]) if len(below) else len(values)
 
     def invert_shrinkage(self, values: Tensor, noise: Tensor, num_networks: float) -> Tensor:
-        """Return the levels (k,) that the rest shifts to these values (k,); the rest's own where none does."""
+        """Return the levels (k,) that the bulk shifts to these values (k,); the bulk's own where none does."""
         if not self.dimension:
             return values
         edge, mixing = self._edge(noise, num_networks)
@@ -221,8 +221,8 @@ def certify(
     noise: Tensor,
     variances: Tensor,
     num_networks: float,
-    shares: int = 1,
-    rest: BulkSpectrum | None = None,
+    num_averaged: int = 1,
+    bulk: BulkSpectrum | None = None,
     growth: float = 1,
     kept: Tensor | None = None,
 ) -> TypeUncertainty:
@@ -233,25 +233,25 @@ def certify(
         noise: (k,), of the inputs along the directions.
         variances: V, (k, k).
         num_networks: N.
-        shares: partners times readouts, P R: over so many vectors the share of a network is a mean.
-        rest: part of the space in which no direction was found.
+        num_averaged: partners times readouts, P R: number of vectors over which the share of a network is a mean.
+        bulk: part of the space in which no direction was found.
         growth: sample-size multiplier to extrapolate to, with the levels that these networks show.
         kept: (k, k), share of the variances that remains after shrinking, see `shrunk_variance`; by default all.
     """
     values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
-    count, bulk = len(values), rest or BulkSpectrum()
-    while bulk.dimension and (known := bulk.detected(values, noise, num_networks * shares)) < len(values):
+    count, bulk = len(values), bulk or BulkSpectrum()
+    while bulk.dimension and (known := bulk.detected(values, noise, num_networks * num_averaged)) < len(values):
         bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)  # the others belong to the bulk
         values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
         leading, nothing = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
-    power, independent = values.clamp(min=0) + noise, 1 / shares  # see `_SamplingError`
+    power, independent = values.clamp(min=0) + noise, 1 / num_averaged  # see `_SamplingError`
     ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
     ratios.diagonal().clamp_(min=2 * independent)
     if kept is not None:
         ratios *= kept[: len(values), : len(values)].cpu()
-    model = _SamplingError(noise, ratios, num_networks, shares, bulk)
+    model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
@@ -265,21 +265,21 @@ class _SamplingError:
     """The error E of C from N networks, for any levels that C may have.
 
     A sample stretches its own spectrum, and the variances of a network's share with it. Their ratio to the power along
-    two directions does not change; it is at least that of independent Gaussian numbers: 1 / shares, and twice on the
-    diagonal.
+    two directions does not change; it is at least that of independent Gaussian numbers: 1 / num_averaged, and twice
+    on the diagonal.
 
     Args:
         noise: (k,), variance of the inputs' noise along the directions.
         ratios: (k, k), variance V_jk of a network's share over p_j p_k, where p = levels + noise is the power.
         num_networks: N.
-        shares: number of vectors over which the share of a network is a mean.
-        bulk: rest of the space.
+        num_averaged: number of vectors over which the share of a network is a mean.
+        bulk: part of the space in which no direction was found.
     """
 
     noise: Tensor
     ratios: Tensor
     num_networks: float
-    shares: int
+    num_averaged: int
     bulk: BulkSpectrum
 
     def true_levels(self, values: Tensor) -> Tensor:
@@ -290,7 +290,7 @@ class _SamplingError:
         """
 
         def corrected(excess: Tensor | float, levels: Tensor) -> Tensor:
-            visible = self.bulk.invert_shrinkage(values - excess, self.noise, self.num_networks * self.shares)
+            visible = self.bulk.invert_shrinkage(values - excess, self.noise, self.num_networks * self.num_averaged)
             return _smoothed(visible, self._spread(levels))
 
         levels = corrected(0, values)
@@ -306,7 +306,7 @@ class _SamplingError:
         variances = self.ratios * power.outer(power) / count  # of the entries of E
         retained, shift = torch.ones_like(levels), torch.zeros_like(levels)
         if self.bulk.dimension:
-            retained, shift = self.bulk.shrink(levels, self.noise, count * self.shares)
+            retained, shift = self.bulk.shrink(levels, self.noise, count * self.num_averaged)
             through = shift.outer(shift) / self.bulk.dimension  # (k, k), mixing of second order
             variances = variances + through + through.diagonal().diag()
         mean, error, overlaps = _simulated(levels, variances, retained, draws, seed)

@@ -1,7 +1,5 @@
 """Layers that PyTorch runs slowly on CPUs: 2x2 max pooling, and convolutions of few channels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

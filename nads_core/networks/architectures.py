@@ -310,10 +310,8 @@ def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture 
         return ARCHITECTURES[name]
     module, _, attribute = name.partition(":")
     if not attribute:
-        raise ValueError(
-            f"unknown architecture {name!r}: choose from {', '.join(ARCHITECTURES)}, or torchvision:model, "
-            "timm:model or module:factory"
-        )
+        choices = f"{', '.join(ARCHITECTURES)}, or torchvision:model, timm:model or module:factory"
+        raise ValueError(f"unknown architecture {name!r}: choose from {choices}")
     if module in ("torchvision", "timm"):
         return _of_library(module, attribute, image_shape)
     return imported(name)

@@ -1,7 +1,5 @@
 """f(x) of one network, and its derivatives with respect to the input and along a direction in weight space."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -74,10 +72,7 @@ class ScalarFunction:
                 subject = "the network or the output function" if callable(self.output) else "the network"
                 raise ValueError(f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}") from error
         if not torch.equal(before, generator_state(images.device)):
-            raise ValueError(
-                "the network draws random numbers in eval mode (dropout that is always on?): f(x) must be a function "
-                "of weights and input"
-            )
+            raise ValueError("the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed")
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         most = 1 if callable(self.output) else 2
         if not isinstance(outputs, Tensor) or not 1 <= outputs.dim() <= most or len(outputs) != len(images):

@@ -36,10 +36,7 @@ def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of an image, a sequence or a row of features; raise a ValueError for anything else."""
     sizes = image_shape if isinstance(image_shape, Sequence) else ()
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
-        raise ValueError(
-            "image_shape must be positive integers, (C, H, W) of an image, (C, L) of a sequence or (F,) of features, "
-            f"got {image_shape!r}"
-        )
+        raise ValueError(f"image_shape must be positive integers (C, H, W), (C, L) or (F,), got {image_shape!r}")
     return tuple(map(int, sizes))
 
 
@@ -85,10 +82,8 @@ class Ensemble:
         kernels: str = "torch",
     ):
         if not callable(factory) or isinstance(factory, nn.Module):
-            raise TypeError(
-                f"expected an Architecture or a function that returns a new network, got {type(factory).__name__}: "
-                "pass `lambda: MyNet()` rather than a network"
-            )
+            expected = "an Architecture or a function that returns a new network, such as `lambda: MyNet()`"
+            raise TypeError(f"expected {expected}, got {type(factory).__name__}")
         self.image_shape = require_image_shape(image_shape)
         require_integers(least=0, seed=seed, output=0 if callable(output) else output)
         self.device = usable_device(device)
@@ -316,10 +311,8 @@ class Ensemble:
 
     def _require_readout(self) -> Readout:
         if self._readout is None:
-            raise ValueError(
-                "several readouts need a network that ends in a linear layer, whose weights are drawn by one uniform "
-                "or normal distribution around 0, and no function as output: use readouts=1"
-            )
+            needed = "a network that ends in a linear layer, drawn by one distribution around 0, and an index as output"
+            raise ValueError(f"several readouts need {needed}: use readouts=1")
         return self._readout
 
     def stack(self, count: int) -> State:

@@ -165,6 +165,8 @@ def require_module(network: object) -> nn.Module:
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
         raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
+    if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
+        raise TypeError("the factory returns a network with lazy layers: call it once on an input in the factory")
     sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
     if sparse:
         raise TypeError(f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()")

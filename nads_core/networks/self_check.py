@@ -58,10 +58,9 @@ def not_reproduced(differences: Mapping[str, str]) -> ValueError:
     listing = "; ".join(f"{name} ({description})" for name, description in [*differences.items()][:4])
     more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     return ValueError(
-        "the factory's networks differ in more than the weights and buffers that vary: those of one, loaded into "
-        f"another, do not give its output. Differences: {listing or 'none that is an attribute'}{more}. Register what "
-        "is drawn as a buffer (self.register_buffer), or use evaluation='rebuild', which builds every network by the "
-        "factory and is slower"
+        "the factory's networks differ in more than the weights and buffers that vary: "
+        f"{listing or 'not in an attribute'}{more}. Register what is drawn by self.register_buffer, or use "
+        "evaluation='rebuild', which builds every network by the factory and is slower"
     )
 
 

@@ -29,6 +29,13 @@ def require_integers(least: int = 1, **values: object) -> None:
             raise ValueError(f"{name} must be {kind}, got {value!r}")
 
 
+def require_unit_norm(directions: torch.Tensor, tolerance: float = 1e-3) -> None:
+    """Raise a ValueError unless all directions (..., D) have norm 1 within a tolerance, which suits float32."""
+    for norm in directions.norm(dim=-1).flatten().tolist():
+        if not abs(norm - 1) < tolerance:
+            raise ValueError(f"direction has norm {norm:.4g}, expected 1: divide it by its norm")
+
+
 def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:
     """Return a floating-point type, given as it is or by its name; raise a ValueError for anything else."""
     usable = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype

@@ -1,4 +1,4 @@
-"""Seeds that do not collide, one per purpose, derived from one seed of the user."""
+"""Seeds, one per purpose, derived from one seed of the user."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,11 @@ import torch
 
 
 def seed_sequence(seed: int, *path: int) -> int:
-    """Return a 63-bit seed that depends on all of ``(seed, *path)`` and collides with no other path in practice."""
+    """Return a 63-bit seed that depends on all of ``(seed, *path)``.
+
+    Numpy pads the numbers with zeros to four: ``seed_sequence(0) == seed_sequence(0, 0)``. So paths that end in zeros
+    share the seed of the path without them; paths of one length get different seeds in practice.
+    """
     return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

@@ -38,7 +38,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import require_integers, require_unit_norm
 
 PREFILTERS = ("average", "binomial", "lowpass", "identity")
 Array = Tensor | np.ndarray
@@ -301,9 +301,7 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
         raise ValueError(f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}")
-    norm = direction.norm(dim=-1)
-    if (norm - 1).abs().max() > 1e-6:
-        raise ValueError(f"direction has norm {float(norm.max()):.4g}, expected 1: divide it by its norm")
+    require_unit_norm(direction, 1e-6)
     inside, outside = row_space_split(layer, direction)
     outside = torch.where(outside < 1e-24, 0.0, outside)  # rounding of a direction that lies in the row space
     inside = torch.where(inside < 1e-24, 0.0, inside)

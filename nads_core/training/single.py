@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -10,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.runtime.arguments import usable_device
+from nads_core.networks.initialisation import state_of
+from nads_core.runtime.arguments import plain, usable_device
+from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.evaluation import accuracy
+from nads_core.training.accuracy import accuracy
 from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
@@ -100,7 +103,9 @@ def fit(
         size = min(recipe.batch_size, len(images))
         step = _captured(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
     changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
-    total, losses = recipe.num_steps(len(images)), [] if state is None else state.restore(changing, device)
+    total, losses = recipe.num_steps(len(images)), []
+    if state is not None:
+        losses = state.restore(changing, device, _identity(network, train, config, weights), images[0])
     first, per_epoch = len(losses), total // recipe.epochs
     with progress_bar(total, label, "step", progress) as bar:
         bar.update(first)
@@ -130,6 +135,15 @@ def fit(
         train_accuracy = torch.tensor(accuracy(network, train))
     seconds = time.perf_counter() - start + (state.seconds if state else 0.0)
     return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
+
+
+def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor) -> dict[str, Any]:
+    """Return what identifies a training, but for the values of images and initial weights, as plain values."""
+    options = {name: plain(value) for name, value in asdict(config).items()}
+    options |= {"device": weights.device.type, "dtype": str(weights.dtype), "cuda_graph": None}  # graphs change nothing
+    shapes = {name: list(tensor.shape) for name, tensor in state_of(network).items()}
+    labels = fingerprint(train[1].cpu().numpy())
+    return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
 
 
 def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:

@@ -4,11 +4,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
+from nads_core.runtime.provenance import differences
 from nads_core.runtime.seeds import generator_state
 
 _SECONDS = 5.0  # minimum between two files, because epochs of small networks are short
@@ -16,7 +18,7 @@ _SECONDS = 5.0  # minimum between two files, because epochs of small networks ar
 
 @dataclass
 class TrainingState:
-    """Checkpoint of one training. Its path must identify everything that determines the training.
+    """Checkpoint of one training, which rejects the file of another one.
 
     Args:
         path: path of the file, which exists from the end of the first epoch until `forget` is called.
@@ -26,17 +28,33 @@ class TrainingState:
     path: Path
     seconds: float = 0.0
     _saved_at: float = field(default=0.0, repr=False)
+    _identity: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def restore(self, tensors: Mapping[str, Tensor], device: torch.device) -> list[Tensor]:
+    def restore(
+        self, tensors: Mapping[str, Tensor], device: torch.device, training: dict[str, Any], sample: Tensor
+    ) -> list[Tensor]:
         """Restore tensors and the state of torch's generator; return the losses so far, none without a file.
 
+        Args:
+            tensors: everything that a step changes, by name; overwritten in place.
+            device: device of the training.
+            training: identity of the training in plain values: its options, shapes and labels.
+            sample: first training image, which the file has to hold but for rounding.
+
         Raises:
-            ValueError: if the file is damaged.
+            ValueError: if the file is damaged, of an earlier version, or of another training.
         """
-        self._saved_at = time.perf_counter()
+        self._saved_at, self._identity = time.perf_counter(), {"training": training, "sample": sample.cpu().clone()}
         if not self.path.exists():
             return []
         saved = load_checkpoint(self.path, "a training")
+        if "sample" not in saved:
+            raise ValueError(f"{self.path} is of an earlier version, which did not say of what training: delete it")
+        different, image = differences(saved["training"], training), saved["sample"].to(sample)
+        if not different and (image - sample).norm() > 1e-4 * image.norm():  # processors round differently
+            different = "its first image differs"
+        if different:
+            raise ValueError(f"{self.path} belongs to another training ({different:.300}): name another file")
         for name, tensor in tensors.items():
             tensor.copy_(saved["tensors"][name])
         if device.type == "cuda":
@@ -54,7 +72,7 @@ class TrainingState:
             return
         state = {
             "tensors": dict(tensors), "losses": torch.stack(losses), "generator": generator_state(device),
-            "seconds": self.seconds + seconds,
+            "seconds": self.seconds + seconds, **self._identity,
         }  # fmt: skip
         save_checkpoint(self.path, state)
         self._saved_at = time.perf_counter()

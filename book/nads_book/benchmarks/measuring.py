@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from nads_book.benchmarks.roofline import Limits, count_work, timed
 from nads_core.directions import DENSE_LIMIT, Draw, Estimator
 from nads_core.directions.compute import empty_moments
+from nads_core.directions.contributions import fitting_batch
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
-from nads_core.directions.evaluation import fitting_batch
 from nads_core.directions.moments import DenseMoments, GramMoments
 from nads_core.networks.architectures import Architecture
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble

@@ -18,8 +18,8 @@ COMMANDS = {
     "forecast": "predict how many directions would be certain with more networks",
     "doctor": "list available optional features",
 }
-# Former commands that need a checkout, and are now scripts of it.
-_SCRIPTS = {"bench": Path("benchmarks/costs.py"), "queue": Path("book/train_queue.py")}
+# A former command that needs a checkout, and is now a script of it.
+_SCRIPTS = {"queue": Path("book/train_queue.py")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,6 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["run"] and "--pending" in arguments:
         arguments = ["queue", *(argument for argument in arguments[1:] if argument != "--pending")]
+    if arguments[:1] == ["bench"]:  # it takes minutes, and replaces results
+        print("error: `nads-book bench` is now `python benchmarks/costs.py`, in a checkout", file=sys.stderr)
+        return 2
     if arguments and (script := _SCRIPTS.get(arguments[0])):
         notify_renamed(f"nads-book {arguments[0]}", f"python {script}")
         path = checkout_folder(str(script.parent)) / script.name
