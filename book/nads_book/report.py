@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from nads_core.training.accuracy import accuracy_interval, difference_interval
+from nads_core.training.accuracies import accuracy_interval, difference_interval
 
 if TYPE_CHECKING:
     from nads_book.experiments import Results

@@ -15,7 +15,7 @@ from nads_core.networks.initialisation import state_of
 from nads_core.runtime.arguments import plain, usable_device
 from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
-from nads_core.training.accuracy import accuracy
+from nads_core.training.accuracies import accuracy
 from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState

@@ -11,7 +11,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional as F
 
 from nads_core.data.separable import SeparableDatasets
-from nads_core.training.accuracy import accuracy
+from nads_core.training.accuracies import accuracy
 from nads_core.training.recipes import Dataset, batches, descend
 from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.run import TrainingRun
