@@ -147,6 +147,26 @@ def test_gradients_far_from_one_neither_underflow_nor_overflow(tmp_path, factor,
     assert torch.equal(nc.NADs.load(tmp_path / "far.npz").eigenvalues, far.eigenvalues)
 
 
+class Tiny(nn.Module):
+    """A network whose output is multiplied by a number that float32 has, twice."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.network, self.factor = plain(), factor
+
+    def forward(self, x):
+        return self.network(x) * self.factor * self.factor
+
+
+@pytest.mark.parametrize("factor", [1e-20, 1e-25])  # gradients of 1e-40, which has few digits, and of 1e-50, which is 0
+def test_gradients_below_the_numbers_of_float32_are_rejected(factor):
+    with pytest.raises(ValueError, match="float32"):
+        nc.compute_nads(lambda: Tiny(factor), 16, **OPTIONS)
+    options = OPTIONS | {"dtype": "float64"}
+    usual, tiny = (nc.compute_nads(lambda size=size: Tiny(size), 16, **options) for size in (1.0, factor))
+    assert torch.allclose(tiny.eigenvalues[:3] / factor**4, usual.eigenvalues[:3].double(), rtol=1e-5)
+
+
 def test_ordinary_gradients_keep_their_scale():
     vectors = torch.ones(2, 3, 4)
     assert [moment_scale(vectors * size) for size in (1e-11, 1.0, 1e11)] == [1.0, 1.0, 1.0]  # DenseNet-121 has 1e-6

@@ -88,7 +88,7 @@ class Evaluation:
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
-    """Raise a ValueError if the first networks ignore their input.
+    """Raise a ValueError if the first networks ignore their input, or their gradients underflow.
 
     Returns:
         The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
@@ -104,12 +104,16 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):
             _require_finite(values, network_ids, name, ensemble.seed)
         if contributions.any():
+            size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
+            if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
+                raise ValueError(f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64")
             return vector, moment_scale(contributions)
     zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
-        f"the output of {name} does not depend on its input: the estimator's vectors are zero for "
-        f"{_CHECKED_NETWORKS} networks" + (f" (it begins with {described(zero)}{remedy})" if zero else "")
+        f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: the estimator's "
+        f"vectors are zero for {_CHECKED_NETWORKS} networks"
+        + (f" (it begins with {described(zero)}{remedy})" if zero else "")
     )
 
 
