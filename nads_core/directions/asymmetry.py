@@ -88,7 +88,7 @@ def symmetry_tests(
             f"{num_networks}"
         )
     second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
-    halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].double()  # (n, R, 2, D)
+    halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
     signs = torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     same, energy = _shared(halves, halves), float(second_moment.square().sum() - own[0])  # (n, n); ||C||^2
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
@@ -144,7 +144,7 @@ def _shared(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
+    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D); products of dots are in float64."""
     dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
     xp, xq, yp, yq = dots[..., ::2, ::2], dots[..., ::2, 1::2], dots[..., 1::2, ::2], dots[..., 1::2, 1::2]
     return (xp * yq + xq * yp) / 2
