@@ -144,7 +144,7 @@ def _shared(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D); products of dots are in float64."""
+    """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
     dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
     xp, xq, yp, yq = dots[..., ::2, ::2], dots[..., ::2, 1::2], dots[..., 1::2, ::2], dots[..., 1::2, 1::2]
     return (xp * yq + xq * yp) / 2
