@@ -56,7 +56,7 @@ def test_readouts_equal_networks_with_those_last_layers():
             state = {name: tensor[network : network + 1] for name, tensor in draw.state.items()}
             state["3.weight"] = draw.readouts[network, readout][None, None]
             alone = ensemble.input_gradients(state, draw.inputs[network : network + 1])[0].flatten(1)
-            expected = (alone[::2] + alone[1::2]) / 2
+            expected = (alone[::2] + alone[1::2]) / 2  # of two pairs, each a half
             torch.testing.assert_close(contributions[network, readout], expected, rtol=1e-10, atol=1e-14)
 
 

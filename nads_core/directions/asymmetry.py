@@ -83,7 +83,7 @@ def symmetry_tests(
     """
     require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
     second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
-    halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].double()  # (n, R, 2, D)
+    halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
     signs = torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
     same, energy = _shared(halves, halves), float(second_moment.square().sum() - own[0])  # (n, n); ||C||^2
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 
+from nads_core.directions.moments import split_halves
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
 from nads_core.runtime.arguments import make_plain, require_integers
 
-NUM_INPUTS = 16  # Gaussian inputs per network, of which opposite pairs leave 8 contributions
+NUM_INPUTS = 16  # Gaussian inputs per network: two contributions, each the mean of four opposite pairs
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
 
 
@@ -176,17 +177,20 @@ class _OverInputs(Estimator):
 
     @property
     def num_contributions(self) -> int:
-        """J: one contribution per pair of inputs, or per input when not antithetic."""
-        return self.num_inputs // (2 if self.antithetic else 1)
+        """J: two means over halves of the inputs, or 1 for a single input or pair."""
+        return min(2, self.num_inputs // (1 + self.antithetic))
 
     def _draw_inputs(self, ensemble: Ensemble, block: int) -> Tensor:
-        inputs = self.input_std * ensemble.randn(block, _INPUTS, self.num_contributions, *ensemble.image_shape)
+        count = self.num_inputs // (1 + self.antithetic)
+        inputs = self.input_std * ensemble.randn(block, _INPUTS, count, *ensemble.image_shape)
         return torch.stack([inputs, -inputs], dim=2).flatten(1, 2) if self.antithetic else inputs
 
-    def _average_pairs(self, vectors: Tensor) -> Tensor:
-        """(B, K, C, H, W) -> (B, J, D), where J = K / 2 means of opposite inputs, or J = K."""
-        vectors = vectors.flatten(2)  # (B, K, D)
-        return (vectors[:, ::2] + vectors[:, 1::2]) / 2 if self.antithetic else vectors
+    def _mixing(self, inputs: Tensor) -> Tensor:
+        """Return weights (J, K) of the vectors at inputs (B, K, C, H, W) in the contributions."""
+        weights = torch.eye(inputs.shape[1], dtype=torch.float64)
+        if self.antithetic:
+            weights = (weights[::2] + weights[1::2]) / 2  # (K / 2, K), means of opposite inputs
+        return torch.stack(split_halves(weights))[: len(weights)].to(inputs)
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ class SmoothedGradient(_OverInputs):
 
     g = E_x grad_x f_theta(x), x ~ N(0, input_std^2 I), estimated from ``num_inputs`` inputs. Its second moment over
     theta is the mixed derivative of the network's prior kernel, E d/dx d/dx' K(x, x'). Inputs come in opposite pairs
-    (x, -x), which cancels most of the noise that ReLU gates add; a pair is one contribution.
+    (x, -x), which cancels most of the noise that ReLU gates add. Two contributions are means over halves of the pairs.
     """
 
     num_inputs: int = NUM_INPUTS  # forward and backward passes per network
@@ -213,9 +217,9 @@ class SmoothedGradient(_OverInputs):
         return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), readouts=readouts)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B * readouts, num_inputs / 2, D), or (B * readouts, num_inputs, D) when not antithetic."""
-        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts)  # (B * readouts, K, C, H, W)
-        return self._average_pairs(gradients)
+        """Return (B * readouts, J, D)."""
+        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts, self._mixing(draw.inputs))
+        return gradients.flatten(2)
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one backward for each of the readouts."""
@@ -273,9 +277,9 @@ class MixedDerivative(_OverInputs):
         return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), ensemble.probes(block, _PROBES))
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
-        """Return (B, num_inputs / 2, D), or (B, num_inputs, D) when not antithetic."""
+        """Return (B, J, D)."""
         probes = draw.probes or {}  # `draw` always draws some
-        return self._average_pairs(ensemble.mixed_derivatives(draw.state, draw.inputs, probes))
+        return self._mixing(draw.inputs) @ ensemble.mixed_derivatives(draw.state, draw.inputs, probes).flatten(2)
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""

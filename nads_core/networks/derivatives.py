@@ -105,8 +105,10 @@ class ScalarFunction:
                  if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
         raise not_reproduced(fixed | differing(self.module, network))
 
-    def input_gradients(self, weights: State, images: Tensor, of_all_outputs: bool = False) -> Tensor:
-        """Return the gradient of f, or of each of R outputs: (K, C, H, W) -> (1 or R, K, C, H, W)."""
+    def input_gradients(
+        self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None
+    ) -> Tensor:
+        """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or J, C, H, W)."""
         images = images.detach().requires_grad_()
         with torch.enable_grad(), self._loaded(weights):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
@@ -115,10 +117,8 @@ class ScalarFunction:
             if not totals.requires_grad:
                 raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
             last = len(totals) - 1
-            gradients = [
-                torch.autograd.grad(total, images, retain_graph=index < last)[0] for index, total in enumerate(totals)
-            ]
-        return torch.stack(gradients)
+            gradients = (torch.autograd.grad(total, images, retain_graph=i < last)[0] for i, total in enumerate(totals))
+            return torch.stack([mixed(gradient, mixing) for gradient in gradients])
 
     def mixed_derivative(self, weights: State, images: Tensor, probe: State) -> Tensor:
         """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C, H, W)."""
@@ -133,6 +133,11 @@ class ScalarFunction:
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
         return gradient
+
+
+def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:
+    """Return the linear combinations (J, ...) of gradients (K, ...) that have weights (J, K); all without weights."""
+    return gradients if mixing is None else torch.tensordot(mixing, gradients, 1)
 
 
 def _places(module: nn.Module) -> list[tuple[Any, str, str]]:

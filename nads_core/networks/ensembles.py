@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import RandomParameter, draw_weights, faster_layers, require_kernels
-from nads_core.networks.derivatives import ScalarFunction
+from nads_core.networks.derivatives import ScalarFunction, mixed
 from nads_core.networks.initialisation import Initialisation, State, state_of
 from nads_core.networks.readouts import Readout, find_zero_init
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
@@ -332,7 +332,9 @@ class Ensemble:
                 return torch.stack([f(weights, x) for (f, weights), x in networks])
             return vmap(self._function)(state, images)
 
-    def input_gradients(self, state: State, images: Tensor, readouts: Tensor | None = None) -> Tensor:
+    def input_gradients(
+        self, state: State, images: Tensor, readouts: Tensor | None = None, mixing: Tensor | None = None
+    ) -> Tensor:
         """Return the gradient of f with respect to its input, for B networks at K inputs each.
 
         Args:
@@ -340,9 +342,10 @@ class Ensemble:
             images: (B, K, C, H, W).
             readouts: other last layers for each network, (B, R, F), as `draw_readouts` returns them. They share the
                 forward pass, and most of the cost of drawing a network.
+            mixing: weights (J, K) of linear combinations of the K gradients, which then take their place.
 
         Returns:
-            (B, K, C, H, W), or (B * R, K, C, H, W) with readouts.
+            (B, K, C, H, W), or (B * R, K, C, H, W) with readouts; J in place of K with ``mixing``.
 
         Raises:
             ValueError: if the output does not depend on the input.
@@ -352,12 +355,12 @@ class Ensemble:
             state = self._require_readout().replaced(state, readouts)
         if self.evaluation != "vmap":
             networks = zip(self._functions_and_weights(state), images, strict=True)
-            return torch.cat([one.input_gradients(weights, x, many_outputs) for (one, weights), x in networks])
+            return torch.cat([one.input_gradients(weights, x, many_outputs, mixing) for (one, weights), x in networks])
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
-        if many_outputs:
-            jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
-            return vmap(jacobian)(images, state).flatten(0, 1)
-        return vmap(grad(lambda x, weights: f(weights, x).sum()))(images, state)
+        jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
+        gradients = vmap(jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum()))(images, state)
+        gradients = gradients.flatten(0, 1) if many_outputs else gradients  # (B * R or B, K, C, H, W)
+        return mixed(gradients.transpose(0, 1), mixing).transpose(0, 1)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
         """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in weight space.

@@ -145,8 +145,7 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
     forward = passes.forward * one.forward
     backward = passes.backward * one.backward + passes.mixed * one.mixed
     passes_per_input = 1 + backward / forward  # what computes twice as much as a forward pass counts as two
-    count = estimator.num_contributions
-    rows = estimator.readouts * (count + 1 if count > 1 else 1)  # of outer products: each contribution, and their mean
+    rows = estimator.readouts * min(2, estimator.num_contributions)  # of outer products: the mean and half difference
     return Work(
         weights=ensemble.num_parameters,
         forward=forward,
