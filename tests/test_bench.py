@@ -242,3 +242,12 @@ def test_a_step_of_training_is_timed():
     state = torch.get_rng_state()
     assert seconds_per_step(nc.LENET, (1, 16, 16), nc.Recipe(batch_size=2)) > 0
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_models_of_the_zoo_are_right_or_rejected():
+    rows = json.loads((ROOT / "benchmarks/results/zoo.json").read_text("utf8"))
+    assert len(rows) > 100 and all(row["expected"] for row in rows.values())
+    ran = [row for row in rows.values() if row["result"] == "ran"]
+    scores = [row[name] for row in ran for name in ("z_trace", "z_energy") if row[name] is not None]
+    assert max(map(abs, scores)) < 4 and 0.8 < np.std(scores) < 1.3
+    assert all(row["message"] for row in rows.values() if row["result"] != "ran")
