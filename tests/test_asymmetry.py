@@ -86,6 +86,7 @@ def test_asymmetry_and_limit_are_those_of_their_definitions():
     assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
 
 
+@pytest.mark.slow
 def test_random_signs_of_the_first_networks_stand_for_all():
     """T of symmetric networks has the distribution that random signs of some of them give."""
     levels = []

@@ -51,6 +51,7 @@ def widget_states(notebook) -> dict:
     return notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
 
 
+@pytest.mark.slow
 def test_sliders_drive_python_on_the_kernel():
     notebook = executed(SETUP, cell("live_sliders"), MOVE)
     first, *moved, last = notebook.cells[2].outputs[0].text.split()
@@ -61,6 +62,7 @@ def test_sliders_drive_python_on_the_kernel():
     assert {"application/vnd.jupyter.widget-view+json"} <= notebook.cells[1].outputs[0].data.keys()
 
 
+@pytest.mark.slow
 def test_an_executed_notebook_holds_the_arrays_of_its_explorers():
     show = "nb.explorer.show(architecture=architecture)"
     notebook = executed(SETUP, show)

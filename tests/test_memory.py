@@ -115,6 +115,7 @@ print(available_memory("cpu"))
 
 
 @NEEDS_PROC
+@pytest.mark.slow
 def test_large_images_are_drawn_and_evaluated_in_parts():
     peak = run_python("""
 import resource

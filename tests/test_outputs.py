@@ -131,6 +131,7 @@ def test_the_identity_of_a_function_follows_its_code():
     assert [function_identity(each) for each in objects] == list(objects.values())
 
 
+@pytest.mark.slow
 def test_the_identity_is_the_same_in_every_process():
     code = (
         "from nads_core.runtime.provenance import function_identity as name; import torch, operator, functools\n{lines}"

@@ -69,6 +69,7 @@ def test_directions_of_zeros_and_few_directions():
             nads.plot(wrong)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_needed_only_to_plot(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="matplotlib"):

@@ -224,6 +224,7 @@ class Endless(Sequence):
         return small_data(0)
 
 
+@pytest.mark.slow
 def test_a_time_limit_keeps_what_is_ready():
     ready, limit = [], 3.0
     while not ready and limit < 200:  # a slow machine takes longer to start its processes
