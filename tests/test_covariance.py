@@ -348,9 +348,9 @@ def test_a_symmetry_named_twice_counts_once(subset):
 def test_channels_that_are_alike_share_one_block():
     matrix = definite(32, 3)
     blocks = matrix.view(2, 16, 2, 16)
-    alike = torch.block_diag(*[(blocks[0, :, 0] + blocks[1, :, 1]) / 2] * 2)
-    close(symmetrize(matrix, SHAPE, ("channels",)), alike)
-    close(symmetrize(matrix, SHAPE, ("channels", "transpose")), (alike + moved(alike, "transpose")) / 2)
+    exchangeable = torch.block_diag(*[(blocks[0, :, 0] + blocks[1, :, 1]) / 2] * 2)
+    close(symmetrize(matrix, SHAPE, ("channels",)), exchangeable)
+    close(symmetrize(matrix, SHAPE, ("channels", "transpose")), (exchangeable + moved(exchangeable, "transpose")) / 2)
 
 
 @pytest.mark.parametrize("subset", [*SUBSETS, ("channels",), ("flip_rows", "transpose", "channels")], ids=str)

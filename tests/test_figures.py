@@ -260,9 +260,9 @@ def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
 
 
 def test_a_map_of_one_colour_is_told_in_words():
-    alike = {(0, k): 99.9 + 0.01 * k for k in range(0, 12)}
-    varied = alike | {(4, 4): 52.0}
-    left, right = figures.plot_frequency_maps({"ours": {"a": alike, "b": varied}}).axes[:2]
+    equal = {(0, k): 99.9 + 0.01 * k for k in range(0, 12)}
+    varied = equal | {(4, 4): 52.0}
+    left, right = figures.plot_frequency_maps({"ours": {"a": equal, "b": varied}}).axes[:2]
     assert [text.get_text() for text in left.texts] == ["99.9 to 100\neverywhere"] and not right.texts
     assert left.images[0].get_array().mask.all() and not right.images[0].get_array().mask.all()
 

@@ -89,8 +89,8 @@ def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
     wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))  # class 3 has the coordinate of class 0
     assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
-    alike = same_coordinate()
-    assert alike[0].nonzero().flatten().tolist() == [0, 3] and alike[8].nonzero().flatten().tolist() == [8]
+    shared = same_coordinate()
+    assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[8].nonzero().flatten().tolist() == [8]
 
 
 def test_what_other_coordinates_do_not_foretell(notes):

@@ -57,7 +57,7 @@ def test_the_variance_of_a_networks_share(num_contributions):
 
 def test_partners_and_readouts_are_averaged_first():
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves alike
+    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves equal
     rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what partners and readouts share
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
     variances = share_variances(rows)

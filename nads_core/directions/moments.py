@@ -266,7 +266,7 @@ class FirstNetworks:
         self.num_contributions = 1
 
     def normalised(self) -> FirstNetworks:
-        """Return the same networks with each vector divided by its norm, so that all count alike."""
+        """Return the same networks with each vector divided by its norm, so that all have equal weight."""
         other = FirstNetworks()
         other.num_contributions = self.num_contributions
         halves = self.halves()

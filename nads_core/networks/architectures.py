@@ -281,7 +281,7 @@ class DenseNet121Net(nn.Sequential):
         super().__init__(OrderedDict(features=nn.Sequential(*layers), head=head, linear=linear))
 
 
-# The weights of the first layer are independent and symmetric about zero, so that channels are alike
+# The weights of the first layer are independent and symmetric about zero, so that channels have one distribution
 LOGREG = Architecture("logreg", logistic_regression)  # all of its directions are equivalent
 LENET = Architecture("lenet", LeNet, symmetries=SYMMETRIES, flip_multiple=4)
 # A strided 3x3 convolution with padding samples rows 0, 2, 4, ...: mirrored, it would sample 1, 3, 5, ...

@@ -1,4 +1,4 @@
-"""The atlas that ships: measures with intervals, all eigenvalues, waves, and how alike two entries are."""
+"""The atlas that ships: measures with intervals, all eigenvalues, waves, and how similar two entries are."""
 
 from dataclasses import dataclass
 from functools import lru_cache

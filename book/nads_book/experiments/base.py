@@ -48,7 +48,7 @@ class Experiment(TrainingSize):
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
     stop_loss: ClassVar[float | None] = None
-    same_weights: ClassVar[bool] = False  # whether the networks of one seed begin alike, to be compared in pairs
+    same_weights: ClassVar[bool] = False  # whether networks of one seed begin with equal weights, for pairs
 
     @classmethod
     def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:

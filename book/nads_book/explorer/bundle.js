@@ -1,4 +1,4 @@
-// sources: 2ba879cee690677e4eb9e5ed917f4938c2885267e5f9552e6c4505362406127d
+// sources: 96315448996af2139f49c4cda700691e5ae32e95867f70c2f0beb5abe3c6fed7
 var nadExplorer=(()=>{var xe=Object.defineProperty;var lt=Object.getOwnPropertyDescriptor;var ct=Object.getOwnPropertyNames;var ht=Object.prototype.hasOwnProperty;var dt=(r,e)=>{for(var t in e)xe(r,t,{get:e[t],enumerable:!0})},mt=(r,e,t,o)=>{if(e&&typeof e=="object"||typeof e=="function")for(let n of ct(e))!ht.call(r,n)&&n!==t&&xe(r,n,{get:()=>e[n],enumerable:!(o=lt(e,n))||o.enumerable});return r};var ut=r=>mt(xe({},"__esModule",{value:!0}),r);var It={};dt(It,{default:()=>Rt});var I=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }

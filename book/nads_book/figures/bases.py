@@ -213,7 +213,7 @@ def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]
 
     Args:
         rows: title of a row -> label of a map -> the mapped image (3, H, W), whose values lie around 0; how well such
-            images match a network, None if all match alike; and the correlation of neighbouring pixels.
+            images match a network, None if all match equally; and the correlation of neighbouring pixels.
         limit: the value that becomes the brightest.
     """
     figure, axes = subplots(len(rows), max(map(len, rows.values())), 2.0 * len(rows))

@@ -119,9 +119,9 @@ class Atlas {
     this.chart.draw({ last: this.points.length - 1, alt: `Eigenvalues of ${shown.name} and ${other.name}`,
       series: [[shown, "a"], [other, "b"]].map(([{ spectrum }, colour]) =>
         ({ colour, line: spectrum.map((value, i) => [i, Math.max(value, 1e-7)]) })) });
-    const alike = shown.alike[entries.indexOf(other)];
+    const similarity = shown.alike[entries.indexOf(other)];
     this.told.textContent = other === shown ? `${shown.networks.toLocaleString("en")} networks.`
-      : `The second moments of the two have a cosine of ${alike.toFixed(2)}: 1 for the same directions in the same order.`;
+      : `The second moments of the two have a cosine of ${similarity.toFixed(2)}: 1 for the same directions in the same order.`;
     const cell = ({ measures }, key) => (measures[key]
       ? `${written(measures[key][0])} (${written(measures[key][1])} to ${written(measures[key][2])})` : "–");
     const columns = other === shown ? [shown] : [shown, other];

@@ -126,11 +126,11 @@ class Guess {
     this.again.hidden = !revealed;
     this.verdict.hidden = !revealed;
     if (revealed) {
-      const n = chosen.size, known = this.right(tasks), luck = (n * known) / tasks.length;
+      const n = chosen.size, known = this.right(tasks), chance = (n * known) / tasks.length;
       const brightest = [...tasks].sort((a, b) => b[2] - a[2]).slice(0, n);
       this.verdict.replaceChildren(
         h("strong", {}, `${this.right([...chosen])} of your ${n} ${n > 1 ? "waves were" : "wave was"} learned.`),
-        ` Chance would find ${luck.toFixed(1)}, since ${label} learned ${known} of ${tasks.length}; the brightest find ${
+        ` Chance would find ${chance.toFixed(1)}, since ${label} learned ${known} of ${tasks.length}; the brightest find ${
           this.right(brightest)} of ${n}. Take any wave that it learned and any that it did not: in ${
           percent(Math.floor(1000 * ordered(tasks, learned)) / 1000)} of these pairs the learned one is the brighter one, in a map made of random `,
         "weights alone. No data, no training.");

@@ -21,7 +21,7 @@ export function contactSheet(app, label) {
     app.refresh(["photo"]);
   };
   const file = h("input", { type: "file", accept: "image/*", "aria-label": "An image of your own",
-    click: () => (file.value = ""), change: read }); // emptied, so that the same file can be chosen again
+    click: () => (file.value = ""), change: read }); // cleared, so that the same file can be chosen again
   const own = h("label", { class: "button" }, "Your own image…", file);
   const sync = (version) => {
     const all = [...app.photos.map((photo, i) => [i, photo]), ...(app.ownPhoto ? [[-1, app.ownPhoto]] : [])];
