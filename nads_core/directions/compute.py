@@ -44,8 +44,8 @@ class ComputeOptions:
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
             means "subtract".
         normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
-            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks have equal weight: this is the
-            robust choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
+            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks have equal weight: the robust
+            choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
             vectors stay as they are.
         output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
             which returns f of each, (B,): ``lambda y: y["logits"][:, 0] - y["logits"][:, 1]``. The value of an input

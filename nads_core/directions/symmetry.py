@@ -32,8 +32,8 @@ class SymmetryType:
     Args:
         names: one for each partner. A flip of the rows, and one of the columns, leaves (+) an image or changes its sign
             (-); a transposition leaves it (s) or changes its sign (a). "++s" is unchanged by all of them. Transposing
-            an image of type "+-" gives one of type "-+": these two are partners. Where colour channels are exchangeable,
-            each type has one partner for each channel, "c0 ++s" and so on. Without symmetries the only name is "".
+            an image of type "+-" gives one of type "-+": these two are partners. Where channels are exchangeable, each
+            type has one partner for each channel, "c0 ++s" and so on. Without symmetries the only name is "".
         bases: basis of each partner, sparse (d, D) with orthonormal rows; row i of one partner is the image under the
             group of row i of another.
     """
