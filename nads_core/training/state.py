@@ -49,7 +49,7 @@ class TrainingState:
             return []
         saved = load_checkpoint(self.path, "a training")
         if "sample" not in saved:
-            raise ValueError(f"{self.path} is of an earlier version, which did not say of what training: delete it")
+            raise ValueError(f"{self.path} holds no state of a training, or one of an earlier version: delete it")
         different, image = differences(saved["training"], training), saved["sample"].to(sample)
         if not different and (image - sample).norm() > 1e-4 * image.norm():  # processors round differently
             different = "its first image differs"
