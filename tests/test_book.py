@@ -326,9 +326,8 @@ def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
     assert {name: process.signals for name, process in papermill[1].items()} == {"a": [signal.SIGINT], "b": []}
 
 
-@pytest.mark.parametrize(
-    "way", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=lambda way: way.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM], ids=lambda way: way.name)
 def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_book, way):
     small_book("1", name="a")
     root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")

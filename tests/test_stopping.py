@@ -78,10 +78,15 @@ def test_readouts_are_orthogonal_with_the_layers_own_variance():
     assert (moment / variance - torch.eye(27)).abs().max() < 5 * math.sqrt(2 / len(few))
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """Second moments of runs with one readout."""
+    return [second_moment(compute(256, nc.SmoothedGradient(4), seed=s, debiasing="subtract")) for s in range(12)]
+
+
 @pytest.mark.parametrize("readouts", [4, 27])
-def test_readouts_leave_the_second_moment_unbiased(readouts):
+def test_readouts_leave_the_second_moment_unbiased(plain, readouts):
     """The expectation over the last layer in closed form (27 of 27 features), or from a few, is that of fresh ones."""
-    plain = [second_moment(compute(256, nc.SmoothedGradient(4), seed=s, debiasing="subtract")) for s in range(12)]
     shared = [
         second_moment(compute(64, nc.SmoothedGradient(4, readouts=readouts), seed=100 + s, debiasing="subtract"))
         for s in range(12)

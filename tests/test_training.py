@@ -72,8 +72,9 @@ def datasets_and_directions():
     return draw(70, 0), draw(60, 1)
 
 
-@pytest.mark.parametrize("method", ["loop", "processes", "vmap"])
-@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize(
+    ("method", "as_list"), [("loop", False), ("loop", True), ("processes", False), ("vmap", False), ("vmap", True)]
+)
 def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list):
     datasets, tests = datasets_and_directions()
     given = ([*datasets], [*tests]) if as_list else (datasets, tests)
@@ -477,7 +478,7 @@ def stubborn(channels, size, classes):
     )
 
 
-@pytest.mark.parametrize("method", ["loop", "processes"])
+@pytest.mark.parametrize("method", ["loop", pytest.param("processes", marks=pytest.mark.slow)])
 def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     data = nc.SeparableDatasets(torch.eye(64)[:2].view(2, 1, 8, 8), 300)

@@ -1,0 +1,83 @@
+"""Which number of inputs and readouts has the least error per second? ``python benchmarks/estimator_grid.py``.
+
+For each architecture and each pair (inputs, readouts) of a small grid, ``seeds`` runs estimate the second moment C of
+the smoothed gradient, without symmetries and with the variance over inputs subtracted, so that all estimate the same
+C. The error is the mean of |C_i - C_j|^2 / 2 over pairs of runs (Frobenius norm), divided by |C|^2, which is the
+mean of <C_i, C_j> over all pairs of the architecture; it falls as 1/networks.
+What is compared is error x processor seconds per network, relative to the best of the grid, on one core; 1.2 means
+that the same error takes 1.2 times as long. Fixed costs of a run (symmetry tests, eigenvectors) are subtracted.
+It writes ``results/estimator_grid.json``. Run it on an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+import torch
+from own_loop import SHAPE, architecture
+from result_files import write_result
+from torch import Tensor
+
+import nads_core as nc
+
+GRID = [(16, 4), (16, 1), (16, 2), (16, 8), (8, 1), (8, 4), (8, 8), (4, 4), (4, 8), (32, 4)]  # the default first
+CASES = {"lenet": 384, "cnn": 256, "resnet18": 24, "vit": 48, "mlp": 192}
+FEWEST = 8  # networks of the run whose time is subtracted
+
+
+def run(name: str, count: int, num_inputs: int, readouts: int, seed: int) -> tuple[Tensor, float]:
+    """Return C (D, D) and the processor seconds."""
+    build = architecture(name).build
+    estimator = nc.SmoothedGradient(num_inputs, readouts=readouts)
+    options = {"image_shape": SHAPE, "symmetries": (), "debiasing": "subtract", "progress": False}
+    start = time.process_time()
+    nads = nc.compute_nads(lambda: build(1, 32, 1), count, estimator=estimator, seed=seed, **options)
+    seconds = time.process_time() - start
+    basis = nads.basis.double()
+    return (basis * nads.eigenvalues.double()) @ basis.T, seconds
+
+
+def measure(name: str, count: int, num_inputs: int, readouts: int, seeds: int) -> dict[str, float]:
+    """Return the error and the seconds of one pair."""
+    fewest = min(run(name, FEWEST, num_inputs, readouts, seed)[1] for seed in range(2))
+    moments, seconds = zip(*(run(name, count, num_inputs, readouts, seed) for seed in range(seeds)), strict=True)
+    pairs = list(itertools.combinations(moments, 2))
+    return {
+        "inputs": num_inputs,
+        "readouts": readouts,
+        "error": float(np.mean([float((first - second).square().sum()) / 2 for first, second in pairs])),
+        "product": float(np.mean([float((first * second).sum()) for first, second in pairs])),
+        "seconds": (min(seconds) - fewest) / (count - FEWEST),
+    }
+
+
+def main() -> None:
+    """Measure, write and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--seeds", type=int, default=4)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    results = {}
+    for name in options.cases:
+        count = CASES[name]
+        run(name, FEWEST, 16, 4, 0)  # warm up
+        rows = [measure(name, count, *pair, options.seeds) for pair in GRID]
+        norm = float(np.mean([row.pop("product") for row in rows]))  # |C|^2, which is the same for all
+        for row in rows:
+            row["error"] /= norm
+        best = min(row["error"] * row["seconds"] for row in rows)
+        print(f"{name}: inputs, readouts, ms per network, error x networks, error x seconds over the best")
+        for row in rows:
+            row["relative"] = row["error"] * row["seconds"] / best
+            line = f"{row['inputs']:4} {row['readouts']:4} {1e3 * row['seconds']:9.2f} {count * row['error']:9.2f}"
+            print(f"{line} {row['relative']:7.2f}", flush=True)
+        results[name] = {"networks": count, "rows": rows}
+    write_result("estimator_grid", {"seeds": options.seeds, "cases": results})
+
+
+if __name__ == "__main__":
+    main()
