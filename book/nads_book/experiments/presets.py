@@ -7,11 +7,21 @@ from typing import Any
 
 import torch
 
-from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 from nads_core.runtime.arguments import is_integer
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
+
+
+def _small_cnn(*sizes: int) -> torch.nn.Module:
+    """Return the small CNN of the atlas, which imports this package."""
+    from nads_book.atlas.small_networks import SmallCNN
+
+    return SmallCNN(*sizes)
+
+
+MODELS = ARCHITECTURES | {"cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)}
 ON_CPUS = ("laptop", "narrow")  # sizes for a CPU at its limit, at which deep networks train in bfloat16
 
 
@@ -75,7 +85,7 @@ class Size:
         Raises:
             ValueError: for an architecture that this size does not have.
         """
-        architecture = ARCHITECTURES[name]
+        architecture = MODELS[name]
         if self.thinned is None:
             return architecture
         if name not in self.thinned:
