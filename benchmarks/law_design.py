@@ -48,16 +48,19 @@ class Grid:
 
 GRIDS = {
     "lenet": Grid((0.54, 0.93), (2.0, 13.0), (5, 8, 6), 5),
-    "cnn": Grid((0.55, 0.90), (1.5, 4.0), (5, 4, 3), 3),
+    "cnn": Grid((0.57, 0.90), (1.5, 4.0), (5, 4, 3), 3),
     "resnet18": Grid((0.56, 0.85), (1.6, 5.0), (5, 3, 2), 3, ("frozen",)),
 }
 
 
 def packet(rng: np.random.Generator) -> np.ndarray:
-    """Return a random pattern (SIZE, SIZE) of norm 1: noise around one frequency, inside one window."""
+    """Return a random pattern (SIZE, SIZE) of norm 1: noise around one frequency, inside one window.
+
+    The windows are wide and not at the border: with small ones, directions of little gain are specks at the border.
+    """
     places = np.arange(SIZE)
-    frequency, centre = rng.uniform(-SIZE / 2, SIZE / 2, 2), rng.uniform(0, SIZE, 2)
-    bandwidth, window = 2 ** rng.uniform(-2, 4), 2 ** rng.uniform(1, 5)
+    frequency, centre = rng.uniform(-SIZE / 2, SIZE / 2, 2), rng.uniform(10, 22, 2)
+    bandwidth, window = 2 ** rng.uniform(-2, 4), 2 ** rng.uniform(2.5, 4)
     rows, columns = np.exp(-((np.fft.fftfreq(SIZE) * SIZE - frequency[:, None]) ** 2) / (2 * bandwidth**2))
     noise = np.fft.ifft2(np.fft.fft2(rng.normal(size=(SIZE, SIZE))) * np.outer(rows, columns)).real
     rows, columns = np.exp(-((places - centre[:, None]) ** 2) / (2 * window**2))
