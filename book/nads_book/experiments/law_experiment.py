@@ -91,8 +91,7 @@ class LawExperiment(DirectionExperiment):
         return (image / image.square().sum().sqrt()).float()  # the same on every processor: the sum is an integer
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
-        design = load_design(self.architecture.name)
-        return super().settings() | {"design": fingerprint(design["images"], *design["arms"].tolist())}
+        return super().settings() | {"directions": fingerprint(load_design(self.architecture.name)["images"])}
 
     def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
         return [partial(self.measure, unit, mixed_precision) for unit in units]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 from nads_core.runtime.arguments import is_integer
@@ -14,11 +15,10 @@ from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 PRESETS = ("smoke", "demo", "paper")
 
 
-def _small_cnn(*sizes: int) -> torch.nn.Module:
-    """Return the small CNN of the atlas, which imports this package."""
-    from nads_book.atlas.small_networks import SmallCNN
-
-    return SmallCNN(*sizes)
+def _small_cnn(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
+    """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear layer."""
+    parts = [[nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)] for width in (in_channels, 16, 16)]
+    return nn.Sequential(*sum(parts, []), nn.Flatten(), nn.Linear(16 * (image_size // 8) ** 2, num_classes))
 
 
 MODELS = ARCHITECTURES | {"cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)}
