@@ -192,7 +192,7 @@ def photos_as_mixture(monkeypatch):
 def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     job = experiment("notes-logreg", "smoke")
     chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
-    measured = job.measures([job.units[i] for i in chosen], None)
+    measured = job.measures([job.units[i] for i in chosen], None, None)
     assert [m.args[0] for m in measured] == [job.units[i] for i in chosen]
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows

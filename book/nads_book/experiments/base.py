@@ -20,6 +20,7 @@ THIN = ("width", "growth")  # options of architectures that make them thin
 
 Unit = dict[str, Any]  # what one network is trained on, as it is stored: see `Experiment.unit_fields`
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
+Measures = list[Callable[[nn.Module], dict[str, Any]]]  # one for each unit
 
 shipped_nads = lru_cache(maxsize=16)(load_nads)
 
@@ -95,8 +96,14 @@ class Experiment(TrainingSize):
         """
         raise NotImplementedError
 
-    def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]] | None:
-        """Return for each unit the measurements on its trained network, as further entries of its row."""
+    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures | None:
+        """Return for each unit the measurements on its trained network, as further entries of its row.
+
+        Args:
+            units: units of one seed.
+            root: folder with photos, see `load_images`.
+            mixed_precision: whether the layers of the networks ran in bfloat16.
+        """
         return None
 
     def row(self, result: TrainingResult) -> dict[str, Any]:

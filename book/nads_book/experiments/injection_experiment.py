@@ -1,6 +1,6 @@
 """The experiment on shortcut injection (jobs ``notes-*``): which injected shortcuts a network follows, and why."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_book.experiments.base import Unit
+from nads_book.experiments.base import Measures, Unit
 from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.experiments.shortcut_injection import (
@@ -103,7 +103,7 @@ class InjectionExperiment(PhotoExperiment):
             prepared = injection.inject(prepared, images.labels, INJECTION_MODES[unit["written"]], unit["size"])
         return normalize(prepared), images.labels
 
-    def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]]:
+    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
         return [partial(self.measure, unit, root) for unit in units]
 
     def measure(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:

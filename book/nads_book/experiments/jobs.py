@@ -7,13 +7,13 @@ A job is a list of units, each the training of one network. There is one class f
 from nads_book.experiments.base import Experiment
 from nads_book.experiments.direction_experiments import Fig1, Fig2, Fig3, Fig6, RandomDirections
 from nads_book.experiments.injection_experiment import InjectionExperiment
+from nads_book.experiments.law_experiment import LawExperiment
 from nads_book.experiments.poison_and_flip_experiments import Fig7, Fig8
-from nads_book.experiments.presets import SIZES
+from nads_book.experiments.presets import MODELS, SIZES
 from nads_book.experiments.transform_experiments import TransformExperiment
-from nads_core.networks.architectures import ARCHITECTURES
 
 _CLASSES: tuple[type[Experiment], ...] = (
-    Fig1, Fig2, Fig3, Fig6, RandomDirections, Fig7, Fig8, TransformExperiment, InjectionExperiment,
+    Fig1, Fig2, Fig3, Fig6, RandomDirections, LawExperiment, Fig7, Fig8, TransformExperiment, InjectionExperiment,
 )  # fmt: skip
 EXPERIMENTS = {kind.figure: kind for kind in _CLASSES}
 
@@ -25,8 +25,8 @@ def experiment_class(name: str) -> type[Experiment]:
         ValueError: for an unknown name.
     """
     figure, _, model = name.partition("-")
-    if figure not in EXPERIMENTS or model not in ARCHITECTURES:
-        raise ValueError(f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} with {', '.join(ARCHITECTURES)}")
+    if figure not in EXPERIMENTS or model not in MODELS:
+        raise ValueError(f"unknown job {name!r}: join one of {', '.join(EXPERIMENTS)} with {', '.join(MODELS)}")
     return EXPERIMENTS[figure]
 
 

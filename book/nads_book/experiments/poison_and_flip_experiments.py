@@ -1,6 +1,6 @@
 """Experiments on the photos of CIFAR-10: Fig. 7 (poison) and Fig. 8 (flip)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from nads_book.changed_predictions import changed_predictions
-from nads_book.experiments.base import Experiment, Sets, Unit
+from nads_book.experiments.base import Experiment, Measures, Sets, Unit
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.experiments.waves import spread
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
@@ -118,7 +118,7 @@ class Fig7(PhotoExperiment):
             images = poison(images, labels, self.nads, unit["index"])
         return normalize(images), labels
 
-    def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]]:
+    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
         return [partial(self._use_of_nads, root)] * len(units)
 
     def _use_of_nads(self, root: str | None, network: nn.Module) -> dict[str, Any]:

@@ -6,12 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
 from nads_core.runtime.arguments import is_integer
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
+
+
+def _small_cnn(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
+    """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear layer."""
+    parts = [[nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)] for width in (in_channels, 16, 16)]
+    return nn.Sequential(*sum(parts, []), nn.Flatten(), nn.Linear(16 * (image_size // 8) ** 2, num_classes))
+
+
+MODELS = ARCHITECTURES | {"cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)}
 ON_CPUS = ("laptop", "narrow")  # sizes for a CPU at its limit, at which deep networks train in bfloat16
 
 
@@ -75,7 +85,7 @@ class Size:
         Raises:
             ValueError: for an architecture that this size does not have.
         """
-        architecture = ARCHITECTURES[name]
+        architecture = MODELS[name]
         if self.thinned is None:
             return architecture
         if name not in self.thinned:

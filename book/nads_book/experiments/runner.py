@@ -212,10 +212,10 @@ class _Run:
         train, test = job.datasets(units, seed, self.root, self.results.photos)
         train_networks(
             job.architecture, train, test, recipe=job.recipe, num_classes=job.num_classes, seed=seed,
-            network_ids=job.network_ids(units), device=self.device, workers=self.workers,
+            network_ids=job.network_ids(units), device=self.device, workers=self.workers, on_result=keep,
             mixed_precision=self.mixed_precision, stop_loss=job.stop_loss, stop_at_full_accuracy=job.stop_perfect,
-            timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start),
-            measure=job.measures(units, self.root), on_result=keep, states=states, progress=progress,
+            timeout=None if time_limit is None else time_limit - (time.monotonic() - self.start), states=states,
+            measure=job.measures(units, self.root, self.mixed_precision), progress=progress,
         )  # fmt: skip
 
 

@@ -5,14 +5,14 @@ the order of the coordinates and destroy the picture, or align the directions in
 network is sensitive: see `match`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nads_book.experiments.base import Unit, shipped_nads
+from nads_book.experiments.base import Measures, Unit, shipped_nads
 from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
 from nads_book.experiments.presets import Size
 from nads_core.data.fourier import fourier_basis
@@ -211,7 +211,7 @@ class TransformExperiment(PhotoExperiment):
         photos, matrix = self.photos(train, root), matrix_of(unit, _photo_covariance(*self.source(root)))
         return transform(normalize(photos.images), matrix), photos.labels
 
-    def measures(self, units: Sequence[Unit], root: str | None) -> list[Callable[[nn.Module], dict[str, Any]]]:
+    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
         return [partial(self._describe, unit, root) for unit in units]
 
     def _describe(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
