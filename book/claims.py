@@ -1,11 +1,11 @@
 """The register of claims: what the book concludes, what decides it, and what would falsify it.
 
 ``book/claims.toml`` has one table per claim. A sentence refers to a claim by a comment behind it,
-``<!-- claim: ID -->``; the chapter that measures it calls ``report.claim(..., id="ID")``, which stores the numbers in the
-executed notebook. The build collects both into ``claims.json`` and the page *Claims*.
+``<!-- claim: ID -->``. The chapter that measures it calls ``report.claim(..., id="ID")``, which stores the numbers in
+the executed notebook. The build collects both into ``claims.json`` and the page *Claims*.
 
-``python book/claims.py`` (``make verify``) executes the chapters at `smoke`, as far as the tests have not done so
-already, decides every claim again from the stored results, and prints those whose verdict is no longer the registered one.
+``python book/claims.py`` (``make verify``) executes the chapters at `smoke`, unless the tests have done so already. It
+decides every claim again from the stored results, and prints those whose verdict is no longer the registered one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive":
 FULL, REDUCED = ("paper", "theory"), ("laptop", "narrow", "demo")  # `live` and `smoke` decide nothing
 # Chapters whose takeaways are not registered yet. Delete a name here as soon as its takeaway is.
 PENDING = ("06_nads_and_generalization", "07_poison", "08_flip")
+# What would change the verdict on a numbered statement of the paper.
+CHECKED = "A simulation on the other side of 4 standard errors from the printed form: see Errata for the check."
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
 TAKEAWAY = re.compile(r"^```\{admonition\}.*\n:class: takeaway\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SENTENCE_END = re.compile(r"(?<=[.!?])[”\")]*\s+(?=[^a-z\d\s(])")
@@ -135,9 +137,8 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
     content = tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
     claims = {}
     for key, found in content.pop("errata", {}).items():
-        by = "One setting in which simulation and printed form differ by less than the limit, or the reverse: see Errata."
         entry = {"verdict": found} if isinstance(found, str) else found
-        content[f"errata-{key}"] = {"falsified_by": by} | entry
+        content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
     for key, entry in content.items():
         entry["registered"], entry["registered_holds"] = entry.pop("verdict", None), entry.pop("holds", True)
         try:
@@ -201,7 +202,9 @@ def check_pages(root: Path = ROOT) -> None:
         if Path(page).name not in PENDING:
             problems += [f"{page}, takeaway: no claim is registered for “{one}”" for one in unregistered(text)]
     if problems:
-        raise ClaimError("\n".join([*problems, "Register it in book/claims.toml, and put <!-- claim: ID --> behind it."]))
+        raise ClaimError(
+            "\n".join([*problems, "Register it in book/claims.toml, and put <!-- claim: ID --> behind it."])
+        )
 
 
 # What a build has decided
@@ -361,83 +364,96 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
     return notebook
 
 
-def _title(page: str, root: Path) -> str:
-    """Return the title of a page."""
-    text = texts(root)[page]
-    return "README" if page == "README" else re.search(r"^# (.*)$", text, re.MULTILINE)[1]  # type: ignore[index]
+def titles(root: Path) -> dict[str, str]:
+    """Return the titles of all pages, in order."""
+    found = {name: re.search(r"^# (.*)$", text, re.MULTILINE) for name, text in texts(root).items()}
+    return {name: title[1] if title else name for name, title in found.items()} | {"README": "README"}
 
 
-def row(claim: Claim, root: Path) -> str:
-    """Return a claim as the page *Claims* shows it, in Markdown."""
-    known = claim.verdict or claim.registered
-    side = {True: ": holds at reduced size", False: ": does not hold at reduced size"}.get(claim.holds, "")
-    facts = []
-    if claim.value is not None:
-        number = readable(claim.value)
-        if claim.interval and None not in claim.interval:
-            number = estimate((claim.value, *claim.interval), digits=2 if abs(claim.value) < 10 else 0)
-        facts.append(f"value {number}")
-    if claim.num_trainings:
-        facts.append(f"{claim.num_trainings:,} trainings")
-    if claim.num_seeds:
-        facts.append(f"{claim.num_seeds} seed{'s' * (claim.num_seeds > 1)}")
-    if claim.size:
-        facts.append({"theory": "formula, simulation or count", "live": "only measured live"}.get(claim.size, f"size `{claim.size}`"))
-    if claim.verdict is None:
-        facts.append("not decided again by this build")
-    if claim.condition:
-        facts.append(claim.condition)
-    follows = ", ".join(f"[{other}](#{other}) is {wanted}" for other, wanted in claim.follows.items())
-    links = [f'<a href="../{claim.cell}">cell</a>'] if claim.cell else []
-    for page in claim.pages:
-        links.append("README" if page == "README" else f'<a href="../{page}.html">{html.escape(_title(page, root))}</a>')
-    about = [f"**Would be falsified by:** {claim.falsified_by}"]
-    about += [f"**Follows from:** {follows}"] if follows else []
-    about += [f"**Preregistered:** {claim.history}"] if claim.preregistered else []
-    about += ["**Results:** " + ", ".join(f"`{source}`" for source in claim.sources)] if claim.sources else []
-    classes = " ".join(["claim-row", f"verdict-{known}", *(f"chapter-{Path(page).name}" for page in _places(claim))])
-    parts = [
-        f'<span class="claim-verdict {known}" id="{claim.id}">{VERDICTS[known]} {known}{side * (known == "toy")}</span>',
-        claim.statement,
-        f"{'; '.join(facts)}. {' · '.join(links)}" if facts else " · ".join(links),
-        *about,
-    ]
-    return f":::{{div}} {classes}\n" + "\n\n".join(parts) + "\n:::"
-
-
-def _places(claim: Claim) -> list[str]:
+def places(claim: Claim) -> list[str]:
     """Return the pages that state or decide a claim."""
     cell = [claim.cell.partition(".html")[0]] if claim.cell else []
     return list(dict.fromkeys([*claim.pages, *cell]))
 
 
-def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
-    """Return the page *Claims*: its text, with the filter and the rows in place of ``<!-- claims -->``."""
-    order = [*texts(root)]
-    places = sorted({one for claim in claims.values() for one in _places(claim)}, key=order.index)
-    counts = {name: sum((claim.verdict or claim.registered) == name for claim in claims.values()) for name in VERDICTS}
-    options = {
-        "verdict": [("", f"all {len(claims)}"), *((f"verdict-{name}", f"{name} ({count})") for name, count in counts.items())],
-        "chapter": [("", "all"), *((f"chapter-{Path(one).name}", _title(one, root)) for one in places)],
+def facts(claim: Claim) -> str:
+    """Return number, seeds, size and condition of a claim in one line."""
+    found = []
+    if claim.value is not None and claim.interval and None not in claim.interval:
+        number = estimate((claim.value, *claim.interval), digits=2 if abs(claim.value) < 10 else 0)
+        found.append(f"value {number}")
+    elif claim.value is not None:
+        found.append(f"value {readable(claim.value)}")
+    if claim.num_trainings:
+        found.append(f"{claim.num_trainings:,} trainings")
+    if claim.num_seeds:
+        found.append(f"{claim.num_seeds} seed{'s' * (claim.num_seeds > 1)}")
+    if claim.size:
+        kinds = {"theory": "formula, simulation or count", "live": "measured live only"}
+        found.append(kinds.get(claim.size, f"size `{claim.size}`"))
+    if claim.verdict is None:
+        found.append("not decided again by this build")
+    return "; ".join([*found, claim.condition] if claim.condition else found)
+
+
+def row(claim: Claim, names: dict[str, str]) -> str:
+    """Return a claim as the page *Claims* shows it, in Markdown.
+
+    Args:
+        claim: the claim.
+        names: titles of the pages.
+    """
+    known = claim.verdict or claim.registered
+    sides = {True: ", holds at this size", False: ", does not hold at this size"}
+    side = sides.get(claim.holds, "") if known == "toy" else ""
+    links = [f'<a href="../{claim.cell}">cell that decides it</a>'] if claim.cell else []
+    links += [f'<a href="../{name}.html">{html.escape(names[name])}</a>' for name in claim.pages if name != "README"]
+    links += ["README"] if "README" in claim.pages else []
+    follows = ", ".join(f'<a href="#{other}">{other}</a> ({wanted})' for other, wanted in claim.follows.items())
+    about = {
+        "Measured": facts(claim),
+        "Follows from": follows,
+        "Would be falsified by": claim.falsified_by,
+        "Preregistered": claim.history,
+        "Results": ", ".join(f"`{source}`" for source in claim.sources),
+        "See": ", ".join(links),
     }
-    selects = "".join(
-        f'<label>{name} <select>{"".join(f"<option value={value or chr(34) * 2}>{html.escape(label)}</option>" for value, label in of)}</select></label>'
-        for name, of in options.items()
-    )
-    script = """
+    lines = [f"{label}\n: {text}" for label, text in about.items() if text]
+    classes = " ".join(["claim-row", f"verdict-{known}", *(f"chapter-{Path(name).name}" for name in places(claim))])
+    head = f'<span class="claim-verdict {known}" id="{claim.id}">{VERDICTS[known]} {known}{side}</span> `{claim.id}`'
+    return f":::{{div}} {classes}\n" + "\n\n".join([head, claim.statement, *lines]) + "\n:::"
+
+
+SCRIPT = """<script>
 const form = document.querySelector('.claims-filter'), selects = [...form.querySelectorAll('select')];
 form.hidden = false;
 form.addEventListener('change', () => {
   for (const row of document.querySelectorAll('.claim-row'))
     row.hidden = !selects.every(({ value }) => !value || row.classList.contains(value));
-});"""
+});
+</script>"""
+
+
+def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
+    """Return the page *Claims*: its text, with the filter and the rows in place of ``<!-- claims -->``."""
+    names = titles(root)
+    order = {name: place for place, name in enumerate(names)}
+    ordered = sorted(claims.values(), key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1))
+    counts = {name: sum((claim.verdict or claim.registered) == name for claim in ordered) for name in VERDICTS}
+    used = sorted({name for claim in ordered for name in places(claim)}, key=order.__getitem__)
+    options = {
+        "Verdict": {f"verdict-{name}": f"{name} ({count})" for name, count in counts.items()},
+        "Page": {f"chapter-{Path(name).name}": names[name] for name in used},
+    }
+    selects = ""
+    for label, choices in options.items():
+        items = "".join(f'<option value="{value}">{html.escape(one)}</option>' for value, one in choices.items())
+        selects += f'<label>{label} <select><option value="">all</option>{items}</select></label> '
     filters = f'```{{raw}} html\n<form class="claims-filter" hidden>{selects}</form>\n```'
-    ordered = sorted(claims.values(), key=lambda claim: order.index((_places(claim) or order)[0]))
-    rows = "\n\n".join(row(claim, root) for claim in ordered)
     waiting = ", ".join(f"{{doc}}`../notebooks/{name}`" for name in PENDING)
-    pending = f"The takeaways of these chapters are not registered yet: {waiting}." if PENDING else ""
-    after = f"```{{raw}} html\n<script>{script}\n</script>\n```"
-    return text.replace("<!-- claims -->", "\n\n".join([pending, filters, rows, after]))
+    pending = [f"The takeaways of these chapters are not registered yet: {waiting}."] if PENDING else []
+    rows = [row(claim, names) for claim in ordered]
+    return text.replace("<!-- claims -->", "\n\n".join([*pending, filters, *rows, f"```{{raw}} html\n{SCRIPT}\n```"]))
 
 
 def place(stage: Path, claims: dict[str, Claim], root: Path = ROOT) -> None:
@@ -451,7 +467,9 @@ def place(stage: Path, claims: dict[str, Claim], root: Path = ROOT) -> None:
 
 def write(path: Path, claims: dict[str, Claim]) -> None:
     """Write ``claims.json``."""
-    path.write_text(json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False) + "\n", "utf8")
+    path.write_text(
+        json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False) + "\n", "utf8"
+    )
 
 
 # Verification

@@ -214,10 +214,10 @@ def record_claim(
         size = next((one.preset for one in found if one.preset != "paper"), "paper")
         num_seeds = max(len({row["seed"] for row in one.rows}) for one in found)
         num_trainings = sum(len(one.rows) for one in found)
-    number = lambda x: None if x is None or not math.isfinite(x) else float(x)  # noqa: E731
-    facts = {"sentence": sentence, "value": number(value), "null": null, "interval": interval and [*map(number, interval)]}
+    numbers = [None if x is None or not math.isfinite(x) else float(x) for x in (value, *(interval or ()))]
     counts = {"size": size, "num_seeds": num_seeds, "num_trainings": num_trainings}
     sources = [f"book/results/{one.job}{'' if one.preset == 'paper' else '.' + one.preset}.json" for one in found]
+    facts = {"sentence": sentence, "value": numbers[0], "interval": numbers[1:] or None, "null": null}
     publish_display_data({CLAIM: {"id": id, "holds": holds, "sources": sources, **facts, **counts}})
 
 
