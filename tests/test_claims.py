@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
 from nads_book import report
+from nads_book.checks import errata
 from nads_book.experiments import Results, load_results
 
 claims = pytest.importorskip("claims", reason=NEEDS_BOOK)
@@ -216,6 +217,12 @@ def test_a_record_that_is_not_registered_fails(book):
     (book / "book" / "claims.toml").write_text('[errata]\nlemma = "falsified"\n')
     with pytest.raises(claims.ClaimError, match="'measured'"):
         collected(book)
+
+
+def test_every_statement_of_the_paper_is_registered():
+    assert {f"errata-{key}" for key in (*errata.STATEMENTS, *errata.CLAIMS)} == {
+        key for key in claims.load() if key.startswith("errata-")
+    }
 
 
 def test_stored_results_that_decide_claims_are_there():

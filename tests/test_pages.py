@@ -15,7 +15,7 @@ nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 SCREENSHOTS = BOOK.parent / "screenshots"
-PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/api", "book/references", "search", "genindex"]
+PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/claims", "book/api", "book/references", "search", "genindex"]
 HEAVIEST = 3e6  # bytes of a page with all that it has loaded when its reader has come to the end
 READY = """() => [...document.querySelectorAll('nad-explorer')].every(
     (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
@@ -119,6 +119,24 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
         assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
         if Path(name).name in ("intro", *WITH_VARIANTS):
             assert len(dark) == len(images), f"{name}: figures without a variant for dark pages"
+
+
+def test_every_claim_has_a_row_and_leads_to_its_cell(html):
+    stored = json.loads((html / "claims.json").read_text("utf8"))
+    rows = (html / "book" / "claims.html").read_text("utf8")
+    for claim in stored:
+        assert rows.count(f'id="{claim["id"]}"') == 1 and claim["verdict"] and claim["statement"] and claim["cell"]
+        page, _, anchor = claim["cell"].partition("#")
+        assert f'id="{anchor}"' in (html / page).read_text("utf8")
+    marks = 0
+    for name in ("book/intro", *CHAPTERS):
+        page = (html / f"{name}.html").read_text("utf8")
+        marks += (found := page.count('class="claim-mark'))
+        assert "claim: " not in page and (found or name in map("notebooks/{}".format, build.claims.PENDING))
+        for address in _Links(page).addresses:
+            if address.startswith("../book/claims.html#"):
+                assert f'id="{address.partition("#")[2]}"' in rows
+    assert marks > 20
 
 
 def test_search_knows_the_chapters_and_needs_no_server(html):
