@@ -353,14 +353,17 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
 
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
     """Replace the marks of an executed chapter, and its records by the anchors that the page *Claims* links to."""
+    cells = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_badges(cell.source, claims)
         keys = [output["data"][CLAIM]["id"] for output in cell.get("outputs", []) if CLAIM in output.get("data", {})]
-        if keys:
+        if keys:  # an anchor among the outputs of a figure would become another figure
             cell.outputs = [output for output in cell.outputs if CLAIM not in output.get("data", {})]
-            anchors = "".join(f'<span class="claim-anchor" id="evidence-{key}"></span>' for key in keys)
-            cell.outputs.insert(0, nbformat.v4.new_output("display_data", {"text/html": anchors}))
+            anchors = "".join(f'<div class="claim-anchor" id="evidence-{key}"></div>' for key in keys)
+            cells.append(nbformat.v4.new_markdown_cell(anchors))
+        cells.append(cell)
+    notebook.cells = cells
     return notebook
 
 

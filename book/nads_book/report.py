@@ -195,8 +195,8 @@ def record_claim(
         id: name in `book/claims.toml`.
         holds: whether the numbers support the claim; None where they do not decide it.
         sentence: the claim in Markdown.
-        value: measured number behind the claim.
-        interval: its lower and upper end.
+        value: number behind the claim.
+        interval: lower and upper end of the interval of the value.
         null: value that an interval must exclude; otherwise the claim is inconclusive.
         results: stored results that decide the claim, which give size, seeds and trainings. Without one of them (None)
             nothing is recorded.
