@@ -87,7 +87,8 @@ class Claim:
         follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter records it.
         preregistered: what is older than what, each a commit or a file: {"first": …, "then": …}.
         sources: files with the stored results that decide it, relative to the repository.
-        statement: the sentence.
+        measure: name of the number behind it.
+        statement: the sentence; that of the page, unless the register has one.
         pages: pages that state it.
         cell: page and anchor of the cell that decides it.
         verdict: verdict of this build; None where this build has not decided it.
@@ -99,6 +100,7 @@ class Claim:
     registered_holds: bool = True
     falsified_by: str = ""
     condition: str = ""
+    measure: str = "value"
     follows: dict[str, str] = field(default_factory=dict)
     preregistered: dict[str, str] = field(default_factory=dict)
     sources: list[str] = field(default_factory=list)
@@ -163,7 +165,7 @@ def sentences(text: str) -> list[str]:
 def marked(text: str) -> list[tuple[str, str]]:
     """Return the marks of a text, each with the sentence before it."""
     pieces = MARK.split(text)
-    last = [re.split(r"\n\s*\n", before)[-1] for before in pieces[:-1:2]]
+    last = [re.split(r"\n\s*\n|^(?:```|:\w).*\n", before, flags=re.MULTILINE)[-1] for before in pieces[:-1:2]]
     return [(key, (sentences(before) or [""])[-1]) for before, key in zip(last, pieces[1::2], strict=True)]
 
 
@@ -223,6 +225,7 @@ def collect(executed: Iterable[Path], root: Path = ROOT) -> dict[str, Claim]:
         ClaimError: for a record that is not registered, or one of an unknown size.
     """
     claims = load(root)
+    worded = {key for key, claim in claims.items() if claim.statement}  # in the register, which has the last word
     for path in executed:
         for record in records(nbformat.read(path, as_version=4)):
             key, sentence = record.pop("id"), record.pop("sentence")
@@ -234,7 +237,9 @@ def collect(executed: Iterable[Path], root: Path = ROOT) -> dict[str, Claim]:
             claim.sources += [source for source in sources if source not in claim.sources]
             for name, value in record.items():
                 setattr(claim, name, value)
-            claim.statement, claim.cell = sentence, f"notebooks/{path.stem}.html#evidence-{key}"
+            claim.cell = f"notebooks/{path.stem}.html#evidence-{key}"
+            if key not in worded:
+                claim.statement = sentence
             try:
                 claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
             except ClaimError as error:
@@ -242,8 +247,9 @@ def collect(executed: Iterable[Path], root: Path = ROOT) -> dict[str, Claim]:
     for page, text in texts(root).items():
         for key, sentence in marked(text):
             if key in claims:
-                claims[key].statement = sentence
                 claims[key].pages.append(page)
+                if key not in worded:
+                    claims[key].statement = sentence
         if page == "book/errata":
             for key, quote in _quotes(text):
                 claims[f"errata-{key}"].statement = quote
@@ -384,9 +390,9 @@ def facts(claim: Claim) -> str:
     found = []
     if claim.value is not None and claim.interval and None not in claim.interval:
         number = estimate((claim.value, *claim.interval), digits=2 if abs(claim.value) < 10 else 0)
-        found.append(f"value {number}")
+        found.append(f"{claim.measure} {number}")
     elif claim.value is not None:
-        found.append(f"value {readable(claim.value)}")
+        found.append(f"{claim.measure} {readable(claim.value)}")
     if claim.num_trainings:
         found.append(f"{claim.num_trainings:,} trainings")
     if claim.num_seeds:

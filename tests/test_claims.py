@@ -149,6 +149,13 @@ def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
     assert f"“{missing}”" in str(error.value) and "01_small" in str(error.value)
 
 
+def test_a_statement_is_the_sentence_alone_unless_the_register_has_words_for_it(book):
+    assert claims.marked(TAKEAWAY.format("It is 3.<!-- claim: measured -->")) == [("measured", "It is 3.")]
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace("[measured]", '[measured]\nstatement = "The number is 3."'))
+    assert collected(book)["measured"].statement == "The number is 3."
+
+
 def test_a_mark_without_a_claim_fails(book):
     (book / "README.md").write_text("It is 4.<!-- claim: four -->\n")
     with pytest.raises(claims.ClaimError, match="README refers to 'four'"):
