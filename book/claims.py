@@ -390,9 +390,9 @@ def facts(claim: Claim) -> str:
     found = []
     if claim.value is not None and claim.interval and None not in claim.interval:
         number = estimate((claim.value, *claim.interval), digits=2 if abs(claim.value) < 10 else 0)
-        found.append(f"{claim.measure} {number}")
+        found.append(f"{claim.measure}: {number}")
     elif claim.value is not None:
-        found.append(f"{claim.measure} {readable(claim.value)}")
+        found.append(f"{claim.measure}: {readable(claim.value)}")
     if claim.num_trainings:
         found.append(f"{claim.num_trainings:,} trainings")
     if claim.num_seeds:

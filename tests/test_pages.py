@@ -253,6 +253,18 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
 
 
+def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):
+    with Visit(browser, f"{address}/book/claims.html", viewport={"width": 375, "height": 800}) as visit:
+        page = visit.page
+        rows = page.locator(".claim-row:visible")
+        everything = rows.count()
+        page.locator(".claims-filter select").first.select_option("verdict-toy")
+        assert 0 < rows.count() < everything and page.locator(".claim-row.verdict-verified:visible").count() == 0
+        page.locator(".claims-filter select").last.select_option("chapter-11_atlas")
+        assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11_atlas").count()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_figures_follow_the_theme_and_the_screen(browser, address):
     """In the dark a figure has no white ground; on a telephone its panels stack, or it scrolls in its own box."""
     shown = """(article) => [...article.querySelectorAll("a.enlarge")].filter((link) => link.checkVisibility())
