@@ -187,6 +187,7 @@ class Chapter:
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
         self.output = self.target.with_suffix(".output")  # messages of papermill
+        self.options = list(OPTIONS)  # of the kernel
         self.inputs = fingerprint(self.source, preset, root, results_folder(root))
         # Metadata of the executed notebook, from today's inputs or from older ones.
         self.record = json.loads(self.target.read_text("utf8"))["metadata"] if self.target.is_file() else {}
@@ -216,7 +217,7 @@ class Chapter:
         nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *OPTIONS]
+        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *self.options]
         self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import NEEDS_BOOK
+from conftest import NEEDS_BOOK, WITH_VARIANTS
 from nads_book import report
 from nads_book.checks import errata
 from nads_book.experiments import Results, load_results
@@ -238,6 +238,10 @@ def test_stored_results_that_decide_claims_are_there():
     assert load_results("fig1-lenet") is not None
 
 
+def test_verify_executes_chapters_as_the_tests_do():
+    assert claims.WITH_VARIANTS == WITH_VARIANTS
+
+
 # What a reader sees
 
 
@@ -255,7 +259,10 @@ def test_the_page_has_a_row_for_each_claim_and_the_file_all_fields(book, tmp_pat
     page = claims.page("# Claims\n\n<!-- claims -->\n", found, book)
     for claim in found.values():
         assert f'id="{claim.id}"' in page and claim.falsified_by in page
-    assert "verdict-falsified chapter-errata" in page and '<option value="verdict-verified">verified (2)' in page
+    assert (
+        "verdict-falsified chapter-errata chapter-01-small" in page
+        and '<option value="verdict-verified">verified (2)' in page
+    )
     claims.write(tmp_path / "claims.json", found)
     stored = {entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))}
     assert stored["measured"]["cell"] == "notebooks/01_small.html#evidence-measured"

@@ -260,8 +260,8 @@ def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):
         everything = rows.count()
         page.locator(".claims-filter select").first.select_option("verdict-toy")
         assert 0 < rows.count() < everything and page.locator(".claim-row.verdict-verified:visible").count() == 0
-        page.locator(".claims-filter select").last.select_option("chapter-11_atlas")
-        assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11_atlas").count()
+        page.locator(".claims-filter select").last.select_option("chapter-11-atlas")
+        assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11-atlas").count()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
