@@ -1,6 +1,7 @@
 # make book       execute the chapters and render them to _build/html/index.html; again, only what changed
 # make test       run the tests that are not slow, and repeat those of stored files with other instructions and threads
 # make test-slow  run the slow tests: whole situations, kills, several processes, a release, a copy of the repository
+# make verify     decide every claim of the register again from the stored results, and print those that flip
 # make lint       check style, format and types, and change nothing
 # make format     fix style and format
 # make sync       copy edits of book/chapters/*.md to notebooks/*.ipynb, and back
@@ -18,7 +19,7 @@ READY := $(VENV)/.ready
 # Files are scheduled in the order of collection, which begins with the chapters: they take longest.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: book test test-slow lint format sync clean
+.PHONY: book test test-slow verify lint format sync clean
 
 book: $(READY)
 	$(BIN)/python book/build.py --preset $(PRESET)
@@ -29,6 +30,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(PYTEST) -m slow tests
+
+verify: $(READY)
+	$(BIN)/python book/claims.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -22,9 +22,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import claims
 import nbformat
 import pages
 import torch
@@ -186,6 +187,7 @@ class Chapter:
             raise BuildError(f"_toc.yml names {name}, but there is no {self.source}: run `make sync`")
         self.partial = self.target.with_suffix(".partial.ipynb")  # becomes the target only when everything is well
         self.output = self.target.with_suffix(".output")  # messages of papermill
+        self.options = list(OPTIONS)  # of the kernel
         self.inputs = fingerprint(self.source, preset, root, results_folder(root))
         # Metadata of the executed notebook, from today's inputs or from older ones.
         self.record = json.loads(self.target.read_text("utf8"))["metadata"] if self.target.is_file() else {}
@@ -215,7 +217,7 @@ class Chapter:
         nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *OPTIONS]
+        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *self.options]
         self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:
@@ -292,6 +294,22 @@ def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: fl
     return took[0]
 
 
+def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
+    """Return the registered claims with the verdicts of executed chapters.
+
+    Raises:
+        BuildError: if a verdict differs from the registered one, unless NADS_RESULTS names somebody's own results.
+    """
+    try:
+        register = claims.collect(executed, root)
+    except claims.ClaimError as error:
+        raise BuildError(str(error)) from None
+    flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
+    if flipped and "NADS_RESULTS" not in os.environ:
+        raise BuildError("these claims are no longer as book/claims.toml has them:\n" + "\n".join(flipped))
+    return register
+
+
 def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     """Render the executed chapters and what `stage.py` has staged; any warning is an error.
 
@@ -300,11 +318,13 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     """
     stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
     shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
-    for name in chapters(root):
+    executed = {name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)}
+    register = decided(executed.values(), root)
+    claims.place(stage, register, root)
+    for name, path in executed.items():
         (stage / name).parent.mkdir(exist_ok=True)
-        executed = nbformat.read(folder / "executed" / preset / f"{Path(name).name}.ipynb", as_version=4)
-        page = pages.without_variants(pages.with_details(pages.with_byline(executed)))
-        nbformat.write(page, stage / f"{name}.ipynb")
+        page = pages.with_details(pages.with_byline(nbformat.read(path, as_version=4)))
+        nbformat.write(pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb")
     options = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
     command = [Path(sys.executable).with_name("jupyter-book"), "build", stage, *options]
     messages = folder / "sphinx.output"
@@ -320,6 +340,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
     pages.place_variants(site / "_build" / "html", variants)
     pages.polish(site / "_build" / "html")
+    claims.write(site / "_build" / "html" / "claims.json", register)
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)
     return html / "index.html"
@@ -335,13 +356,18 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
         jobs: chapters at once; see `side_by_side`.
 
     Raises:
-        BuildError: if a chapter or the rendering fails, or stored results are not sound or shown nowhere.
+        BuildError: if a chapter or the rendering fails, stored results are not sound or shown nowhere, a sentence of a
+            takeaway is no registered claim, or the verdict on a claim is no longer the registered one.
     """
 
     def print_line(what: str, how: str) -> None:
         print(f"  {what:<36} {how}", flush=True)
 
     began = time.perf_counter()
+    try:
+        claims.check_pages(root)
+    except claims.ClaimError as error:
+        raise BuildError(str(error)) from None
     print(f"Building the book in {folder} at preset {preset!r}", flush=True)
     stored = stored_results(results_folder(root))
     book = [Chapter(name, folder, preset, root) for name in chapters(root)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from nads_book import checks
 from nads_book.checks import LIMIT, Check, errata
+from nads_book.report import CLAIM
 
 ROOT = Path(__file__).resolve().parent.parent
 NUM_SAMPLES = 8_000
@@ -104,9 +105,11 @@ def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
     stored = {}
     monkeypatch.setattr(
         "IPython.display.publish_display_data",
-        lambda data, metadata: stored.update({metadata["scrapbook"]["name"]: data}),
+        lambda data, metadata=None: stored.update({metadata["scrapbook"]["name"] if metadata else "record": data}),
     )
     errata.publish("lemma1", results["lemma1"])
+    record = stored.pop("record")[CLAIM]  # for the register: the lemma as printed is wrong
+    assert (record["id"], record["holds"], record["size"]) == ("errata-lemma1", False, "theory")
     assert set(stored) == {"lemma1-verdict", "lemma1-evidence", "lemma1-counterexample"}
     (text,) = stored["lemma1-verdict"].values()
     assert "<strong>holds with a changed constant</strong>" in text

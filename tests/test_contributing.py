@@ -82,6 +82,7 @@ ADDITIONS = {  # content of the lists: file -> texts in it with what takes their
     "book/nads_book/checks/__init__.py": {" check_lemma2,": " check_lemma2, check_one,"},
     "book/nads_book/checks/errata.toml": {"": '[one]\ntitle = "One"\n'},
     "book/errata.md": {"": GLUE},
+    "book/claims.toml": {"\neq1 = ": '\none = "verified"\neq1 = '},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
     "book/nads_book/figures/theory.py": {"": FIGURE},
     "book/nads_book/figures/__init__.py": {" plot_matrices,": " plot_line, plot_matrices,"},
@@ -98,6 +99,7 @@ ASKING = (  # the tests that read what the lists name
     "test_checks.py::test_every_statement_has_a_check_and_every_check_a_statement",
     "test_checks.py::test_errata_page_pastes_what_the_chapters_publish",
     "test_checks.py::test_verdicts[one]",
+    "test_claims.py::test_every_statement_of_the_paper_is_registered",
     "test_figures.py::test_every_figure_is_drawn_in_a_chapter_or_a_recipe",
     "test_figures.py::test_a_figure_draws_labels_its_axes_and_leaves_settings_alone[plot_line]",
 )

@@ -15,7 +15,7 @@ nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 SCREENSHOTS = BOOK.parent / "screenshots"
-PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/api", "book/references", "search", "genindex"]
+PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/claims", "book/api", "book/references", "search", "genindex"]
 HEAVIEST = 3e6  # bytes of a page with all that it has loaded when its reader has come to the end
 READY = """() => [...document.querySelectorAll('nad-explorer')].every(
     (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
@@ -119,6 +119,24 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
         assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
         if Path(name).name in ("intro", *WITH_VARIANTS):
             assert len(dark) == len(images), f"{name}: figures without a variant for dark pages"
+
+
+def test_every_claim_has_a_row_and_leads_to_its_cell(html):
+    stored = json.loads((html / "claims.json").read_text("utf8"))
+    rows = (html / "book" / "claims.html").read_text("utf8")
+    for claim in stored:
+        assert rows.count(f'id="{claim["id"]}"') == 1 and claim["verdict"] and claim["statement"] and claim["cell"]
+        page, _, anchor = claim["cell"].partition("#")
+        assert f'id="{anchor}"' in (html / page).read_text("utf8")
+    marks = 0
+    for name in ("book/intro", *CHAPTERS):
+        page = (html / f"{name}.html").read_text("utf8")
+        marks += (found := page.count('class="claim-mark'))
+        assert "claim: " not in page and (found or name in map("notebooks/{}".format, build.claims.PENDING))
+        for address in _Links(page).addresses:
+            if address.startswith("../book/claims.html#"):
+                assert f'id="{address.partition("#")[2]}"' in rows
+    assert marks > 20
 
 
 def test_search_knows_the_chapters_and_needs_no_server(html):
@@ -233,6 +251,18 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
             page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
+
+
+def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):
+    with Visit(browser, f"{address}/book/claims.html", viewport={"width": 375, "height": 800}) as visit:
+        page = visit.page
+        rows = page.locator(".claim-row:visible")
+        everything = rows.count()
+        page.locator(".claims-filter select").first.select_option("verdict-toy")
+        assert 0 < rows.count() < everything and page.locator(".claim-row.verdict-verified:visible").count() == 0
+        page.locator(".claims-filter select").last.select_option("chapter-11-atlas")
+        assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11-atlas").count()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_figures_follow_the_theme_and_the_screen(browser, address):

@@ -1,5 +1,6 @@
 """What the world sees: workflows that GitHub accepts, a citation that holds, an environment for Binder."""
 
+import json
 import os
 import re
 import subprocess
@@ -88,6 +89,41 @@ def test_citation_and_its_page_agree():
     assert citation["title"] in page and maintainers["name"] in page
     assert citation["repository-code"] == PROJECT["urls"]["Repository"] == ADDRESS
     assert f"nads-core {provenance.__version__}" in page and ADDRESS in page
+
+
+def test_archives_and_citation_agree():
+    """All that describes a release: title, authors, version, licence and address."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+    zenodo, codemeta = (json.loads((ROOT / name).read_text("utf8")) for name in (".zenodo.json", "codemeta.json"))
+    assert citation["title"] == zenodo["title"] == codemeta["name"]
+    assert citation["version"] == zenodo["version"] == codemeta["version"] == provenance.__version__
+    authors = [author["name"] for author in citation["authors"]]
+    assert authors == [author["name"] for author in zenodo["creators"]] == [a["name"] for a in codemeta["author"]]
+    assert zenodo["description"] == codemeta["description"] and zenodo["keywords"] == codemeta["keywords"]
+    assert citation["repository-code"] == codemeta["codeRepository"] == ADDRESS
+    assert citation["license"].lower() == zenodo["license"] and codemeta["license"][0].endswith(citation["license"])
+    assert codemeta["keywords"] == PROJECT["keywords"]
+    paper = citation["preferred-citation"]
+    assert codemeta["referencePublication"][0]["name"] == paper["title"]
+    assert zenodo["related_identifiers"][0]["identifier"] == paper["identifiers"][0]["value"]
+
+
+def test_an_archive_holds_results_claims_and_runs():
+    archive = pytest.importorskip("archive")
+    stored = archive.files()
+    assert all(path.is_file() for path in stored) and ROOT / "book" / "results" / "fig1-lenet.json" in stored
+    runs = archive.runs(ROOT / "book" / "results" / "fig1-lenet.json")
+    assert runs and all(run["result"] == {"@id": "book/results/fig1-lenet.json"} for run in runs)
+    assert archive.runs(ROOT / "book" / "results" / "studies" / "atlas-predictions.json") == []
+
+
+def test_the_container_installs_the_pinned_versions_and_builds_the_book():
+    text = (ROOT / "Containerfile").read_text("utf8")
+    targets = re.findall(r"make VENV=\S+ (\S+)|\"make\", \"VENV=\S+\", \"(\w+)\"", text)
+    assert [one or other for one, other in targets] == ["/opt/venv/.ready", "book"]
+    assert (
+        "requirements.txt" in re.search(r"^\$\(READY\):.*\n.*", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE)[0]
+    )
 
 
 def test_binder_has_what_the_chapters_import():

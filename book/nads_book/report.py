@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nads_core.training.accuracies import accuracy_interval, difference_interval
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LABELS = {
     "logreg": "LogReg", "lenet": "LeNet", "vgg11": "VGG-11", "resnet18": "ResNet-18", "densenet121": "DenseNet-121",
 }  # fmt: skip
+CLAIM = "application/vnd.nads.claim+json"  # type of the output that records a claim
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -154,21 +155,70 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[object], below: str =
     show("\n\n".join(filter(None, (markdown_table(rows, head), below))))
 
 
-def claim(holds: object, sentence: str, required: bool = False) -> None:
-    """Display a sentence only where its condition holds.
+def claim(holds: object, sentence: str = "", required: bool = False, *, id: str = "", **facts: Any) -> None:
+    """Display a sentence only where its condition holds, and record it if it is a claim of the register.
 
     Args:
         holds: whether the measured numbers support the sentence.
-        sentence: the claim in Markdown.
+        sentence: the claim in Markdown; empty where the page states it elsewhere.
         required: whether the build must fail where the condition does not hold.
+        id: name in `book/claims.toml`; empty for a sentence that is not registered.
+        **facts: keyword arguments of `record_claim`.
 
     Raises:
         AssertionError: with the sentence, where it is required and does not hold.
     """
+    if id:
+        record_claim(id, None if holds is None else bool(holds), sentence, **facts)
     if required and not holds:
-        raise AssertionError(sentence)
-    if holds:
+        raise AssertionError(sentence or id)
+    if holds and sentence:
         show(sentence)
+
+
+def record_claim(
+    id: str,
+    holds: bool | None,
+    sentence: str = "",
+    *,
+    value: float | None = None,
+    interval: Sequence[float] | None = None,
+    null: float | None = None,
+    results: Sequence[Results | None] = (),
+    size: str = "theory",
+    num_seeds: int | None = None,
+    num_trainings: int | None = None,
+) -> None:
+    """Store what a claim is decided by in the notebook, for the page *Claims* and `make verify`; nothing is shown.
+
+    Args:
+        id: name in `book/claims.toml`.
+        holds: whether the numbers support the claim; None where they do not decide it.
+        sentence: the claim in Markdown.
+        value: number behind the claim.
+        interval: lower and upper end of the interval of the value.
+        null: value that an interval must exclude; otherwise the claim is inconclusive.
+        results: stored results that decide the claim, which give size, seeds and trainings. Without one of them (None)
+            nothing is recorded.
+        size: size of what was measured, if it is not in ``results``: a preset, `theory` for formulas, simulations and
+            counts, or `live` for what the build trains or draws itself, which decides nothing.
+        num_seeds: number of seeds, if it is not in ``results``.
+        num_trainings: number of trainings, if it is not in ``results``.
+    """
+    from IPython.display import publish_display_data
+
+    found = [one for one in results if one is not None]
+    if len(found) < len(results):
+        return
+    if found:
+        size = next((one.preset for one in found if one.preset != "paper"), "paper")
+        num_seeds = max(len({row["seed"] for row in one.rows}) for one in found)
+        num_trainings = sum(len(one.rows) for one in found)
+    numbers = [None if x is None or not math.isfinite(x) else float(x) for x in (value, *(interval or ()))]
+    counts = {"size": size, "num_seeds": num_seeds, "num_trainings": num_trainings}
+    sources = [f"book/results/{one.job}{'' if one.preset == 'paper' else '.' + one.preset}.json" for one in found]
+    facts = {"sentence": sentence, "value": numbers[0], "interval": numbers[1:] or None, "null": null}
+    publish_display_data({CLAIM: {"id": id, "holds": holds, "sources": sources, **facts, **counts}})
 
 
 def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:

@@ -9,13 +9,14 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nads_book import checks, deep_linear, lemma2
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
-from nads_book.report import readable
+from nads_book.report import readable, record_claim
 from nads_core.theory import pooling
 
 
@@ -80,15 +81,19 @@ def publish(key: str, results: Sequence[Check]) -> None:
     """
     statement = STATEMENTS[key]
     _store(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
+    as_stated = passed(results, printed=statement.is_printed)
+    record_claim(f"errata-{key}", as_stated if passed(results) else None, statement.title)
 
 
-def publish_claim(key: str, verdict: str, evidence: str) -> None:
+def publish_claim(key: str, verdict: str, evidence: str, holds: bool | None = None, **facts: Any) -> None:
     """Store a measurement about a sentence of the paper, as `publish` does for a statement; nothing is shown.
 
     Args:
         key: member of `CLAIMS`.
         verdict: outcome in a few words.
         evidence: the numbers, computed.
+        holds: whether the sentence holds as printed; None where the numbers do not decide it.
+        **facts: keyword arguments of `nads_book.report.record_claim`.
 
     Raises:
         ValueError: unknown key.
@@ -96,6 +101,7 @@ def publish_claim(key: str, verdict: str, evidence: str) -> None:
     if key not in CLAIMS:
         raise ValueError(f"unknown claim {key!r}: choose from {CLAIMS}")
     _store(key, verdict, evidence)
+    record_claim(f"errata-{key}", holds, **({"size": "live"} | facts))
 
 
 def _store(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:

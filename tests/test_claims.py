@@ -1,0 +1,336 @@
+"""The register of claims: verdicts, marks in pages, preregistrations, and what is wrong when results change."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import NEEDS_BOOK, WITH_VARIANTS
+from nads_book import report
+from nads_book.checks import errata
+from nads_book.experiments import Results, load_results
+
+claims = pytest.importorskip("claims", reason=NEEDS_BOOK)
+nbformat = claims.nbformat
+
+REGISTER = """
+[errata]
+lemma = "falsified"
+
+[measured]
+verdict = "verified"
+falsified_by = "Another number."
+sources = ["book/results/job.json"]
+
+[derived]
+verdict = "verified"
+falsified_by = "The other one."
+follows = { measured = "verified", errata-lemma = "falsified" }
+"""
+TAKEAWAY = "```{{admonition}} Takeaway\n:class: takeaway\n{}\n```\n"
+MARKED = "No. It is 3 (eq. 4).<!-- claim: measured --> So is *that*.<!-- claim: derived -->"
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize("holds, size, interval, null, expected", [
+    (True, "paper", None, None, "verified"), (False, "paper", None, None, "falsified"),
+    (True, "theory", (1, 2), 0, "verified"),
+    (True, "laptop", None, None, "toy"), (False, "narrow", None, None, "toy"), (True, "demo", None, None, "toy"),
+    (None, "paper", None, None, "inconclusive"), (True, "live", None, None, "inconclusive"),
+    (True, "paper", (-1, 1), 0, "inconclusive"), (False, "laptop", (-1, 1), 0, "inconclusive"),
+    (True, "paper", (None, 1), None, "inconclusive"), (True, "paper", (float("nan"), 1), 0, "inconclusive"),
+])  # fmt: skip
+def test_the_verdict_depends_on_outcome_size_and_interval(holds, size, interval, null, expected):
+    assert claims.verdict(holds, size, interval, null) == expected
+
+
+@pytest.mark.parametrize("size", ["smoke", "large", ""])
+def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
+    with pytest.raises(claims.ClaimError, match=f"size '{size}'"):
+        claims.verdict(True, size)
+
+
+# What a chapter records
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    found = []
+    monkeypatch.setattr("IPython.display.publish_display_data", lambda data: found.append(data[report.CLAIM]))
+    monkeypatch.setattr(report, "show", lambda text: None)
+    return found
+
+
+def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them(recorded):
+    rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
+    small, full = (Results("fig1-lenet", preset, {}, 3, rows, []) for preset in ("laptop", "paper"))
+    report.claim(
+        np.bool_(True), "It holds.", id="a", value=np.float32(0.5), interval=(0, np.nan), results=[full, small]
+    )
+    report.claim(False, id="b", results=[full])
+    report.claim(True, "Nothing is recorded.", id="c", results=[full, None])
+    report.claim(True, "This neither.")
+    a, b = recorded
+    assert a == json.loads(json.dumps(a)) and (a["holds"], a["value"], a["interval"]) == (True, 0.5, [0.0, None])
+    assert (a["size"], a["num_seeds"], a["num_trainings"]) == ("laptop", 2, 6)
+    assert a["sources"] == ["book/results/fig1-lenet.json", "book/results/fig1-lenet.laptop.json"]
+    assert (b["holds"], b["size"], b["num_trainings"]) == (False, "paper", 3)
+
+
+def test_a_required_claim_without_a_sentence_names_itself(recorded):
+    with pytest.raises(AssertionError, match="energy"):
+        report.claim(False, id="energy", required=True)
+    assert recorded[0]["holds"] is False
+
+
+# Pages
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return the root of a book with a register, a chapter, its executed notebook, and results."""
+    for folder in ("book/results", "notebooks", "executed"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "book" / "claims.toml").write_text(REGISTER)
+    (tmp_path / "book" / "results" / "job.json").write_text("{}")
+    (tmp_path / "book" / "errata.md").write_text("# Errata\n")
+    (tmp_path / "README.md").write_text("# A book\n\nIt is\n3.<!-- claim: measured -->\n")
+    write(tmp_path)
+    return tmp_path
+
+
+def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_small"):
+    """Write the chapter and its executed notebook, which records two claims; ``holds=None`` records only one."""
+    facts = {
+        "sentence": "",
+        "sources": [],
+        "value": 3.0,
+        "interval": None,
+        "null": None,
+        "num_seeds": 1,
+        "num_trainings": 2,
+    }
+    found = {"measured": (holds, size), "errata-lemma": (lemma, "theory")}
+    outputs = [
+        nbformat.v4.new_output("display_data", {report.CLAIM: facts | {"id": key, "holds": value, "size": of}})
+        for key, (value, of) in found.items()
+        if value is not None
+    ]
+    cells = [nbformat.v4.new_markdown_cell("# Small\n\n" + TAKEAWAY.format(text)), nbformat.v4.new_code_cell("1")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "notebooks" / f"{name}.ipynb")
+    cells[1].outputs = outputs
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "executed" / f"{name}.ipynb")
+
+
+def collected(root):
+    return claims.collect(sorted((root / "executed").glob("*.ipynb")), root)
+
+
+def test_marked_sentences_pass_and_become_statements(book):
+    claims.check_pages(book)
+    found = collected(book)
+    assert found["derived"].statement == "So is *that*." and found["measured"].pages == ["notebooks/01_small", "README"]
+    assert found["measured"].statement == "It is 3." and claims.problems(found.values(), book) == []
+
+
+@pytest.mark.parametrize("text, missing", [
+    (MARKED + " And this is new.", "And this is new."),
+    ("This is new. " + MARKED, "This is new."),
+    ("It is $x$. So is that.<!-- claim: derived -->", "It is $x$."),
+    (MARKED.replace("<!-- claim: measured -->", ""), "It is 3 (eq. 4)."),
+])  # fmt: skip
+def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
+    write(book, text)
+    with pytest.raises(claims.ClaimError) as error:
+        claims.check_pages(book)
+    assert f"“{missing}”" in str(error.value) and "01_small" in str(error.value)
+
+
+def test_a_statement_is_the_sentence_alone_unless_the_register_has_words_for_it(book):
+    assert claims.marked(TAKEAWAY.format("It is 3.<!-- claim: measured -->")) == [("measured", "It is 3.")]
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace("[measured]", '[measured]\nstatement = "The number is 3."'))
+    assert collected(book)["measured"].statement == "The number is 3."
+
+
+def test_a_mark_without_a_claim_fails(book):
+    (book / "README.md").write_text("It is 4.<!-- claim: four -->\n")
+    with pytest.raises(claims.ClaimError, match="README refers to 'four'"):
+        claims.check_pages(book)
+
+
+def test_only_chapters_that_wait_are_left_out(book):
+    (waiting, *_) = claims.PENDING
+    write(book, "Nothing here is registered.", name=waiting)
+    claims.check_pages(book)
+    for name in claims.PENDING:
+        text = claims.chapter_text(claims.ROOT / "notebooks" / f"{name}.ipynb")
+        assert claims.unregistered(text), f"{name} is registered: delete it from claims.PENDING"
+
+
+@pytest.mark.parametrize("entry, named", [
+    ('[new]\nverdict = "true"\nfalsified_by = "x"', "'new'"), ('[new]\nverdict = "toy"', "falsified_by"),
+    ('[new]\nverdict = "toy"\nfalsified_by = "x"\ncolour = "red"', "colour"),
+])  # fmt: skip
+def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
+    with (book / "book" / "claims.toml").open("a") as file:
+        file.write(f"\n{entry}\n")
+    with pytest.raises(claims.ClaimError, match=named):
+        claims.load(book)
+
+
+# What flips
+
+
+def test_an_altered_claim_is_found_with_all_that_follows_from_it(book):
+    write(book, holds=False)
+    measured, derived = claims.problems(collected(book).values(), book)
+    assert "measured: registered as verified, now falsified" in measured and derived.startswith("derived: ")
+
+
+def test_an_altered_register_is_found(book):
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace('\nlemma = "falsified"', '\nlemma = "verified"'))
+    (problem,) = claims.problems(collected(book).values(), book)
+    assert "errata-lemma: registered as verified, now falsified" in problem
+
+
+def test_a_toy_claim_that_no_longer_holds_has_flipped(book):
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace('"verified"\nfalsified_by = "Another', '"toy"\nfalsified_by = "Another'))
+    write(book, size="laptop")
+    assert not collected(book)["measured"].flipped
+    write(book, holds=False, size="laptop")
+    assert "toy (holds), now toy (does not hold)" in claims.problems([collected(book)["measured"]], book)[0]
+
+
+def test_missing_results_are_an_error_and_not_inconclusive(book):
+    (book / "book" / "results" / "job.json").unlink()
+    problem, *_ = claims.problems(collected(book).values(), book)
+    assert "measured" in problem and "job.json is missing" in problem
+
+
+@pytest.mark.parametrize("how", [{"holds": None}, {"size": "smoke"}])
+def test_what_no_chapter_decides_from_stored_results_is_an_error(book, how):
+    write(book, **how)
+    undecided = collected(book)["measured"]
+    assert undecided.verdict is None and "nothing decides it" in claims.problems([undecided], book)[0]
+
+
+def test_a_record_that_is_not_registered_fails(book):
+    (book / "book" / "claims.toml").write_text('[errata]\nlemma = "falsified"\n')
+    with pytest.raises(claims.ClaimError, match="'measured'"):
+        collected(book)
+
+
+def test_every_statement_of_the_paper_is_registered():
+    assert {f"errata-{key}" for key in (*errata.STATEMENTS, *errata.CLAIMS)} == {
+        key for key in claims.load() if key.startswith("errata-")
+    }
+
+
+def test_stored_results_that_decide_claims_are_there():
+    for claim in claims.load().values():
+        assert [name for name in claim.sources if not (claims.ROOT / name).is_file()] == []
+    assert load_results("fig1-lenet") is not None
+
+
+def test_verify_executes_chapters_as_the_tests_do():
+    assert claims.WITH_VARIANTS == WITH_VARIANTS
+
+
+# What a reader sees
+
+
+def test_marks_become_signs_and_records_become_anchors(book):
+    found = collected(book)
+    notebook = claims.with_claims(nbformat.read(book / "executed" / "01_small.ipynb", as_version=4), found)
+    text, anchor, code = notebook.cells
+    assert "<!--" not in text.source and 'href="../book/claims.html#measured" title="Claim, verified"' in text.source
+    assert 'id="evidence-measured"' in anchor.source and 'id="evidence-errata-lemma"' in anchor.source
+    assert code.outputs == []
+
+
+def test_the_page_has_a_row_for_each_claim_and_the_file_all_fields(book, tmp_path):
+    found = collected(book)
+    page = claims.page("# Claims\n\n<!-- claims -->\n", found, book)
+    for claim in found.values():
+        assert f'id="{claim.id}"' in page and claim.falsified_by in page
+    assert (
+        "verdict-falsified chapter-errata chapter-01-small" in page
+        and '<option value="verdict-verified">verified (2)' in page
+    )
+    claims.write(tmp_path / "claims.json", found)
+    stored = {entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))}
+    assert stored["measured"]["cell"] == "notebooks/01_small.html#evidence-measured"
+    assert {"statement", "value", "interval", "num_seeds", "num_trainings", "size", "verdict"} <= set(stored["derived"])
+
+
+# Preregistrations
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Return a repository with a prediction, which was renamed, and later results."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    root = tmp_path / "repository"
+    root.mkdir()
+    who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+
+    def git(*arguments):
+        subprocess.run(["git", *who, *arguments], cwd=root, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    for name in ("data/guess.json", "data/result.json"):
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{name}\n" * 20)
+        git("add", ".")
+        git("commit", "--quiet", "-m", name)
+    git("mv", "data/guess.json", "data/prediction.json")
+    git("commit", "--quiet", "-m", "A better name")
+    return root
+
+
+def test_a_prediction_is_older_than_its_results(history):
+    older, how = claims.first_in_history("data/prediction.json", "data/result.json", history)
+    assert older is True and "is older than" in how
+    older, how = claims.first_in_history("data/result.json", "data/prediction.json", history)
+    assert older is False and "**not**" in how
+    assert claims.first_in_history("HEAD~2", "HEAD~1", history)[0] is True
+    assert claims.first_in_history("HEAD", "HEAD", history)[0] is False
+    older, how = claims.first_in_history("data/missing.json", "data/result.json", history)
+    assert older is False and "data/missing.json is not in the git history" in how
+
+
+def test_without_history_a_preregistration_is_not_checked_and_says_so(history, tmp_path):
+    arguments = ("data/prediction.json", "data/result.json")
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "--quiet", "--depth", "1", history.as_uri(), shallow], check=True)
+    older, how = claims.first_in_history(*arguments, shallow)
+    assert older is None and how.startswith("not checked") and "shallow" in how
+    shutil.rmtree(shallow / ".git")
+    older, how = claims.first_in_history(*arguments, shallow)
+    assert older is None and "no git history" in how
+
+
+@pytest.mark.parametrize("first, then, verdict", [
+    ("data/prediction.json", "data/result.json", "verified"), ("data/result.json", "data/prediction.json", "falsified"),
+])  # fmt: skip
+def test_a_claim_preregistered_too_late_is_falsified(book, history, first, then, verdict):
+    shutil.copytree(history, book, dirs_exist_ok=True)
+    path = book / "book" / "claims.toml"
+    entry = f'falsified_by = "Another number."\npreregistered = {{ first = "{first}", then = "{then}" }}'
+    path.write_text(REGISTER.replace('falsified_by = "Another number."', entry))
+    assert collected(book)["measured"].verdict == verdict
+
+
+def test_preregistrations_of_the_book_are_older_than_what_they_predict():
+    for claim in claims.load().values():
+        if claim.preregistered:
+            older, how = claims.first_in_history(**claim.preregistered)
+            assert older is not False, f"{claim.id}: {how}"
