@@ -63,7 +63,7 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
 
 
 def follow_shares(results: Results, condition: Condition) -> dict[int, list[float]]:
-    """Collect, by carrier in ascending order, the share that follows one kind of shortcut in each network of a sweep."""
+    """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each network."""
     shares: dict[int, list[float]] = {}
     for row in sorted((row for row in results.rows if "followed" in row), key=lambda row: (row["index"], row["seed"])):
         if condition_of(row) == condition:
