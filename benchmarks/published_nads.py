@@ -69,7 +69,7 @@ def train(content: dict[str, Any], count: int) -> None:
             nc.SeparableDatasets(
                 directions[[index]], number, 1.0, noise_std, seed=seed_sequence(SEED, p), paired=paired
             )
-            for p, number, paired in ((5, size.num_train, False), (6, size.num_test, size.paired_test))
+            for p, number, pair in ((5, size.num_train, False), (6, size.num_test, size.paired_test))
         )
         result = nc.train_networks(
             nc.VGG11, sets, tests, recipe=size.recipe, seed=SEED, stop_at_full_accuracy=True, mixed_precision=True,
