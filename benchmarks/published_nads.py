@@ -66,9 +66,7 @@ def train(content: dict[str, Any], count: int) -> None:
             continue
         start = time.perf_counter()
         sets, tests = (
-            nc.SeparableDatasets(
-                directions[[index]], number, 1.0, noise_std, seed=seed_sequence(SEED, p), paired=paired
-            )
+            nc.SeparableDatasets(directions[[index]], number, 1.0, noise_std, seed=seed_sequence(SEED, p), paired=pair)
             for p, number, pair in ((5, size.num_train, False), (6, size.num_test, size.paired_test))
         )
         result = nc.train_networks(
