@@ -12,42 +12,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import nads_book as nb
-import numpy as np
 import torch
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
-from torch import Tensor
 
 import nads_core as nc
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
 FILE = study_path("law-published.json")
-FILES = {"lenet": "LeNet", "vgg11": "VGG11", "resnet18": "ResNet18"}
+ARCHITECTURES = ("lenet", "vgg11", "resnet18")
 UNITS = ((22, 1.0), (4, 1.0), (4, 3.0), (102, 1.0), (22, 3.0), (6, 1.0), (1, 3.0), (102, 3.0))  # index, sigma
 SEED = 3  # that of the preset "laptop"
-
-
-def published_directions(name: str) -> Tensor:
-    """Return the authors' NADs (1023, 1, 32, 32)."""
-    with np.load(Path(os.environ["NADS_REFERENCE"]) / f"{FILES[name]}_published_nads.npz") as file:
-        return torch.from_numpy(file["nads"]).float().view(-1, 1, 32, 32)
 
 
 def laws() -> dict[str, Any]:
     """Return the energies of the authors' directions under our second moments, and all else that the law needs."""
     found = {}
-    for name in FILES:
+    for name in ARCHITECTURES:
         values, keys = nc.load_nads(name).eigenvalues.double(), list(nb.published.nad_accuracies(name))
-        shares = (published_directions(name)[keys].flatten(1) @ nc.load_nads(name).basis).double().square()  # (m, D)
+        shares = (nb.published.directions(name)[keys].flatten(1) @ nc.load_nads(name).basis).double().square()  # (m, D)
         total, digits = float(values.square().sum()), lambda numbers: [float(f"{number:.6g}") for number in numbers]
         found[name] = {
             "key": keys, "energies": digits((shares @ values) / total**0.5),
@@ -59,7 +49,7 @@ def laws() -> dict[str, Any]:
 def train(content: dict[str, Any], count: int) -> None:
     """Train VGG-11 along the authors' NADs, one network after another."""
     size = experiment("fig6-vgg11", "laptop")
-    directions = published_directions("vgg11")
+    directions = nb.published.directions("vgg11")
     for index, noise_std in UNITS[:count]:
         unit = {"index": index, "noise_std": noise_std, "seed": SEED}
         if any(unit.items() <= row.items() for row in content["rows"]):
