@@ -32,7 +32,11 @@ _ROOT = Path(__file__).resolve().parent.parent
 BOOK = _ROOT / "_build" / "test"  # the book that the tests build
 NEEDS_BOOK = "what builds the book is not installed: pip install -e .[book]"
 
-_PUBLISHED = {"lenet": "LeNet_published_nads.npz", "resnet18": "ResNet18_published_nads.npz"}
+_PUBLISHED = {
+    "lenet": "LeNet_published_nads.npz",
+    "vgg11": "VGG11_published_nads.npz",
+    "resnet18": "ResNet18_published_nads.npz",
+}
 
 
 def pytest_report_header() -> str:

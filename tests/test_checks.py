@@ -16,6 +16,7 @@ KEYS = tuple(errata.STATEMENTS)
 AS_PRINTED = {"eq1", "zeta", "eq6"}
 BOUNDS = {"lemma2", "lemma2-dipole", "eq6", "eq6-dipole"}  # a bound that is too large is true as well
 CHANGED = {"theorem1", "theorem1-complex", "lemma1", "lemma2", "eq4", "eq5"}
+APPROXIMATED = {"lemma2-dipole", "eq6-dipole"}  # the paper itself calls the slope an approximation
 
 
 def run(key, **options):
@@ -50,7 +51,10 @@ def test_verdicts(results, key):
     expected = (
         "holds as printed" if key in AS_PRINTED else "holds with a changed constant" if key in CHANGED else "fails"
     )
-    assert verdict == ("not printed; our form is confirmed" if key == "lemma1-theta" else expected)
+    if key in APPROXIMATED:
+        assert "approximat" in verdict
+    else:
+        assert verdict == ("not printed; our form is confirmed" if key == "lemma1-theta" else expected)
     assert verdict in errata.summary(key, results[key])
 
 

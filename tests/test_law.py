@@ -78,3 +78,13 @@ def test_what_was_predicted_follows_from_what_was_known():
     cells = {(row["index"], row["num_train"], row["noise_std"]) for row in prediction["rows"]}
     assert {(row["index"], row["num_train"], row["noise_std"]) for row in trained["rows"]} <= cells
     assert not set(index) & set(families["fig6-lenet"]["key"]) or prediction["nads"]["version"] != 1
+
+
+def test_stored_law_along_published_directions_is_that_of_the_shipped_nads(published):
+    study = load_study("law-published.json")
+    for name, one in study["laws"].items():
+        nads, keys, first = nc.load_nads(name, one["version"]), one["key"], slice(0, 40)
+        stored = Responses(np.array(one["energies"]), np.array(one["squares"]), 1.0)
+        law = signal_to_noise(nads, published(name).float()[keys[first]], 10_000, 1.0)
+        assert stored.signal_to_noise(10_000, 1.0)[first] == pytest.approx(law, rel=1e-3)
+    assert {row["index"] for row in study["rows"]} <= set(study["laws"]["vgg11"]["key"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.experiments import injection_experiment
-from nads_book.experiments.injection_statistics import responses
+from nads_book.experiments.injection_statistics import by_epochs, follow_shares, responses
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.shortcut_injection import (
     COMMON_DEVIATION,
@@ -230,3 +230,18 @@ def test_responses_have_intervals_over_trainings():
     assert place.mean == pytest.approx([1.0, 0.4, 0.2])
     (accuracy,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
     assert accuracy.mean == pytest.approx([0.5] * 3)
+
+
+def test_shares_of_single_networks_keep_the_order_of_seeds():
+    rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.8)})
+    results = nb.Results("notes-lenet", "demo", {}, 4, rows[::-1], [])
+    shares = follow_shares(results, ("photos", "emptied", "added", 0.2))
+    assert list(shares) == [0, 3] and shares[3] == pytest.approx([0.2, 0.4]) and shares[0] == pytest.approx([0.9, 0.8])
+    assert follow_shares(results, ("photos", "emptied", "added", 0.5)) == {}
+
+
+def test_stored_lengths_of_training_are_collected_by_epochs():
+    stored = by_epochs("notes-lenet")
+    assert list(stored) == sorted(stored) and {10, 50} <= set(stored)
+    assert all(3 * len(results.rows) >= results.num_units for results in stored.values())
+    assert by_epochs("notes-vgg11") == {}

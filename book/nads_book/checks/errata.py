@@ -175,4 +175,7 @@ STATEMENTS = {
 }
 
 # Sentences of the paper about its experiments, which no simulation settles: `book/errata.md` quotes them.
-CLAIMS = ("similar", "stable", "monotone", "decay", "poison-separable", "poison-order", "poison-ignores", "flip")
+CLAIMS = (
+    "train-accuracy", "random", "similar", "stable", "supports", "ordering", "monotone", "decay", "stronger-bias",
+    "poison-separable", "poison-order", "poison-ignores", "flip",
+)  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_book.experiments.results import Results
+from nads_book.experiments.results import Results, load_results
 from nads_book.experiments.statistics import pooled_variance
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
@@ -60,3 +60,22 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
         deviation = np.array([by_index[index][0][1] for index in indices])
         collected[condition] = Response(np.array(indices), mean, mean - half, mean + half, deviation)
     return collected
+
+
+def follow_shares(results: Results, condition: Condition) -> dict[int, list[float]]:
+    """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each network."""
+    shares: dict[int, list[float]] = {}
+    for row in sorted((row for row in results.rows if "followed" in row), key=lambda row: (row["index"], row["seed"])):
+        if condition_of(row) == condition:
+            shares.setdefault(row["index"], []).append(row["followed"]["class"] - row["unprompted"]["class"])
+    return shares
+
+
+def by_epochs(name: str) -> dict[int, Results]:
+    """Return the stored results of a job such as ``notes-lenet`` for each number of epochs, in ascending order.
+
+    Results of less than one of the three seeds are left out.
+    """
+    stored = (load_results(name, preset) for preset in ("laptop", "epochs20", "epochs50", "epochs100"))
+    kept = [results for results in stored if results and 3 * len(results.rows) >= results.num_units]
+    return {results.settings["recipe"]["epochs"]: results for results in kept}

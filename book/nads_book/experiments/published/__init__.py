@@ -24,6 +24,8 @@ FLIP = {"lenet": (0.69, 0.48), "vgg11": (0.87, 0.53), "resnet18": (0.89, 0.58), 
 # Fig. 3: range of the accuracy over the DFT directions without pooling.
 NO_POOLING = {"lenet": (1.0, 1.0), "resnet18": (0.88, 1.0)}
 
+_FILES = {"lenet": "LeNet", "vgg11": "VGG11", "resnet18": "ResNet18"}  # of the directions
+
 
 @cache
 def _table(figure: str) -> list[dict[str, str]]:
@@ -69,7 +71,7 @@ def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int
 
 
 def _array(architecture: str, name: str) -> Tensor | None:
-    folder, model = os.environ.get("NADS_REFERENCE"), {"lenet": "LeNet", "resnet18": "ResNet18"}.get(architecture)
+    folder, model = os.environ.get("NADS_REFERENCE"), _FILES.get(architecture)
     path = Path(folder or "", f"{model}_published_nads.npz")
     if not folder or model is None or not path.exists():
         return None
@@ -78,7 +80,7 @@ def _array(architecture: str, name: str) -> Tensor | None:
 
 
 def directions(architecture: str) -> Tensor | None:
-    """Return the authors' NADs (1023, 1, 32, 32) of "lenet" or "resnet18"; None if the file is not available."""
+    """Return the authors' NADs (1023, 1, 32, 32) of "lenet", "vgg11" or "resnet18"; None if not available."""
     array = _array(architecture, "nads")
     return None if array is None else array.view(-1, 1, 32, 32)
 
