@@ -108,6 +108,7 @@ def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
     assert all(unit["draw"] == 0 for unit in units[:count])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maps-lenet"])
 def test_the_job_says_what_each_map_does(name):
     results = nb.run_experiment(name, "smoke", device="cpu", progress=False)

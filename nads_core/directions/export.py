@@ -85,7 +85,7 @@ def plot(nads: NADs, k: int = 10) -> Any:
         label, value = f"NAD {index}", f"{nads.eigenvalues[index]:.3g}"
         if nads.certificates is not None:
             label += f" ({nads.names[index]})" if nads.types[index] else ""
-            certainty = np.floor(100 * nads.certainty[index]) / 100  # 1.00 only where it is exactly 1
+            certainty = int(100 * nads.certainty[index]) / 100  # 1.00 only where it is exactly 1
             value += f" ± {nads.eigenvalue_std[index]:.1g}\ncertainty {certainty:.2f}"
         axis.set_title(f"{label}\n{value}", fontsize=8)
     return figure
