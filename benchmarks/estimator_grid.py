@@ -6,7 +6,7 @@ C. The error is the mean of |C_i - C_j|^2 / 2 over pairs of runs (Frobenius norm
 mean of <C_i, C_j> over all pairs of the architecture; it falls as 1/networks.
 What is compared is error x processor seconds per network, relative to the best of the grid, on one core; 1.2 means
 that the same error takes 1.2 times as long. Fixed costs of a run (symmetry tests, eigenvectors) are subtracted.
-It writes ``results/estimator_grid.json``. Run it on an idle machine.
+It writes ``results/estimator_grid-cpu.json``. Run it on an idle machine.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def main() -> None:
             line = f"{row['inputs']:4} {row['readouts']:4} {1e3 * row['seconds']:9.2f} {count * row['error']:9.2f}"
             print(f"{line} {row['relative']:7.2f}", flush=True)
         results[name] = {"networks": count, "rows": rows}
-    write_result("estimator_grid", {"seeds": options.seeds, "cases": results})
+    write_result("estimator_grid-cpu", {"seeds": options.seeds, "cases": results})
 
 
 if __name__ == "__main__":

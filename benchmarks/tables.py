@@ -130,6 +130,46 @@ def _steps_table(results: list[dict]) -> str:
     return _table(rows, ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"])
 
 
+def _own_loop_table(results: list[dict]) -> str:
+    methods, rows = ("own loop", "library, 1 readout", "library"), []
+    for name, case in (pair for result in results for pair in result["cases"].items()):
+        if isinstance(case["networks"], list):
+            for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
+                ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
+                rows.append([name, f"{count:,}", *map(_short, seconds), *ratios])
+    head = ["network", "networks", "own loop, s", "1 readout, s", "default, s", "own loop / 1 readout", "/ default"]
+    return _table(rows, head)
+
+
+def _goals_table(results: list[dict]) -> str:
+    rows = []
+    for result in results:
+        for name, case in result["cases"].items():
+            if "curve" not in case["library"]:
+                continue
+            row = [name, f"{result['date']}"]
+            for who in ("own loop", "library"):
+                last, first = case[who]["curve"][-1], case[who]["curve"][0]
+                reached = case[who]["seconds_to_goal"]
+                if reached is None:
+                    row.append(f"{last['overlap']:.3f} after {_short(last['seconds'])}")
+                else:
+                    row.append("≤ " * (reached <= first["seconds"]) + _short(reached))
+            rows.append(row)
+    return _table(rows, ["network", "date", f"own loop, s to {results[0]['goal']}", "library"])
+
+
+def _grid_table(results: list[dict]) -> str:
+    cases = results[0]["cases"]
+    pairs = [(row["inputs"], row["readouts"]) for row in next(iter(cases.values()))["rows"]]
+    found = {
+        name: {(row["inputs"], row["readouts"]): f"{row['relative']:.2f}" for row in case["rows"]}
+        for name, case in cases.items()
+    }
+    rows = [[f"{k}", f"{r}", *(case[k, r] for case in found.values())] for k, r in pairs]
+    return _table(rows, ["inputs", "readouts", *found])
+
+
 def _order(cost: dict) -> tuple[int, int]:
     return list(ARCHITECTURES).index(cost["architecture"]), list(CASES).index(cost["method"])
 
@@ -173,6 +213,9 @@ def tables(folder: Path | None = None) -> str:
         ("processes", "**Several processes**, by `processes.py`", _runs_table),
         ("train_networks", "**Training**, by `train_networks.py`", _training_table),
         ("training_step", "**A step of training on one core**, by `training_step.py`", _steps_table),
+        ("own_loop", "**Equal numbers of networks, library and own loop**, by `own_loop.py`", _own_loop_table),
+        ("own_loop", "**Time to the overlap that is the goal**", _goals_table),
+        ("estimator_grid", "**Error × time of the smoothed gradient, over the best**", _grid_table),
     ):
         if results := load_costs(kind, folder):
             parts += [f"{title}; {_where(results[0])}.", write(results)]
