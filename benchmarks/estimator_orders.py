@@ -43,11 +43,12 @@ def main() -> None:
             found = nads.energy(family.directions)
             energies[kind][label] = [float(f"{value:.6g}") for value in (found / found.mean()).tolist()]
         print(label, seconds[label], flush=True)
+    keys = {kind: [list(key) if isinstance(key, tuple) else key for key in one.keys] for kind, one in families.items()}
     content = {
         "num_networks": {label: count for label, (_, count) in ESTIMATORS.items()},
         "seed": SEED,
         "seconds": seconds,
-        "keys": {label: [list(key) if isinstance(key, tuple) else key for key in one.keys] for label, one in families.items()},
+        "keys": keys,
         "energies": energies,
     }
     write_compact(FILE, content | environment(torch.device("cpu")))
