@@ -251,7 +251,7 @@ def collect(executed: Iterable[Path], root: Path = ROOT) -> dict[str, Claim]:
     for page, text in texts(root).items():
         for key, sentence in marked(text):
             if key in claims:
-                claims[key].pages.append(page)
+                claims[key].pages += [page] if page not in claims[key].pages else []
                 if key not in worded:
                     claims[key].statement = sentence
         if page == "book/errata":
