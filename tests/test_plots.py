@@ -30,7 +30,7 @@ def test_a_panel_for_each_direction(kind):
     assert len(figure.axes) == 7 and figure.get_suptitle() == kind
     for index, axis in enumerate(figure.axes):
         value, error = f"{float(nads.eigenvalues[index]):.3g}", f"{float(nads.eigenvalue_std[index]):.1g}"
-        certainty = f"certainty {float(nads.certainty[index]):.2f}"
+        certainty = f"certainty {int(100 * nads.certainty[index]) / 100:.2f}"
         assert axis.get_title() == f"NAD {index} ({nads.names[index]})\n{value} ± {error}\n{certainty}"
     figure.canvas.draw()
 
