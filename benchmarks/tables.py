@@ -215,7 +215,8 @@ def tables(folder: Path | None = None) -> str:
         ("training_step", "**A step of training on one core**, by `training_step.py`", _steps_table),
         ("own_loop", "**Equal numbers of networks, library and own loop**, by `own_loop.py`", _own_loop_table),
         ("own_loop", "**Time to the overlap that is the goal**", _goals_table),
-        ("estimator_grid", "**Error × time of the smoothed gradient, over the best**", _grid_table),
+        ("estimator_grid", "**Error of the second moment × time, over the best**, by `estimator_grid.py`", _grid_table),
+        ("estimator_leading", "**Error of the first ten directions × time, over the best**", _grid_table),
     ):
         if results := load_costs(kind, folder):
             parts += [f"{title}; {_where(results[0])}.", write(results)]
