@@ -1,4 +1,4 @@
-"""What becomes of executed chapters and of Sphinx's pages on their way to a reader: `build` calls these in turn."""
+"""How executed chapters and Sphinx's pages become what a reader sees: `build` calls these functions in order."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ def test_what_has_no_neighbours_is_refused(tmp_path):
 
 
 @pytest.mark.stored
-def test_what_was_trained_was_foretold_first():
+def test_what_was_trained_was_predicted_first():
     content = load_study("atlas-trained.json")
     predicted = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
     assert len({entry for entry, *_ in predicted}) == 12 and len(predicted) == 96

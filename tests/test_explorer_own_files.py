@@ -190,7 +190,7 @@ def test_every_output_of_a_notebook_stands_alone(reader, site_folder, without_an
             assert_signed(seen, own_nads().directions[i, 0], tables)
 
 
-def test_poison_says_which_photos_its_networks_learnt(reader, site_folder):
+def test_poison_says_which_photos_its_networks_learned(reader, site_folder):
     class Learned(views.Source):
         def packet(self, name):
             header, content = super().packet(name)

@@ -161,7 +161,7 @@ def test_even_draws_keep_the_shuffled_order_on_every_processor():
     ]  # fmt: skip
 
 
-def test_generated_classes_can_be_learnt():
+def test_generated_classes_can_be_learned():
     train, test = (nc.load_images("generated", train=part, num_images=n) for part, n in ((True, 2_000), (False, 300)))
     torch.manual_seed(0)
     network = nc.LENET.build(3, 32, 10)

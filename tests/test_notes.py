@@ -93,7 +93,7 @@ def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
     assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[8].nonzero().flatten().tolist() == [8]
 
 
-def test_what_other_coordinates_do_not_foretell(notes):
+def test_what_other_coordinates_do_not_predict(notes):
     generator = torch.Generator().manual_seed(1)
     mixing = torch.randn(192, 192, generator=generator, dtype=torch.float64)
     covariance = mixing @ mixing.T / 192 + 0.1 * torch.eye(192)

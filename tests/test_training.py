@@ -382,7 +382,7 @@ def test_one_network_trains_as_a_plain_loop_does():
     assert not network.training
 
 
-def test_an_easy_task_is_learnt_and_an_impossible_one_is_not():
+def test_an_easy_task_is_learned_and_an_impossible_one_is_not():
     result = nc.train_networks(
         nc.LOGREG, [small_data(1, 500)] * 2, [small_data(1, 400), (small_data(1, 400)[0], torch.arange(400) % 2)],
         recipe=nc.Recipe(epochs=3), device="cpu", progress=False,

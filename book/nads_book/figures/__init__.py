@@ -4,7 +4,7 @@ A function draws measured values. It computes only reading aids: running means, 
 The explorer's interactive pictures are in `explorer`.
 """
 
-from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learnt
+from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learned
 from nads_book.figures.bases import (
     plot_class_differences,
     plot_colour_directions,
@@ -61,3 +61,5 @@ from nads_book.figures.theory import (
     plot_tails,
     plot_two_classes,
 )
+
+plot_learnt = plot_learned  # name until 0.2

@@ -83,7 +83,7 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
 
 
 @styled
-def plot_learnt(
+def plot_learned(
     groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, curve: tuple[np.ndarray, np.ndarray]
 ) -> Figure:
     """Draw accuracies after training against a prediction of random weights, all architectures in one panel.

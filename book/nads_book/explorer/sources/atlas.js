@@ -57,12 +57,12 @@ class Atlas {
       limits: [1e-6, 1], ticks: [[1, "1"], [1e-2, "10⁻²"], [1e-4, "10⁻⁴"], [1e-6, "10⁻⁶"]], onMove: () => {} });
     this.chart.name = (i) => `${points[Math.min(i, points.length - 1)]}`;
     this.table = h("table", { class: "measures" });
-    this.told = h("p", { class: "note", "aria-live": "polite" });
+    this.status = h("p", { class: "note", "aria-live": "polite" });
     this.root = h("div", { class: "explorer atlas", role: "group", "aria-label": "An atlas of architectures" },
       h("div", { class: "toolbar" }, h("div", { class: "menus" }, sorting.element),
         h("div", { class: "chips", role: "group", "aria-label": "Factors shown" }, this.all, ...this.factors)),
       h("section", {}, this.gallery),
-      h("section", {}, h("div", { class: "choose" }, this.change, this.beside.element), this.told,
+      h("section", {}, h("div", { class: "choose" }, this.change, this.beside.element), this.status,
         ...this.rows.map(({ element }) => element), this.chart.element, this.table));
     host.shadowRoot.replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
@@ -120,7 +120,7 @@ class Atlas {
       series: [[shown, "a"], [other, "b"]].map(([{ spectrum }, colour]) =>
         ({ colour, line: spectrum.map((value, i) => [i, Math.max(value, 1e-7)]) })) });
     const similarity = shown.alike[entries.indexOf(other)];
-    this.told.textContent = other === shown ? `${shown.networks.toLocaleString("en")} networks.`
+    this.status.textContent = other === shown ? `${shown.networks.toLocaleString("en")} networks.`
       : `The second moments of the two have a cosine of ${similarity.toFixed(2)}: 1 for the same directions in the same order.`;
     const cell = ({ measures }, key) => (measures[key]
       ? `${written(measures[key][0])} (${written(measures[key][1])} to ${written(measures[key][2])})` : "–");

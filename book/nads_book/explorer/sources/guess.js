@@ -36,7 +36,7 @@ class Guess {
     this.after = this.map("after training: accuracy on new images", listeners);
     this.after.element.classList.add("after");
     this.wave = picture("the wave");
-    this.told = h("p", { class: "note", "aria-live": "polite" });
+    this.status = h("p", { class: "note", "aria-live": "polite" });
     this.verdict = h("p", { class: "verdict", "aria-live": "polite" });
     this.question = h("p", { class: "question" });
     this.reveal = h("button", { class: "main", click: () => this.show() });
@@ -46,7 +46,7 @@ class Guess {
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Guess what a network will learn" },
       h("section", {}, this.question,
         h("div", { class: "maps" }, this.before.element, this.after.element,
-          h("div", { class: "wave" }, this.wave.element, this.told)),
+          h("div", { class: "wave" }, this.wave.element, this.status)),
         h("div", { class: "buttons" }, this.reveal, this.again, networks.length > 1 ? choice.element : null),
         this.verdict));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
@@ -143,7 +143,7 @@ class Guess {
     const task = this.byCell.get(`${this.cursor}`), [ky, kx, energy, accuracy] = task;
     paintSigned(this.wave.canvas, fourierDirection([ky, kx], SIDE), SIDE, `Wave of ${ky} cycles down and ${kx} across`);
     const right = accuracy > this.learned ? "learned" : "not learned";
-    this.told.replaceChildren(h("strong", {}, `${ky} cycles down, ${kx} across`), h("br"), `energy ${short(energy)}`,
+    this.status.replaceChildren(h("strong", {}, `${ky} cycles down, ${kx} across`), h("br"), `energy ${short(energy)}`,
       h("br"), this.revealed ? `accuracy ${percent(accuracy)}: ${right}` : this.chosen.has(task) ? "chosen" : "");
     const mark = (kind) => ([row, column]) => {
       const [top, left, side] = [row, column, 1].map((i) => `${(100 * i) / CELLS}%`);
