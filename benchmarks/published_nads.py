@@ -4,7 +4,7 @@
 .venv/bin/python benchmarks/published_nads.py train  # some minutes a network on a CPU; an interrupted call resumes
 
 The authors' accuracies of VGG-11 fall much earlier than ours. Two reasons are possible: their directions, or their
-noise and recipe. Trainings along their directions, by the recipe of the preset "laptop", tell these apart. The folder
+noise and recipe. Trainings along their directions, by the recipe of the preset "laptop", distinguish these. The folder
 that NADS_REFERENCE names has the directions. Results go to book/results/studies/law-published.json.
 """
 

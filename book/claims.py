@@ -295,7 +295,7 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
         root: folder of the repository.
 
     Returns:
-        True, False, or None where there is no history that could tell; and a sentence.
+        True, False, or None where there is no history that decides; and a sentence.
     """
 
     @functools.cache
