@@ -6,8 +6,8 @@ network in opposite pairs. Measured are processor seconds for the same numbers o
 directions overlap by 0.99 with those of a long run (`reference`), whose seed is another one. The Mixer and the ViT see
 4 x 4 patches through a layer of independent weights, so 16 eigenvalues are equal in expectation and the first ten
 directions are not defined: there the first 16 are compared. All eigenvalues of the MLP are equal: no goal.
-The library's default has 4 readouts, which is four vectors per network; with one readout, as the loop, it is timed at
-equal numbers too. The time to import torch and nads_core is reported separately. Run it on an idle machine. It writes
+The library's default has 8 readouts, which is eight vectors per network (4 when `results/own_loop*.json` were made); with
+one readout, as the loop, it is timed at equal numbers too. The time to import torch and nads_core is reported separately. Run it on an idle machine. It writes
 ``results/own_loop.json``; ``--equal`` leaves out the long runs.
 """
 

@@ -137,7 +137,7 @@ def _own_loop_table(results: list[dict]) -> str:
             for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
                 ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
                 rows.append([name, f"{count:,}", *map(_short, seconds), *ratios])
-    head = ["network", "networks", "own loop, s", "1 readout, s", "default, s", "own loop / 1 readout", "/ default"]
+    head = ["network", "networks", "own loop, s", "1 readout, s", "4 readouts, s", "own loop / 1 readout", "/ 4 readouts"]
     return _table(rows, head)
 
 

@@ -30,7 +30,7 @@ from nads_core.runtime.arguments import make_plain, plain, require_integers, usa
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
 
-DEFAULT_READOUTS = 4
+DEFAULT_READOUTS = 8
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
@@ -118,7 +118,7 @@ def compute_nads(
             "torchvision:convnext_tiny", "timm:vit_tiny_patch16_224?img_size=32", "module:function".
         num_networks: number of networks to draw, N; with a stopping criterion the largest number.
         estimator: `SmoothedGradient`, `PointGradient`, `Dipole` or `MixedDerivative`. The default is
-            ``SmoothedGradient(num_inputs=16)``, with ``readouts=4`` if the network ends in a linear layer of at least 4
+            ``SmoothedGradient(num_inputs=16)``, with ``readouts=8`` if the network ends in a linear layer of at least 8
             features, drawn around 0, and the input has at most 8,192 pixels.
         image_shape: shape of the input: (C, H, W) of images, (C, L) of sequences, (F,) of rows of a table.
         symmetries: maps of the input that leave the distribution of networks unchanged, averaged over;
@@ -272,7 +272,7 @@ def _default_symmetries(
 
 
 def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
-    """Return 16 inputs and, where the network has such a last layer, 4 readouts, which share its forward pass."""
+    """Return 16 inputs and, where the network has such a last layer, 8 readouts, which share its forward pass."""
     few = math.prod(ensemble.image_shape) > DENSE_LIMIT or ensemble.num_features < DEFAULT_READOUTS
     return SmoothedGradient(readouts=1 if few else DEFAULT_READOUTS)
 
