@@ -6,9 +6,9 @@ network in opposite pairs. Measured are processor seconds for the same numbers o
 directions overlap by 0.99 with those of a long run (`reference`), whose seed is another one. The Mixer and the ViT see
 4 x 4 patches through a layer of independent weights, so 16 eigenvalues are equal in expectation and the first ten
 directions are not defined: there the first 16 are compared. All eigenvalues of the MLP are equal: no goal.
-The library's default has 8 readouts, which is eight vectors per network (4 when `results/own_loop*.json` were made); with
-one readout, as the loop, it is timed at equal numbers too. The time to import torch and nads_core is reported separately. Run it on an idle machine. It writes
-``results/own_loop.json``; ``--equal`` leaves out the long runs.
+The library's default has several readouts, each of which gives a vector per network; with one readout, as the loop, it
+is timed at equal numbers too. The time to import torch and nads_core is reported separately. Run it on an idle machine.
+It writes ``results/own_loop.json``; ``--equal`` leaves out the long runs.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 import nads_core as nc
+from nads_core.directions.compute import DEFAULT_READOUTS
 
 SHAPE = (1, 32, 32)
 GOAL = 0.99
@@ -177,7 +178,7 @@ def main() -> None:
         counts, long_run = CASES[name]
         results[name] = compare(name, counts, None if options.equal else reference(name, long_run), options.limit)
     imports = {module: import_seconds(module) for module in ("torch", "nads_core")}
-    write_result(options.name, {"goal": GOAL, "imports": imports, "cases": results})
+    write_result(options.name, {"goal": GOAL, "readouts": DEFAULT_READOUTS, "imports": imports, "cases": results})
     print(f"{'':9} {'networks':>8} {'own loop':>9} {'library':>8} {'ratio':>6} {'1 readout':>9} {'ratio':>6}")
     for name, result in results.items():
         own, ours, one = (result[label] for label in ("own loop", "library", "library, 1 readout"))

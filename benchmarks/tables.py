@@ -132,13 +132,22 @@ def _steps_table(results: list[dict]) -> str:
 
 def _own_loop_table(results: list[dict]) -> str:
     methods, rows = ("own loop", "library, 1 readout", "library"), []
-    for name, case in (pair for result in results for pair in result["cases"].items()):
+    for result, name, case in ((result, *pair) for result in results for pair in result["cases"].items()):
         if isinstance(case["networks"], list):
+            readouts = result.get("readouts", 4)  # which the first results do not name
             for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
                 ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
-                rows.append([name, f"{count:,}", *map(_short, seconds), *ratios])
-    head = ["network", "networks", "own loop, s", "1 readout, s", "4 readouts, s", "own loop / 1 readout", "/ 4 readouts"]
-    return _table(rows, head)
+                rows.append([name, f"{count:,}", f"{readouts}", *map(_short, seconds), *ratios])
+    head = [
+        "network",
+        "networks",
+        "default readouts",
+        "own loop, s",
+        "1 readout, s",
+        "default, s",
+        "own loop / 1 readout",
+    ]
+    return _table(rows, [*head, "/ default"])
 
 
 def _goals_table(results: list[dict]) -> str:
