@@ -132,9 +132,9 @@ def _steps_table(results: list[dict]) -> str:
 
 def _own_loop_table(results: list[dict]) -> str:
     methods, rows = ("own loop", "library, 1 readout", "library"), []
-    for result, name, case in ((result, *pair) for result in results for pair in result["cases"].items()):
+    for run, name, case in ((run, *pair) for run in results for pair in run["cases"].items()):
         if isinstance(case["networks"], list):
-            readouts = result.get("readouts", 4)  # which the first results do not name
+            readouts = run.get("readouts", 4)  # which the first results do not name
             for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
                 ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
                 rows.append([name, f"{count:,}", f"{readouts}", *map(_short, seconds), *ratios])
