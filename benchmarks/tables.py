@@ -132,9 +132,9 @@ def _steps_table(results: list[dict]) -> str:
 
 def _own_loop_table(results: list[dict]) -> str:
     methods, rows = ("own loop", "library, 1 readout", "library"), []
-    for run, name, case in ((run, *pair) for run in results for pair in run["cases"].items()):
+    cases = [(run.get("readouts", 4), *case) for run in results for case in run["cases"].items()]  # not in the first runs
+    for readouts, name, case in cases:
         if isinstance(case["networks"], list):
-            readouts = run.get("readouts", 4)  # which the first results do not name
             for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
                 ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
                 rows.append([name, f"{count:,}", f"{readouts}", *map(_short, seconds), *ratios])
