@@ -228,7 +228,7 @@ def linear_first_step(second_moment: Tensor, rate: float, hidden: int = 64) -> T
     """Return the expected change (D, D) of G after one step of a deep linear network, to first order in the rate.
 
     f(x) = a^T W x with W (h, D) ~ N(0, 1 / D) and a (h) ~ N(0, 1 / h), loss (f(x) - y)^2 / 2 over data with second
-    moment S and labels that are as often y as -y. Then beta = W^T a changes by -rate K S beta with K = W^T W + |a|^2 I, and
+    moment S and labels that are as often y as -y. Then beta = W^T a changes by -rate K S beta, K = W^T W + |a|^2 I, and
 
         E[K S beta beta^T] = ((h + 2) / (h D) + (h + 1) / D^2) S + tr(S) / D^2 I
 
