@@ -132,7 +132,8 @@ def _steps_table(results: list[dict]) -> str:
 
 def _own_loop_table(results: list[dict]) -> str:
     methods, rows = ("own loop", "library, 1 readout", "library"), []
-    cases = [(run.get("readouts", 4), *case) for run in results for case in run["cases"].items()]  # not in the first runs
+    # The first runs do not name the readouts of the default.
+    cases = [(run.get("readouts", 4), *case) for run in results for case in run["cases"].items()]
     for readouts, name, case in cases:
         if isinstance(case["networks"], list):
             for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
