@@ -1,0 +1,280 @@
+"""Do NADs rank architectures? Measures of random networks of NAS-Bench-201 and NAS-Bench-Macro, and the contest.
+
+``python benchmarks/nas.py parameters`` builds all networks and compares their parameter counts with the tables (exit
+status 1 if one differs); ``measure`` computes the measures, and resumes. Results go to
+``book/results/studies/nas.json``; the published tables are in ``nas_tables``, with their licences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import lzma
+import os
+import sys
+from ast import literal_eval
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from definitions import sampled_halves
+from nads_book.experiments.stored import study_path
+from result_files import write_compact
+from torch import Tensor, nn
+from tqdm import tqdm
+
+import nads_core as nc
+from nads_core.runtime.provenance import environment
+
+FILE, TABLES = study_path("nas.json"), Path(__file__).parent / "nas_tables"
+OPERATIONS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")  # digits 0 to 4
+EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of the six digits of a cell
+NUM_NETWORKS, NUM_IMAGES, SHAPE = 64, 5_000, (3, 32, 32)
+NUM_MACRO = 300  # keys of NAS-Bench-Macro, drawn evenly from the ranks of accuracy
+LEADING = (10, 50)  # numbers of principal components
+
+
+class Zero(nn.Module):
+    """No connection."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return zeros of the shape of x."""
+        return torch.zeros_like(x)
+
+
+def convolution(in_channels: int, out_channels: int, side: int, stride: int = 1) -> nn.Sequential:
+    """Return ReLU, convolution and batch norm."""
+    layer = nn.Conv2d(in_channels, out_channels, side, stride, side // 2, bias=False)
+    return nn.Sequential(nn.ReLU(), layer, nn.BatchNorm2d(out_channels))
+
+
+def operation(name: str, channels: int) -> nn.Module:
+    """Return the operation of an edge."""
+    if name.startswith("nor_conv"):
+        return convolution(channels, channels, int(name[-1]))
+    if name == "avg_pool_3x3":
+        return nn.AvgPool2d(3, 1, 1, count_include_pad=False)
+    return nn.Identity() if name == "skip_connect" else Zero()
+
+
+class Cell(nn.Module):
+    """A cell of NAS-Bench-201: node 3 of a graph whose edges have operations, from node 0, the input."""
+
+    def __init__(self, digits: str, channels: int):
+        super().__init__()
+        self.edges = nn.ModuleList(operation(OPERATIONS[int(digit)], channels) for digit in digits)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum at node 3."""
+        nodes = [x]
+        for node in (1, 2, 3):
+            terms = [op(nodes[a]) for (a, b), op in zip(EDGES, self.edges, strict=True) if b == node]
+            nodes.append(torch.stack(terms).sum(0))
+        return nodes[3]
+
+
+class Reduction(nn.Module):
+    """A residual block that halves the image and doubles the channels."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.main = nn.Sequential(convolution(channels, 2 * channels, 3, 2), convolution(2 * channels, 2 * channels, 3))
+        self.short = nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(channels, 2 * channels, 1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum of both paths."""
+        return self.main(x) + self.short(x)
+
+
+def nas_bench_201(digits: str, num_classes: int = 10) -> nn.Sequential:
+    """Return a network of NAS-Bench-201 (Dong and Yang 2020) from the six digits of its cell."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)]
+    for channels in (16, 32, 64):
+        layers += [Reduction(channels // 2)] * (channels > 16) + [Cell(digits, channels) for _ in range(5)]
+    head = [nn.BatchNorm2d(64), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, num_classes)]
+    return nn.Sequential(*layers, *head)
+
+
+class InvertedResidual(nn.Module):
+    """A block of MobileNetV2: 1 x 1 expansion, depthwise convolution, 1 x 1 projection."""
+
+    def __init__(self, in_channels: int, out_channels: int, stride: int, expansion: int, side: int):
+        super().__init__()
+        wide = in_channels * expansion
+        self.skip = stride == 1 and in_channels == out_channels
+        self.main = nn.Sequential(
+            nn.Conv2d(in_channels, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU(),
+            nn.Conv2d(wide, wide, side, stride, side // 2, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.ReLU(),
+            nn.Conv2d(wide, out_channels, 1, bias=False), nn.BatchNorm2d(out_channels),
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output, with the input added where shapes agree."""
+        return x + self.main(x) if self.skip else self.main(x)
+
+
+def nas_bench_macro(digits: str, num_classes: int = 10) -> nn.Sequential:
+    """Return a network of NAS-Bench-Macro (Su et al. 2021) from its eight digits."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
+    channels, blocks = 32, iter(digits)
+    for width, length in ((64, 2), (128, 3), (256, 3)):
+        for stride in (2, 1, 1)[:length]:
+            digit = next(blocks)
+            if digit != "0":
+                layers.append(InvertedResidual(channels, width, stride, *{"1": (3, 3), "2": (6, 5)}[digit]))
+            elif stride == 2:
+                layers += [nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)]
+            channels = width
+    layers += [nn.Conv2d(channels, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, num_classes))
+
+
+def _read(name: str) -> str:
+    return lzma.open(TABLES / name).read().decode()
+
+
+@lru_cache
+def proxies() -> dict[str, dict[str, dict[str, float]]]:
+    """Return the published table: data set -> digits of the cell -> proxies, parameters and accuracy."""
+    tables = json.loads(_read("zc_nasbench201.json.xz"))["nasbench201"]
+    return {
+        name: {"".join(map(str, literal_eval(cell))): record for cell, record in table.items()}
+        for name, table in tables.items()
+    }
+
+
+@lru_cache
+def macro() -> dict[str, dict[str, float]]:
+    """Return the table of NAS-Bench-Macro: digits -> accuracy and parameters."""
+    table: dict[str, dict[str, float]] = json.loads(_read("nasbench_macro.json.xz"))
+    return table
+
+
+def macro_keys() -> list[str]:
+    """Return the sampled keys."""
+    ordered = sorted(macro(), key=lambda key: (float(macro()[key]["mean_acc"]), key))
+    return [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, NUM_MACRO)]
+
+
+def classes() -> dict[str, str]:
+    """Return the class of isomorphic cells of each cell of NAS-Bench-201."""
+    rows = csv.DictReader(io.StringIO(_read("nasbench201_all.csv.xz")))
+    return {row["cell"].zfill(6): row["class"] for row in rows}
+
+
+def has_path(digits: str) -> bool:
+    """Whether a path leads from the input of a cell of NAS-Bench-201 to its output."""
+    reached = {0}
+    for (a, b), digit in zip(EDGES, digits, strict=True):  # sorted by target below
+        if a in reached and OPERATIONS[int(digit)] != "none":
+            reached.add(b)
+    for (a, b), digit in zip(EDGES, digits, strict=True):
+        if a in reached and OPERATIONS[int(digit)] != "none":
+            reached.add(b)
+    return 3 in reached
+
+
+def check_parameters() -> int:
+    """Compare the parameter counts of all cells and of the sampled keys with the tables; return 1 if one differs."""
+
+    def count(network: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in network.parameters())
+
+    pairs = [
+        (f"{cell}, {name}", count(nas_bench_201(cell, size)), round(1e6 * record["params"]))
+        for name, size in (("cifar10", 10), ("cifar100", 100), ("ImageNet16-120", 120))
+        for cell, record in proxies()[name].items()
+    ]
+    pairs += [(f"macro {key}", count(nas_bench_macro(key)), round(macro()[key]["params"])) for key in macro_keys()]
+    wrong = [pair for pair in pairs if pair[1] != pair[2]]
+    print(f"{len(pairs) - len(wrong)} of {len(pairs)} networks have as many parameters as the table says; {wrong[:3]}")
+    return int(bool(wrong))
+
+
+@lru_cache
+def photo_moments() -> dict[str, Tensor]:
+    """Return factors (r, D) of the covariances between and within classes, and principal components, of photos."""
+    photos = nc.load_images("cifar10", num_images=NUM_IMAGES, progress=False)
+    images = (photos.images - photos.images.mean((0, 2, 3), keepdim=True)) / photos.images.std((0, 2, 3), keepdim=True)
+    flat = images.flatten(1) - images.flatten(1).mean(0)
+    means = torch.stack([flat[photos.labels == label].mean(0) for label in range(10)])
+    within = flat - means[photos.labels]
+    components = torch.linalg.svd(flat, full_matrices=False).Vh
+    return {"between": means / 10**0.5, "within": within / len(flat) ** 0.5, "components": components[: max(LEADING)]}
+
+
+def measures(benchmark: str, key: str) -> dict[str, Any]:
+    """Return measures of the second moment C of random networks, and of what they see of photos.
+
+    All are unbiased sums over halves of the inputs, and where C occurs twice over different networks:
+    ``trace``, ``squares`` (tr C^2), ``between`` and ``within`` (tr C B of photos' classes), ``component_10`` and _50
+    (energy in the space of principal components); those that end in _each are means over networks of ratios.
+    """
+    torch.set_num_threads(1)
+    row: dict[str, Any] = {"benchmark": benchmark, "key": key}
+    if benchmark == "201" and not has_path(key):
+        return row | {"rejected": "no path from input to output"}
+    build = partial(nas_bench_201 if benchmark == "201" else nas_bench_macro, key)
+    halves = sampled_halves(build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0).double()  # (n, 2, D)
+    halves = halves / halves.square().sum(2).mean().sqrt()  # the scale of a network's output means nothing
+    mean, n = halves.mean(1), len(halves)
+    gram = (mean @ mean.T).square()
+    norms = (halves[:, 0] * halves[:, 1]).sum(1)
+    row |= {"trace": norms.mean(), "squares": (gram.sum() - gram.diagonal().sum()) / (n * (n - 1))}
+    row["heaviness"] = norms.square().mean() / norms.mean() ** 2
+    for name, factor in photo_moments().items():
+        parts = {f"{name}_{k}": factor[:k] for k in LEADING} if name == "components" else {name: factor}
+        for label, rows in parts.items():
+            seen = (halves @ rows.T.double()).prod(1).sum(1)  # (n,)
+            row |= {label: seen.mean(), f"{label}_each": (seen / norms).median()}
+    return {name: float(f"{float(x):.6g}") if isinstance(x, Tensor) else x for name, x in row.items()}
+
+
+def measure(workers: int) -> None:
+    """Compute the measures of all networks that the file lacks."""
+    from loky import as_completed, get_reusable_executor
+
+    units = [("201", cell) for cell in proxies()["cifar10"]] + [("macro", key) for key in macro_keys()]
+    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": []}
+    stored |= {"num_units": len(units), "num_networks": NUM_NETWORKS, "environment": environment(torch.device("cpu"))}
+    stored["between_trace"] = float(photo_moments()["between"].square().sum())
+    stored["within_trace"] = float(photo_moments()["within"].square().sum())
+    done = {(row["benchmark"], row["key"]) for row in stored["rows"]}
+    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+    futures = [pool.submit(measures, *unit) for unit in units if unit not in done]
+    try:
+        for number, future in enumerate(tqdm(as_completed(futures), total=len(units), initial=len(done)), 1):
+            stored["rows"].append(future.result())
+            if number % 16 == 0:
+                write_compact(FILE, stored)
+    finally:
+        write_compact(FILE, stored)
+        pool.shutdown(kill_workers=True)
+
+
+def scores(row: Mapping[str, float], stored: Mapping[str, float]) -> dict[str, float]:
+    """Return the scores that compete, from the measures of a network; all are the higher the better by hypothesis."""
+    dimension = float(np.prod(SHAPE))
+    return {
+        "between": row["between"] / row["trace"] * dimension / stored["between_trace"],
+        "between, each": row["between_each"] * dimension / stored["between_trace"],
+        "between over within": row["between"] / row["within"],
+        "fewer directions": row["squares"] / row["trace"] ** 2,
+        "more directions": -row["squares"] / row["trace"] ** 2,
+        "first components": row["components_10"] / row["trace"],
+        "components": row["components_50"] / row["trace"],
+        "light tails": -row["heaviness"],
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("parameters", "measure"))
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    sys.exit(check_parameters() if options.what == "parameters" else measure(options.workers))
