@@ -110,10 +110,7 @@ CALLS = {
     "plot_monotone_fits": lambda: figures.plot_monotone_fits({"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}),
     "plot_law": lambda: figures.plot_law({"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}),
     "plot_rank_correlations": lambda: figures.plot_rank_correlations(
-        {"all": {"waves": {"point": (0.1, -0.2, 0.3), "mixed": (np.nan, np.nan, np.nan)}}}
-    ),
-    "plot_collapse": lambda: figures.plot_collapse(
-        {"a": {"accuracy": [0.5, 0.9], "x": [0.01, 1], "z": [0.1, 2]}}, {"x": "eigenvalue", "z": "ratio"}, "z"
+        {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
     ),
     "plot_notes": lambda: figures.plot_notes(
         {title: {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE} for title in ("emptied", "as they are")},

@@ -22,7 +22,6 @@ from nads_book.figures.bases import (
 )
 from nads_book.figures.generalization import (
     plot_accuracy_by_nad,
-    plot_collapse,
     plot_law,
     plot_monotone_fits,
     plot_rank_correlations,
