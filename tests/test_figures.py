@@ -41,7 +41,7 @@ def differences():
 
 CALLS = {
     "plot_effects": lambda: figures.plot_effects(
-        {"pooling": {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, "": {"other": (0.5, 0.4, 0.6)}}, "effect"
+        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, {"max": nads()[0], "none": nads()[1]}, "effect"
     ),
     "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
     "plot_entries": lambda: figures.plot_entries(

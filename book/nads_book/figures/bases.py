@@ -74,12 +74,12 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
     figure, ((axis,),) = subplots(height=3.2)
     curves = {label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()}
-    place = np.inf  # of the label above
-    for label, values in sorted(curves.items(), key=lambda curve: -curve[1][curve[1] > 0][-1]):
+    place = 0.0  # of the label below
+    for label, values in sorted(curves.items(), key=lambda curve: curve[1][curve[1] > 0][-1]):
         colour, values = colours()[list(curves).index(label)], values[values > 0]
-        place = min(place / 3, values[-1])
+        place = max(3 * place, values[-1])
         axis.plot(np.arange(len(values)) + 1, values, color=colour)
-        axis.annotate(label, (len(values) * 1.1, place), color=colour, va="center", annotation_clip=False)
+        axis.annotate(label, (len(values) * 1.1, place), va="center", annotation_clip=False)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
     return figure
 
@@ -264,15 +264,11 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
     """
     figure, ((axis,),) = subplots(height=3.2)
     for number, (label, facts) in enumerate(networks.items()):
-        pairs = {
-            pair.replace(reference, "").strip(" |"): values
-            for pair, values in facts["moved"].items()
-            if reference in pair
-        }
-        points = [(float(pair.split()[1]), *values) for pair, values in pairs.items() if pair.startswith("dipole")]
+        found = {pair.replace(reference, "").strip(" |"): values for pair, values in facts["moved"].items()}
+        points = [(float(pair[6:]), *values) for pair, values in found.items() if re.fullmatch("dipole [.0-9]+", pair)]
         arm, moved, chance = np.array(sorted(points)).T
         axis.errorbar(arm * 1.03**number, moved, 2 * chance, color=colours()[number], linewidth=1.2, elinewidth=0.7)
-        axis.annotate(label, (arm[-1] * 1.2, moved[-1]), color=colours()[number], va="center", annotation_clip=False)
+        axis.annotate(label, (arm[-1] * 1.2, moved[-1]), va="center", annotation_clip=False)
     axis.set(xscale="log", xlabel="arm of the dipole", ylabel="share of energy elsewhere", ylim=(0, None))
     return figure
 
