@@ -41,7 +41,7 @@ def differences():
 
 CALLS = {
     "plot_effects": lambda: figures.plot_effects(
-        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, {"max": nads()[0], "none": nads()[1]}, "effect"
+        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, {"max": nads()[0][0], "none": nads()[1][0]}, "effect"
     ),
     "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
     "plot_entries": lambda: figures.plot_entries(
@@ -179,7 +179,6 @@ CALLS = {
     "plot_histogram": lambda: figures.plot_histogram(WAVE),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
     "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
-    "plot_colour_directions": lambda: figures.plot_colour_directions(PHOTOS - 0.5, 4),
 }
 
 

@@ -7,7 +7,6 @@ The explorer's interactive pictures are in `explorer`.
 from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learned
 from nads_book.figures.bases import (
     plot_class_differences,
-    plot_colour_directions,
     plot_definitions,
     plot_dipoles,
     plot_directions,

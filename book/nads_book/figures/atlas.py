@@ -20,7 +20,7 @@ def plot_effects(
 
     Args:
         effects: change -> the number, and the ends of its interval.
-        directions: change -> direction (1, H, W) that is drawn at the end of its line.
+        directions: change -> direction (H, W) that is drawn at the end of its line.
         label: label of the axis.
     """
     figure, ((axis,),) = subplots(height=0.7 + 0.42 * len(effects), grid="x")
@@ -68,7 +68,7 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(waves[label]), 1e-6))
         if np.ptp(decades) < _EVEN:
-            row[count].text(0.5, 0.5, "all alike", ha="center", va="center", transform=row[count].transAxes)
+            row[count].text(0.5, 0.5, "all equal", ha="center", va="center", transform=row[count].transAxes)
             row[count].axis("off")
         else:
             row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
@@ -82,7 +82,7 @@ def plot_learned(
     groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     label: str,
     curve: tuple[np.ndarray, np.ndarray],
-    outliers: int = 8,
+    outliers: int = 6,
 ) -> Figure:
     """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
 
@@ -90,13 +90,14 @@ def plot_learned(
         groups: architecture -> prediction for each wave, and accuracies in [0, 1].
         label: label of the prediction.
         curve: one line for all architectures, two arrays (m,).
-        outliers: number of points that are labelled, those farthest from the curve.
+        outliers: number of architectures that are labelled, at the point farthest from the curve.
     """
     figure, ((axis,),) = subplots(height=3.6)
     points = [(name, *point) for name, (x, y) in groups.items() for point in zip(x, 100 * np.asarray(y), strict=True)]
     far = lambda point: abs(point[2] - 100 * np.interp(point[1], *curve))  # noqa: E731
     axis.plot(*zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7)
-    for name, x, y in sorted(points, key=far)[-outliers:]:
+    farthest = {point[0]: point for point in sorted(points, key=far)}  # one of each name, the last
+    for name, x, y in sorted(farthest.values(), key=far)[-outliers:]:
         axis.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8)
     axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0)
     axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))

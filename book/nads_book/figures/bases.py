@@ -293,23 +293,4 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
     return figure
 
 
-@styled
-def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
-    """Draw directions of three channels as coloured pictures, zero in grey.
-
-    Args:
-        directions: (n, 3, H, W).
-        columns: number of pictures per row.
-    """
-    rows = -(-len(directions) // columns)
-    figure, axes = subplots(rows, columns, 1.4 * rows)
-    for axis in axes.flat[len(directions) :]:
-        axis.axis("off")
-    for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
-        draw_direction(axis, picture)
-        bare(axis)
-        axis.set_title(f"NAD {index}")
-    return figure
-
-
 plot_class_differences = styled(class_differences.plot_class_differences)
