@@ -65,8 +65,8 @@ def test_panels_hold_each_measurement_and_its_model():
     cost = {"image_shape": (3, 16, 16), "seconds_per_network": 0.5, "parts": {"draw": 0.1}, "limits": limits}
     cost |= {"limit_seconds": {"bytes": 0.2, "operations": 0.3}, "eigenvectors": solve}
     panels = scaling_panels({"live": [cost]})
-    assert panels["seconds a network"]["live"] == ("live", [768], [0.5])
-    assert panels["seconds a network"]["live, model"][2] == [pytest.approx(0.4)]
+    assert panels["seconds per network"]["live"] == ("live", [768], [0.5])
+    assert panels["seconds per network"]["live, model"][2] == [pytest.approx(0.4)]
     assert panels["seconds, eigenvectors"]["D × D, live"] == ("live", [768], [2.0])
     assert eigenvector_bytes(1_000, 60, "dense") == 64e6
 

@@ -41,7 +41,7 @@ def differences():
 
 CALLS = {
     "plot_effects": lambda: figures.plot_effects(
-        {"pooling": {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, "": {"other": (0.5, 0.4, 0.6)}}, "effect"
+        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, {"max": nads()[0][0], "none": nads()[1][0]}, "effect"
     ),
     "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
     "plot_entries": lambda: figures.plot_entries(
@@ -110,10 +110,7 @@ CALLS = {
     "plot_monotone_fits": lambda: figures.plot_monotone_fits({"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}),
     "plot_law": lambda: figures.plot_law({"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}),
     "plot_rank_correlations": lambda: figures.plot_rank_correlations(
-        {"all": {"waves": {"point": (0.1, -0.2, 0.3), "mixed": (np.nan, np.nan, np.nan)}}}
-    ),
-    "plot_collapse": lambda: figures.plot_collapse(
-        {"a": {"accuracy": [0.5, 0.9], "x": [0.01, 1], "z": [0.1, 2]}}, {"x": "eigenvalue", "z": "ratio"}, "z"
+        {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
     ),
     "plot_notes": lambda: figures.plot_notes(
         {title: {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE} for title in ("emptied", "as they are")},
@@ -182,7 +179,6 @@ CALLS = {
     "plot_histogram": lambda: figures.plot_histogram(WAVE),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
     "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
-    "plot_colour_directions": lambda: figures.plot_colour_directions(PHOTOS - 0.5, 4),
 }
 
 

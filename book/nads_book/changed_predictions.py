@@ -1,4 +1,4 @@
-"""Which predictions change when a component of the images along one NAD is removed or flipped (chapter 7)."""
+"""Which predictions change when a component of the images along one NAD is removed or flipped."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Classifiers behind a pooling layer: logistic regression and a small CNN learn the labels of D(v) (chapter 3)."""
+"""Classifiers behind a pooling layer: logistic regression and a small CNN learn the labels of D(v)."""
 
 import math
 from collections.abc import Callable

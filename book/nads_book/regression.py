@@ -1,4 +1,4 @@
-"""Regression on the output of a layer: the share of its input that the output explains (chapters 2 and 3).
+"""Regression on the output of a layer: the share of its input that the output explains.
 
 `retained_energy` of `nads_core.theory.pooling` is the share of the variance of v^T x, for white noise x, that is linear
 in the layer's output. Here the same share is estimated by linear regression, for any layer, linear or not.

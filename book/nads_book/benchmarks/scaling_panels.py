@@ -36,9 +36,9 @@ def scaling_panels(measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
     Returns:
         For each panel, curves by label: kind, numbers of pixels and values.
     """
-    panels: dict[str, dict[str, Curve]] = {"seconds a network": {}, "seconds, eigenvectors": {}, "memory, GB": {}}
+    panels: dict[str, dict[str, Curve]] = {"seconds per network": {}, "seconds, eigenvectors": {}, "memory, GB": {}}
     for kind, costs in measured.items():
-        panel = panels["seconds a network"]
+        panel = panels["seconds per network"]
         panel[kind] = kind, _pixels(costs), [cost["seconds_per_network"] for cost in costs]
         model = [costs[0]["parts"]["draw"] + max(cost["limit_seconds"].values()) for cost in costs]
         panel[f"{kind}, model"] = "model", _pixels(costs), model

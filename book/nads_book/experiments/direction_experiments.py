@@ -61,14 +61,14 @@ class WaveExperiment(DirectionExperiment):
 
 
 class Fig1(WaveExperiment):
-    """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`, chapter 1."""
+    """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig1"
     summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
 
 
 class Fig2(WaveExperiment):
-    """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`, chapter 1."""
+    """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig2"
     summary = "iterations to a small training loss over the published grid, sigma = 0.5"
@@ -84,7 +84,7 @@ class Fig2(WaveExperiment):
 
 
 class Fig3(WaveExperiment):
-    """Fig. 3, accuracy by wave without pooling: `figures.plot_frequency_maps`, chapter 1."""
+    """Fig. 3, accuracy by wave without pooling: `figures.plot_frequency_maps`."""
 
     figure = "fig3"
     summary = "test accuracy over the published grid without pooling, sigma = 3"
@@ -97,7 +97,7 @@ class Fig3(WaveExperiment):
 
 
 class Fig6(DirectionExperiment):
-    """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`, chapter 6."""
+    """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`."""
 
     figure = "fig6"
     summary = "test accuracy over the NADs, sigma = 1"
@@ -118,7 +118,7 @@ class Fig6(DirectionExperiment):
 
 
 class RandomDirections(DirectionExperiment):
-    """Accuracy by random direction, a control of chapter 6."""
+    """Accuracy by random direction, a control of the accuracies along NADs."""
 
     figure = "random"
     summary = "test accuracy over random directions, sigma = 1 (not in the paper)"

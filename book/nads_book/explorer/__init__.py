@@ -6,7 +6,7 @@ that it draws, packed for a browser, the pictures that it offers, and `show`. It
 """
 
 from nads_book.explorer.data import load_pictures
-from nads_book.explorer.gallery import AtlasGallery, pack_atlas
+from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
 from nads_book.explorer.sliders import live_sliders
 from nads_book.explorer.views import PARTS, Page, Source, View, show, write_pages_data
 

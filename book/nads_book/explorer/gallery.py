@@ -1,7 +1,9 @@
-"""The atlas side by side, as an interactive figure whose reader sorts, filters and compares."""
+"""Interactive figures that compare many architectures, or many numbers of networks."""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +13,7 @@ from nads_book.atlas.measures import SHORT
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LEVELS, Packet, as_script
 from nads_book.publishing import publishing
-from nads_core.directions import load_nads
+from nads_core.directions import NADs, load_nads
 
 NAME = "atlas"  # of the packet, and of its file
 SHOWN = 6  # NADs of each
@@ -74,3 +76,26 @@ class AtlasGallery:
         config = {"chosen": self.chosen, "sort": self.sort}
         scripts = () if self.book else [as_script(NAME, pack_atlas())]
         return element("nad-atlas", config, "This figure is interactive.", self.book, scripts)
+
+
+@dataclass
+class Stack:
+    """First directions of more and more networks as HTML, whose reader adds the networks.
+
+    Args:
+        rows: number of networks -> their NADs, of images (1, 32, 32).
+        target: NADs that the first ten of each are compared with.
+        book: whether the program is loaded from a file that the pages of the book share.
+    """
+
+    rows: Mapping[int, NADs]
+    target: NADs
+    book: bool = field(default_factory=publishing)
+
+    def _repr_html_(self) -> str:
+        first = np.stack([nads.directions[:4, 0].numpy() for nads in self.rows.values()])
+        first *= np.sign((first * self.target.directions[:4, 0].numpy()).sum((2, 3), keepdims=True))
+        pictures = np.rint(LEVELS * first / np.abs(first).max((2, 3), keepdims=True)).astype(np.int8)
+        shared = [round(nads.overlap(self.target, k=10), 2) for nads in self.rows.values()]
+        config = {"counts": [*self.rows], "shared": shared, "pictures": base64.b64encode(pictures.tobytes()).decode()}
+        return element("nad-stack", config, "Here networks can be added.", self.book)

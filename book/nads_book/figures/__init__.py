@@ -7,7 +7,6 @@ The explorer's interactive pictures are in `explorer`.
 from nads_book.figures.atlas import plot_alignments, plot_effects, plot_entries, plot_learned
 from nads_book.figures.bases import (
     plot_class_differences,
-    plot_colour_directions,
     plot_definitions,
     plot_dipoles,
     plot_directions,
@@ -22,7 +21,6 @@ from nads_book.figures.bases import (
 )
 from nads_book.figures.generalization import (
     plot_accuracy_by_nad,
-    plot_collapse,
     plot_law,
     plot_monotone_fits,
     plot_rank_correlations,

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bare, colours, shade, show_signed, styled, subplots
+from nads_book.figures.style import COLOURS, bare, shade, show_signed, styled, subplots
 from nads_core.directions import NADs
 
 _EVEN = 0.5  # decades: a map with less has one colour
@@ -13,29 +14,23 @@ _EVEN = 0.5  # decades: a map with less has one colour
 
 @styled
 def plot_effects(
-    effects: Mapping[str, Mapping[str, tuple[float, float, float]]], label: str, scale: str = "linear"
+    effects: Mapping[str, tuple[float, float, float]], directions: Mapping[str, Tensor], label: str
 ) -> Figure:
-    """Draw numbers with their 95 % intervals as dots on lines, in groups.
+    """Draw numbers with their 95 % intervals as dots on lines, each beside a direction.
 
     Args:
-        effects: group -> change -> the number, and the ends of its interval.
+        effects: change -> the number, and the ends of its interval.
+        directions: change -> direction (H, W) that is drawn at the end of its line.
         label: label of the axis.
-        scale: scale of the axis, "linear" or "log".
     """
-    count = sum(map(len, effects.values())) + 0.6 * len(effects)
-    figure, ((axis,),) = subplots(height=0.7 + 0.17 * count, grid="x")
-    place, places, names = 0.0, [], []
-    for number, (group, members) in enumerate(effects.items()):
-        colour = COLOURS[number % 6]
-        for name, (value, low, high) in members.items():
-            axis.plot([low, high], [place, place], color=colour, lw=2, solid_capstyle="butt")
-            axis.plot(value, place, "o", color=colour, ms=4)
-            places.append(place)
-            names.append(f"{group}: {name}" if group else name)
-            place += 1
-        place += 0.6
-    axis.set_yticks(places, names)
-    axis.set(ylim=(place - 0.3, -0.7), xlabel=label, ylabel="what is changed", xscale=scale)
+    figure, ((axis,),) = subplots(height=0.7 + 0.42 * len(effects), grid="x")
+    for place, (name, (value, low, high)) in enumerate(effects.items()):
+        axis.plot([low, high], [place, place], color=COLOURS[0], lw=2, solid_capstyle="butt")
+        axis.plot(value, place, "o", color=COLOURS[0], ms=5)
+        picture = axis.inset_axes((1.01, place - 0.45, 0.1, 0.9), transform=axis.get_yaxis_transform())
+        show_signed(picture, directions[name])
+    axis.set_yticks(range(len(effects)), list(effects))
+    axis.set(ylim=(len(effects) - 0.5, -0.5), xlim=(0, None), xlabel=label, ylabel="")
     return figure
 
 
@@ -73,7 +68,7 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(waves[label]), 1e-6))
         if np.ptp(decades) < _EVEN:
-            row[count].text(0.5, 0.5, "all alike", ha="center", va="center", transform=row[count].transAxes)
+            row[count].text(0.5, 0.5, "all equal", ha="center", va="center", transform=row[count].transAxes)
             row[count].axis("off")
         else:
             row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
@@ -84,7 +79,10 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
 
 @styled
 def plot_learned(
-    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, curve: tuple[np.ndarray, np.ndarray]
+    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    label: str,
+    curve: tuple[np.ndarray, np.ndarray],
+    outliers: int = 6,
 ) -> Figure:
     """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
 
@@ -92,13 +90,15 @@ def plot_learned(
         groups: architecture -> prediction for each wave, and accuracies in [0, 1].
         label: label of the prediction.
         curve: one line for all architectures, two arrays (m,).
+        outliers: number of architectures that are labelled, at the point farthest from the curve.
     """
     figure, ((axis,),) = subplots(height=3.6)
-    markers = "osD^v<>pPX*d"
-    for number, (name, (x, accuracy)) in enumerate(groups.items()):
-        colour, marker = colours()[number % 7], markers[number % len(markers)]
-        axis.plot(x, 100 * np.asarray(accuracy), marker, color=colour, ms=4.5, alpha=0.85, label=name)
-    axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0, label="one line for all")
+    points = [(name, *point) for name, (x, y) in groups.items() for point in zip(x, 100 * np.asarray(y), strict=True)]
+    far = lambda point: abs(point[2] - 100 * np.interp(point[1], *curve))  # noqa: E731
+    axis.plot(*zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7)
+    farthest = {point[0]: point for point in sorted(points, key=far)}  # one of each name, the last
+    for name, x, y in sorted(farthest.values(), key=far)[-outliers:]:
+        axis.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8)
+    axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0)
     axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))
-    axis.legend(ncols=1, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -1,5 +1,6 @@
 """Figures of NADs: the directions, how strongly they are preferred, how well bases agree, and what they cost."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -70,22 +71,16 @@ def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (
 
 @styled
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
-    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green).
-
-    Bands are two standard errors, where the NADs have certificates.
-    """
+    """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
     figure, ((axis,),) = subplots(height=3.2)
-    for (label, nads), colour in zip(bases.items(), colours(), strict=False):
-        values = np.asarray(nads.eigenvalues / nads.eigenvalues[0])
-        positive = values > 0
-        ranks = np.arange(len(values))[positive] + 1
-        axis.plot(ranks, values[positive], color=colour, label=label)
-        if nads.certificates is not None:
-            error = 2 * np.asarray(nads.eigenvalue_std / nads.eigenvalues[0])[positive]
-            low, high = np.maximum(values[positive] - error, values[positive][-1] / 10), values[positive] + error
-            axis.fill_between(ranks, low, high, color=colour, alpha=0.25, linewidth=0)
+    curves = {label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()}
+    place = 0.0  # of the label below
+    for label, values in sorted(curves.items(), key=lambda curve: curve[1][curve[1] > 0][-1]):
+        colour, values = colours()[list(curves).index(label)], values[values > 0]
+        place = max(3 * place, values[-1])
+        axis.plot(np.arange(len(values)) + 1, values, color=colour)
+        axis.annotate(label, (len(values) * 1.1, place), va="center", annotation_clip=False)
     axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
-    axis.legend()
     return figure
 
 
@@ -261,30 +256,20 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 @styled
 def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) -> Figure:
-    """Draw how much energy other arms, and other smoothings, put at other frequencies than one definition does.
+    """Draw how much energy dipoles of several arms put at other frequencies than one definition does.
 
     Args:
         networks: label -> ``moved`` of pairs of definitions, the "moments" of the study ``definitions.json``.
         reference: the definition that the others are compared with, such as "gradient 1".
     """
-    figure, (axes,) = subplots(1, 2, height=3.4)
-    kinds = list(dict.fromkeys(label.rpartition(",")[0] for label in networks))
-    names = {"dipole": "arm of the dipole", "gradient": "standard deviation of the inputs"}
-    for axis, (method, name) in zip(axes, names.items(), strict=True):
-        for number, (label, facts) in enumerate(networks.items()):
-            points = []
-            for pair, (moved, chance) in facts["moved"].items():
-                other = [part for part in pair.split(" | ") if part != reference]
-                if len(other) == 1 and other[0].startswith(method):
-                    points.append((float(other[0].split()[1]), moved, chance))
-            size, moved, chance = np.array(sorted(points)).T
-            kind, _, depth = label.rpartition(",")
-            style = {"color": colours()[kinds.index(kind)], "linestyle": ("-", "--", ":")[int(depth) % 3]}
-            axis.errorbar(size * 1.03**number, moved, 2 * chance, label=label, linewidth=1.2, elinewidth=0.7, **style)
-        axis.set(xscale="log", xlabel=name, ylim=(0, None))
-    axes[0].set_ylabel("share of energy elsewhere")
-    axes[1].sharey(axes[0])
-    legend(figure, axes[1], "outside lower center", ncols=4)
+    figure, ((axis,),) = subplots(height=3.2)
+    for number, (label, facts) in enumerate(networks.items()):
+        found = {pair.replace(reference, "").strip(" |"): values for pair, values in facts["moved"].items()}
+        points = [(float(pair[6:]), *values) for pair, values in found.items() if re.fullmatch("dipole [.0-9]+", pair)]
+        arm, moved, chance = np.array(sorted(points)).T
+        axis.errorbar(arm * 1.03**number, moved, 2 * chance, color=colours()[number], linewidth=1.2, elinewidth=0.7)
+        axis.annotate(label, (arm[-1] * 1.2, moved[-1]), va="center", annotation_clip=False)
+    axis.set(xscale="log", xlabel="arm of the dipole", ylabel="share of energy elsewhere", ylim=(0, None))
     return figure
 
 
@@ -305,25 +290,6 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
             axis.plot(pixels, values, color=colour, label=shown, **_KINDS[kind])
         axis.set(xscale="log", yscale="log", ylabel=quantity)
         axis.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
-    return figure
-
-
-@styled
-def plot_colour_directions(directions: np.ndarray, columns: int = 6) -> Figure:
-    """Draw directions of three channels as coloured pictures, zero in grey.
-
-    Args:
-        directions: (n, 3, H, W).
-        columns: number of pictures per row.
-    """
-    rows = -(-len(directions) // columns)
-    figure, axes = subplots(rows, columns, 1.4 * rows)
-    for axis in axes.flat[len(directions) :]:
-        axis.axis("off")
-    for index, (axis, picture) in enumerate(zip(axes.flat, np.asarray(directions), strict=False)):
-        draw_direction(axis, picture)
-        bare(axis)
-        axis.set_title(f"NAD {index}")
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures of chapter 6: test accuracy against the order, the energy and the eigenvalue of a direction."""
+"""Figures of test accuracy against the order, the energy and the eigenvalue of a direction."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -113,50 +113,21 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
 
 
 @styled
-def plot_rank_correlations(panels: Mapping[str, Mapping[str, Mapping[str, tuple[float, float, float]]]]) -> Figure:
-    """Draw rank correlations of energy and accuracy with their intervals, a colour an estimator.
+def plot_rank_correlations(panels: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
+    """Draw rank correlations of energy and accuracy with their intervals, one row per estimator.
 
     Args:
-        panels: title -> family of directions -> estimator -> correlation, low, high (NaN is left out).
+        panels: title -> estimator -> correlation, low, high.
     """
-    families = list(next(iter(panels.values())))
-    estimators = list(dict.fromkeys(name for panel in panels.values() for family in panel.values() for name in family))
-    labels = {"xlabel": "rank correlation with test accuracy", "ylabel": "directions"}
-    figure, axes = panel_row(panels, 0.9 + 0.75 * len(families), grid="x", sharey=True, **labels)
-    for axis, panel in zip(axes, panels.values(), strict=True):
-        for row, values in enumerate(panel.values()):
-            for place, name in enumerate(estimators):
-                rho, low, high = values.get(name, (np.nan,) * 3)
-                y = row + 0.8 * ((place + 0.5) / len(estimators) - 0.5)
-                axis.plot([low, high], [y, y], color=colours()[place], linewidth=1.2)
-                label = name if row == 0 else None
-                axis.plot(rho, y, _MARKERS[place % len(_MARKERS)], color=colours()[place], markersize=5, label=label)
+    estimators = list(next(iter(panels.values())))
+    labels = {"xlabel": "rank correlation with test accuracy", "ylabel": ""}
+    figure, axes = panel_row(panels, 0.9 + 0.25 * len(estimators), grid="x", sharey=True, **labels)
+    for axis, found in zip(axes, panels.values(), strict=True):
+        for row, values in enumerate(found.values()):
+            axis.plot(values[1:], [row, row], color=COLOURS[0], linewidth=1.2)
+            axis.plot(values[0], row, "o", color=COLOURS[0], markersize=5)
         axis.axvline(0, color=shade(0.4), linestyle=":", linewidth=1)
         axis.set_xlim(-1.02, 1.04)
-        axis.set_yticks(range(len(families)), families)
+        axis.set_yticks(range(len(estimators)), estimators)
     axes[0].invert_yaxis()
-    legend(figure, axes[0], "outside lower center", ncols=3)
-    return figure
-
-
-@styled
-def plot_collapse(
-    curves: Mapping[str, Mapping[str, Sequence[float]]], labels: Mapping[str, str], law: str | None = None
-) -> Figure:
-    """Draw accuracy against different scales of the eigenvalue, one a panel: is there one curve for all architectures?
-
-    Args:
-        curves: architecture -> {"accuracy": (n,), and a key of ``labels``: (n,)}.
-        labels: key -> label of the horizontal axis.
-        law: the key whose panel gets the first-step law.
-    """
-    figure, axes = panel_row([""] * len(labels), 3.4, ylabel="test accuracy (%)", sharey=True)
-    for axis, (key, label) in zip(axes, labels.items(), strict=True):
-        for index, (name, curve) in enumerate(curves.items()):
-            _points(axis, curve[key], curve["accuracy"], index, (2.5, 4), label=name, alpha=0.8)
-        if key == law:
-            _first_step_law(axis)
-        axis.axhline(50, color=shade(0.4), linestyle=":", linewidth=1)
-        axis.set(xscale="log", xlabel=label, ylim=(45, 102))
-    legend(figure, axes[-1], "outside lower center", ncols=3, markerscale=1.5)
     return figure

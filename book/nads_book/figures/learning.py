@@ -1,4 +1,4 @@
-"""Figures of chapter 1: which directions networks learn from data, over the plane of frequencies."""
+"""Figures of which directions networks learn from data, over the plane of frequencies."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

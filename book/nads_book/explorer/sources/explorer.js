@@ -4,6 +4,7 @@
 import "./atlas.js";
 import "./guess.js";
 import "./page.js";
+import "./stack.js";
 import { render } from "./notebook.js";
 
 export default { render };
