@@ -51,8 +51,7 @@ CALLS = {
         {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])}, "energy", (np.array([0.1, 1.0]), np.array([0.5, 0.9]))
     ),
     "plot_tasks": lambda: figures.plot_tasks(
-        {task: {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]} for task in ("easy", "hard")},
-        {task: {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1.0))} for task in ("easy", "hard")},
+        {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]}, {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1))}, "who"
     ),
     "plot_coordinates": lambda: figures.plot_coordinates(
         {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"
@@ -174,7 +173,7 @@ CALLS = {
     ),
     "plot_matrices": lambda: figures.plot_matrices({"ours": PHOTOS[0, 0], "z": PHOTOS[1, 0]}, signed=["z"]),
     "plot_convergence": lambda: figures.plot_convergence(
-        range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100, {"ℓ = 0": [1.0, 0.1]}
+        range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),
     "plot_saddle": lambda: figures.plot_saddle(
         torch.linspace(-1, 1, 9), torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)), ("θ", "φ")
