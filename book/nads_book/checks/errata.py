@@ -115,7 +115,10 @@ def _store(key: str, verdict: str, evidence: str, counterexample: str | None = N
     from IPython.display import publish_display_data
 
     first, mark, rest = verdict.partition("; ")  # only the answer is bold
-    parts = {"verdict": f"<strong>{html.escape(first)}</strong>{mark}{html.escape(rest)}", "evidence": html.escape(evidence)}
+    parts = {
+        "verdict": f"<strong>{html.escape(first)}</strong>{mark}{html.escape(rest)}",
+        "evidence": html.escape(evidence),
+    }
     if counterexample is not None:
         parts["counterexample"] = html.escape(counterexample)
     parts = {part: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text) for part, text in parts.items()}

@@ -76,28 +76,6 @@ def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel
     return figure
 
 
-@styled
-def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int = 20) -> Figure:
-    """Draw running means of training losses against the step, one panel a title.
-
-    Args:
-        panels: title -> label -> (steps,), maybe ending in NaN where training stopped.
-        window: number of steps that are averaged.
-    """
-    figure, axes = panel_row(panels, 2.6, xlabel="step", ylabel="training loss (nats)", sharey=True)
-    for axis, curves in zip(axes, panels.values(), strict=True):
-        for (label, losses), colour, style in zip(curves.items(), colours(), ("-", "--", "-.", ":"), strict=False):
-            losses = np.asarray(losses, dtype=float)
-            losses = losses[np.isfinite(losses)]
-            size = min(window, len(losses))
-            mean = np.convolve(losses, np.full(size, 1 / size), mode="valid")
-            axis.plot(np.arange(size, len(losses) + 1), mean, color=colour, linestyle=style, label=label)
-        axis.axhline(math.log(2), color=shade(0.4), linestyle=":", linewidth=1, label="guessing")
-        axis.set_yscale("log")
-    axes[0].legend(loc="lower left")
-    return figure
-
-
 def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
     """Lay values out over the plane, zero frequency in the middle; one of k and -k stands for both."""
     both = {wrapped(-ky, -kx, size): value for (ky, kx), value in values.items()}

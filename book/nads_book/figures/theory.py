@@ -136,7 +136,9 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 
 
 @styled
-def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("corrected formula", "the paper's formula")) -> Figure:
+def plot_checks(
+    results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("corrected formula", "the paper's formula")
+) -> Figure:
     """Draw how many standard errors each setting is off by the corrected formula and by the paper's, in rows."""
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
     for offset, colour, marker, label, z in (
@@ -263,18 +265,6 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     right.set(xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit))
     right.grid(alpha=0.3)
     legend(figure, right, ncols=4)
-    return figure
-
-
-@styled
-def plot_histogram(z: Tensor) -> Figure:
-    """Draw a histogram of z values over the standard normal density."""
-    figure, ((axis,),) = subplots(height=2.6, grid=None)
-    axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
-    grid = np.linspace(-5, 5, 201)
-    axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color=shade(0), linewidth=1, label="standard normal")
-    axis.set(xlabel="z", ylabel="density")
-    axis.legend()
     return figure
 
 
