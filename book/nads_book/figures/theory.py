@@ -218,7 +218,7 @@ def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_s
         iterations: (F, runs).
         num_steps: the budget; frequencies that exceed it are drawn as crosses on top.
     """
-    figure, axes = subplots(2, 1, 4.2, sharex=True)
+    figure, axes = subplots(2, 1, 4.6)
     upper, lower = axes[:, 0]
     low, median, high = iterations.double().quantile(torch.tensor([0.1, 0.5, 0.9]).double(), 1)
     done, places = median <= num_steps, np.asarray(frequencies)
@@ -226,7 +226,7 @@ def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_s
     style = {"color": COLOURS[0], "markersize": 3, "label": "median of the starts (band: 80 % of them)"}
     upper.plot(places[done], median[done], "o-", **style)
     upper.plot(places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps")
-    upper.set(yscale="log", ylabel="steps to convergence", title="How long does training take?")
+    upper.set(yscale="log", ylabel="steps to convergence", title="How long does training take?", xlabel="frequency ℓ")
     lower.plot(places, np.maximum(np.asarray(zetas), 1e-4), "o-", color=COLOURS[2], markersize=3)
     lower.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None), xlabel="frequency ℓ", title="How strong is the signal?")
     legend(figure, upper, ncols=2)

@@ -45,7 +45,7 @@ class Fold {
 
   constructor(host) {
     this.controls = [
-      slider(this, "cycles", "Frequency (cycles)", { max: () => OUTPUTS, text: (k) => `${k} cycles` }),
+      slider(this, "cycles", "Frequency (cycles)", { min: 1, max: () => OUTPUTS, text: (k) => `${k} cycles` }),
       menu(this, "pool", "Pooling", Object.fromEntries(Object.entries(POOLS).map(([key, { text }]) => [key, text]))),
     ];
     this.before = plot("before pooling: 32 samples");
@@ -78,15 +78,14 @@ class Fold {
 }
 
 function verdict(cycles, heard, height, pool) {
-  const left = `${percent(height, 0)} of its height`, word = (k) => `${k} ${k === 1 ? "cycle" : "cycles"}`;
+  const left = `${percent(height, 0)} of its height`, word = (k) => (k ? `${k} ${k === 1 ? "cycle" : "cycles"}` : "a constant");
   if (height < 1e-9) return [h("strong", {}, "Nothing is left of the wave."),
     pool === "max" ? " Every pair has the same maximum." : " Every pair has the mean zero."];
-  if (cycles === OUTPUTS / 2)
-    return [h("strong", {}, `${word(cycles)} stay ${word(heard)}`), `, at ${left}. At this frequency the height depends on the wave's phase.`];
-  if (cycles === heard) return [h("strong", {}, `${word(cycles)} stay ${word(heard)}`), `, at ${left}.`];
+  const phase = heard % (OUTPUTS / 2) ? "" : " At this frequency the height depends on the wave's phase.";
+  if (cycles === heard) return [h("strong", {}, `Not folded: ${word(cycles)} before and after`), `, at ${left}.${phase}`];
   const fold = `${OUTPUTS} − ${cycles} = ${OUTPUTS - cycles}`;
   if (heard === OUTPUTS - cycles)
-    return [h("strong", {}, `Folded: ${word(cycles)} now look like ${word(heard)}`), ` (${fold}), at ${left}.`];
+    return [h("strong", {}, `Folded: ${word(cycles)} now look like ${word(heard)}`), ` (${fold}), at ${left}.${phase}`];
   return [h("strong", {}, `${word(cycles)} became ${word(heard)}`), `, at ${left}. The maximum also makes new frequencies.`];
 }
 

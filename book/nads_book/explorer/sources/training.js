@@ -40,9 +40,9 @@ class Training {
     const play = playButton(this, "place", () => this.last, "Play: train both networks");
     this.told = h("p", { class: "verdict", "aria-live": "off" });
     this.root = h("div", { class: "explorer training", role: "group", "aria-label": "Two networks training side by side" },
-      h("section", {}, h("h3", {}, "Raise the wave until you see it"), strength.element,
+      h("section", {}, h("p", { class: "step" }, "Raise the wave until you see it"), strength.element,
         h("div", { class: "pair" }, ...this.panels.map(({ image }) => image.element))),
-      h("section", {}, h("h3", {}, "Then train two LeNets at strength 1"),
+      h("section", {}, h("p", { class: "step" }, "Then train two LeNets at strength 1"),
         h("div", { class: "along" }, play, place.element),
         h("p", { class: "legend" }, h("span", { class: "a swatch" }, "training images"), h("span", { class: "b swatch" }, "new images")),
         h("div", { class: "pair" }, ...this.panels.map(({ chart }) => chart.element)), this.told));
