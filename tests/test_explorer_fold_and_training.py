@@ -1,4 +1,4 @@
-"""The wave that folds and the two trainings, in a real browser."""
+"""The wave that folds, the two trainings, and energies on the scale of their network, in a real browser."""
 
 import re
 
@@ -6,7 +6,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from explorer_pages import Reader
+from explorer_pages import NADS, Reader, levels
+from nads_book.explorer import data
 
 
 def told(reader, element):
@@ -72,3 +73,17 @@ def test_the_wave_can_be_seen_once_it_is_strong(reader):
 def test_a_narrow_screen_shows_all_of_it(browser, site, name):
     reader = Reader(browser.new_page(viewport={"width": 320, "height": 700}), site).open(f"{name}.html")
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320 and not reader.troubles
+
+
+def test_the_map_of_energies_has_the_scale_of_its_network(reader, tables):
+    """On a scale of three decades, DenseNet's cross would be black."""
+    reader.open("all.html")
+    reader.page.get_by_role("combobox", name="Network", exact=True).select_option("densenet121")
+    reader.settle()
+    drawn = levels(reader.see("energies of DenseNet-121"), tables["magma"])
+    header, _ = data.pack_nads(NADS["densenet121"], "DenseNet-121", "densenet121")
+    energies = np.array(header["energies"])[::2, ::2]
+    expected = 255 * (1 - np.log10(energies) / np.log10(energies.min()))
+    assert np.abs(drawn - expected).max() < 1.5
+    cross, beside = drawn[8, [4, 12]], drawn[[4, 12], [4, 12]]
+    assert cross.min() > 3 * beside.max()

@@ -201,7 +201,7 @@ def plot_matrices(
         limit = LIMIT if title in signed else common
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
         if title in signed:
-            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="z")
+            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="standard errors")
         else:
             unsigned.append(axis)
     figure.colorbar(unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value")
@@ -257,8 +257,8 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     cuts = {
         f"{second} alone": (values, change[middle]),
         f"{first} alone": (values, change[:, middle]),
-        "both alike": (diagonal, change.diagonal()),
-        "opposite": (diagonal, change[:, ::-1].diagonal()),
+        "same sign": (diagonal, change.diagonal()),
+        "opposite signs": (diagonal, change[:, ::-1].diagonal()),
     }
     for (label, (place, cut)), colour, style in zip(cuts.items(), colours(), ("-", "--", "-", "-"), strict=False):
         right.plot(place, cut, style, color=colour, label=label)
