@@ -128,7 +128,8 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
-            axis.plot(chosen.real, chosen.imag, ".", color=colour, markersize=2.5, alpha=0.5, label=f"y = {'−+'[label > 0]}1")
+            style = {"color": colour, "markersize": 2.5, "alpha": 0.5, "label": f"y = {'−+'[label > 0]}1"}
+            axis.plot(chosen.real, chosen.imag, ".", **style)
         reach = 1.05 * float(samples.abs().max())
         axis.set(ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     axes[0].legend(markerscale=4, loc="upper right")
