@@ -57,9 +57,9 @@ class Statement:
         text = f"{len(results)} settings; "
         if results[0].is_bound:
             ours, printed = sum(c.z >= LIMIT for c in results), sum(c.z_printed >= LIMIT for c in results)
-            return f"{text}the simulation exceeds our bound in {ours}, the printed one in {printed}."
-        printed_z = f", {readable_z(worst(results, printed=True))} for the printed one" if self.is_printed else ""
-        return f"{text}largest deviation in standard errors: {readable_z(worst(results))} for our form{printed_z}."
+            return f"{text}our bound is exceeded in {ours}, the printed one in {printed}."
+        printed_z = f", the printed one {readable_z(worst(results, printed=True))}" if self.is_printed else ""
+        return f"{text}our form is off by at most {readable_z(worst(results))} standard errors{printed_z}."
 
     def counterexample(self) -> str | None:
         """Return the counter-example with its numbers, which are computed."""
