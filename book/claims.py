@@ -272,7 +272,7 @@ def collect(executed: Iterable[Path], root: Path = ROOT) -> dict[str, Claim]:
 
 def _quotes(errata: str) -> list[tuple[str, str]]:
     """Return the quoted sentences of the errata page, with the key of each."""
-    rows = re.findall(r"^\* - (“.*) \(\[cell\]\(#claim-([\w-]+)\)\)$", errata, re.MULTILINE)
+    rows = re.findall(r"^  - (“.*) \(\[cell\]\(#claim-([\w-]+)\)\)$", errata, re.MULTILINE)
     return [(key, sentence) for sentence, key in rows]
 
 

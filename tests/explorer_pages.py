@@ -67,6 +67,9 @@ def write_site(folder):
     write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
     write_page(folder, "empty.html")
     write_page(folder, "guess.html", Guess(book=True))
+    curves = nb.experiments.stored.load_study("two-trainings.json")
+    write_page(folder, "training.html", Raw(bundle.element("nad-training", curves, "Curves.", book=True)))
+    write_page(folder, "fold.html", Raw(bundle.element("nad-fold", {}, "A wave.", book=True)))
     write_page(folder, "atlas.html", AtlasGallery(book=True))
     write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))
     return folder

@@ -51,8 +51,9 @@ CALLS = {
         {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])}, "energy", (np.array([0.1, 1.0]), np.array([0.5, 0.9]))
     ),
     "plot_tasks": lambda: figures.plot_tasks(
-        {task: {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]} for task in ("easy", "hard")},
-        {task: {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1.0))} for task in ("easy", "hard")},
+        {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]},
+        {"a": (0.5, 0.8, (0.45, 0.55)), "b": (1.0, 1.0, (0.99, 1))},
+        "who",
     ),
     "plot_coordinates": lambda: figures.plot_coordinates(
         {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"
@@ -61,7 +62,6 @@ CALLS = {
         {"ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}}, "paper": {"a": {(0, 2): 55.0}, "b": None}}
     ),
     "plot_train_test": lambda: figures.plot_train_test({"a": ([0.5, 0.9], [0.8, 0.95])}),
-    "plot_losses": lambda: figures.plot_losses({"noise": {"easy": [0.7, 0.5, float("nan")]}}, 2),
     "plot_agreement": lambda: figures.plot_agreement({"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_class_differences": lambda: figures.plot_class_differences(
@@ -171,12 +171,11 @@ CALLS = {
     ),
     "plot_matrices": lambda: figures.plot_matrices({"ours": PHOTOS[0, 0], "z": PHOTOS[1, 0]}, signed=["z"]),
     "plot_convergence": lambda: figures.plot_convergence(
-        range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100, {"ℓ = 0": [1.0, 0.1]}
+        range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),
     "plot_saddle": lambda: figures.plot_saddle(
         torch.linspace(-1, 1, 9), torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)), ("θ", "φ")
     ),
-    "plot_histogram": lambda: figures.plot_histogram(WAVE),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
     "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
 }

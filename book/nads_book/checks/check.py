@@ -101,7 +101,7 @@ def table(checks: Iterable[Check]) -> str:
         simulated, error = readable(round(c.simulated, decimals), 4), readable(c.standard_error, 2)
         ours, printed = readable(c.formula, 4), readable(c.printed, 4)
         rows.append((c.setting, simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed)))
-    return markdown_table(rows, ("setting", "simulated", "standard error", "ours", "z", "printed", "z"))
+    return markdown_table(rows, ("setting", "simulated", "standard error", "our form", "off by", "printed", "off by"))
 
 
 def readable_z(z: float) -> str:

@@ -5,6 +5,7 @@ verdicts cannot differ from those of the chapters. ``errata.toml`` has the state
 """
 
 import html
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ class Statement:
         if results[0].is_bound:
             ours, printed = sum(c.z >= LIMIT for c in results), sum(c.z_printed >= LIMIT for c in results)
             return f"{text}our bound is exceeded in {ours}, the printed one in {printed}."
-        printed_z = f", of the printed form {readable_z(worst(results, printed=True))}" if self.is_printed else ""
-        return f"{text}largest |z| of our form {readable_z(worst(results))}{printed_z}."
+        printed_z = f", the printed one {readable_z(worst(results, printed=True))}" if self.is_printed else ""
+        return f"{text}our form is off by at most {readable_z(worst(results))} standard errors{printed_z}."
 
     def counterexample(self) -> str | None:
         """Return the counter-example with its numbers, which are computed."""
@@ -113,9 +114,14 @@ def _store(key: str, verdict: str, evidence: str, counterexample: str | None = N
     """
     from IPython.display import publish_display_data
 
-    parts = {"verdict": f"<strong>{html.escape(verdict)}</strong>", "evidence": html.escape(evidence)}
+    first, mark, rest = verdict.partition("; ")  # only the answer is bold
+    parts = {
+        "verdict": f"<strong>{html.escape(first)}</strong>{mark}{html.escape(rest)}",
+        "evidence": html.escape(evidence),
+    }
     if counterexample is not None:
         parts["counterexample"] = html.escape(counterexample)
+    parts = {part: re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text) for part, text in parts.items()}
     prefix = "application/papermill.record/"
     for part, text in parts.items():
         metadata = {"scrapbook": {"name": f"{key}-{part}", "mime_prefix": prefix}}

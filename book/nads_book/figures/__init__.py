@@ -30,7 +30,6 @@ from nads_book.figures.learning import (
     plot_agreement,
     plot_coordinates,
     plot_frequency_maps,
-    plot_losses,
     plot_tasks,
     plot_train_test,
 )
@@ -50,7 +49,6 @@ from nads_book.figures.theory import (
     plot_checks,
     plot_convergence,
     plot_curves,
-    plot_histogram,
     plot_images,
     plot_kept_shares,
     plot_learning_curves,

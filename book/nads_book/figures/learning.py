@@ -15,6 +15,7 @@ from torch import Tensor
 from nads_book.experiments.waves import wrapped
 from nads_book.figures.style import (
     COLOURS,
+    SEQUENTIAL,
     WIDTH,
     bars,
     colours,
@@ -32,35 +33,27 @@ FrequencyMap = Mapping[Frequency, float]
 
 @styled
 def plot_tasks(
-    pictures: Mapping[str, Mapping[str, Tensor]],
-    accuracies: Mapping[str, Mapping[str, tuple[float, float, tuple[float, float]]]],
+    pictures: Mapping[str, Tensor], accuracies: Mapping[str, tuple[float, float, tuple[float, float]]], title: str
 ) -> Figure:
-    """Draw tasks, one per row: what their data look like, and what networks make of them.
+    """Draw what tasks look like, and what networks make of them.
 
     Args:
-        pictures: task -> title -> signed image (H, W).
-        accuracies: task -> network -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
+        pictures: title -> signed image (H, W).
+        accuracies: network and task -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
+        title: title of the accuracies.
     """
-    count = len(next(iter(pictures.values())))
-    ratios = [1] * count + [0.02, 2.1]
-    figure, axes = subplots(len(pictures), count + 2, 0.3 + 1.4 * len(pictures), grid="x", width_ratios=ratios)
-    for row, (task, images) in zip(axes, pictures.items(), strict=True):
-        for axis, (title, image) in zip(row, images.items(), strict=False):
-            show_signed(axis, image)
-            if row[0] is axes[0, 0]:
-                axis.set_title(title)
-        row[0].set_ylabel(task)
-        row[count].set_axis_off()
-        axis, networks = row[-1], accuracies[task]
-        for place, (test, train, interval) in enumerate(networks.values()):
-            colour, (first, second) = colours()[place], ("test", "training") if place == 0 else (None, None)
-            lengths = bars([test], interval)
-            axis.errorbar(100 * test, place, xerr=lengths, fmt="o", color=colour, capsize=3, label=first)
-            axis.plot(100 * train, place, "o", mfc="none", color=colour, markersize=9, label=second)
-        axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
-        axis.set_yticks(range(len(networks)), networks)
-        axis.set(xlabel="accuracy (%)", xlim=(44, 103), ylim=(len(networks) - 0.5, -0.5))
-    axes[-1, -1].legend(loc="lower right")
+    figure, axes = panel_row([*pictures, title], 2.0, grid=None, width_ratios=[1] * len(pictures) + [1.7])
+    for axis, image in zip(axes, pictures.values(), strict=False):
+        show_signed(axis, image)
+    for place, (test, train, interval) in enumerate(accuracies.values()):
+        first, second = ("new images", "training images") if place == 0 else (None, None)
+        style = {"color": COLOURS[0], "capsize": 3, "label": first}
+        axes[-1].errorbar(100 * test, place, xerr=bars([test], interval), fmt="o", **style)
+        axes[-1].plot(100 * train, place, "o", mfc="none", color=COLOURS[1], markersize=9, label=second)
+    axes[-1].axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
+    axes[-1].set_yticks(range(len(accuracies)), accuracies)
+    axes[-1].set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
+    legend(figure, axes[-1], "outside lower right", ncols=3)
     return figure
 
 
@@ -80,28 +73,6 @@ def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel
             style = {"color": colour, "markersize": 2.5, "alpha": 0.6, "label": f"y = {'−+'[label]}1"}
             axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, **style)
     axes[-1].legend(markerscale=2.5, loc="upper right")
-    return figure
-
-
-@styled
-def plot_losses(panels: Mapping[str, Mapping[str, Sequence[float]]], window: int = 20) -> Figure:
-    """Draw running means of training losses against the step, one panel a title.
-
-    Args:
-        panels: title -> label -> (steps,), maybe ending in NaN where training stopped.
-        window: number of steps that are averaged.
-    """
-    figure, axes = panel_row(panels, 2.6, xlabel="step", ylabel="training loss (nats)", sharey=True)
-    for axis, curves in zip(axes, panels.values(), strict=True):
-        for (label, losses), colour, style in zip(curves.items(), colours(), ("-", "--", "-.", ":"), strict=False):
-            losses = np.asarray(losses, dtype=float)
-            losses = losses[np.isfinite(losses)]
-            size = min(window, len(losses))
-            mean = np.convolve(losses, np.full(size, 1 / size), mode="valid")
-            axis.plot(np.arange(size, len(losses) + 1), mean, color=colour, linestyle=style, label=label)
-        axis.axhline(math.log(2), color=shade(0.4), linestyle=":", linewidth=1, label="guessing")
-        axis.set_yscale("log")
-    axes[0].legend(loc="lower left")
     return figure
 
 
@@ -154,7 +125,7 @@ def plot_frequency_maps(
         scale: scale of the colours, "linear" or "log".
         over: meaning of a value beyond the upper limit, which is drawn in red.
         size: height and width of the images.
-        own: rows with colours of their own: label of the bar, limits, scale.
+        own: rows of energies, with a colour map of their own: label of the bar, limits, scale.
     """
     own = own or {}
     columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
@@ -162,7 +133,8 @@ def plot_frequency_maps(
         rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
         columns = list(rows[columns[0]])
     step = _step([values for panels in rows.values() for values in panels.values() if values], size)
-    cmap = mpl.colormaps["viridis" if over is None else "viridis_r"].with_extremes(bad=shade(0.82), over="#7a0c02")
+    kinds = {name: SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r" for name in rows}
+    cmaps = {name: mpl.colormaps[k].with_extremes(bad=shade(0.82), over="#7a0c02") for name, k in kinds.items()}
     scales = {name: own.get(name, (label, limits, scale)) for name in rows}
     norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
     side = min((WIDTH - 1.6) / len(columns), 2.5)
@@ -178,7 +150,7 @@ def plot_frequency_maps(
             grid, words = _filled(values or {}, size, step), _in_words(values, norms[name])
             shown = np.ma.masked_array(grid, np.isnan(grid) | bool(words))  # a number shows more than one colour
             ran = values and words  # a panel with words has no grey cells
-            colouring = {"cmap": cmap.with_extremes(bad=(0, 0, 0, 0)) if ran else cmap, "norm": norms[name]}
+            colouring = {"cmap": cmaps[name].with_extremes(bad=(0,) * 4) if ran else cmaps[name], "norm": norms[name]}
             axis.imshow(shown, **colouring, interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(bool(ran))
             if words:
@@ -190,7 +162,8 @@ def plot_frequency_maps(
     extend = "neither" if over is None else "max"
     for title in dict.fromkeys(title for title, _, _ in scales.values()):
         chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]
-        mappable, places = ScalarMappable(norms[list(rows)[chosen[0]]], cmap), axes[chosen]
+        first, places = list(rows)[chosen[0]], axes[chosen]
+        mappable = ScalarMappable(norms[first], cmaps[first])
         bar = figure.colorbar(mappable, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
     if over is not None:
         bar.ax.set_title(over, fontsize=8)

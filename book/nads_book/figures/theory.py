@@ -128,7 +128,8 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
-            axis.plot(chosen.real, chosen.imag, ".", color=colour, markersize=2.5, alpha=0.5, label=f"y = {label:+d}")
+            style = {"color": colour, "markersize": 2.5, "alpha": 0.5, "label": f"y = {'−+'[label > 0]}1"}
+            axis.plot(chosen.real, chosen.imag, ".", **style)
         reach = 1.05 * float(samples.abs().max())
         axis.set(ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     axes[0].legend(markerscale=4, loc="upper right")
@@ -136,8 +137,10 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 
 
 @styled
-def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("our form", "as printed")) -> Figure:
-    """Draw how many standard errors every setting is off, by our form and by the printed one, a row a statement."""
+def plot_checks(
+    results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("corrected formula", "the paper's formula")
+) -> Figure:
+    """Draw how many standard errors each setting is off by the corrected formula and by the paper's, in rows."""
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
     for offset, colour, marker, label, z in (
         (-0.14, COLOURS[0], "o", labels[0], "z"), (0.14, COLOURS[1], "x", labels[1], "z_printed")
@@ -148,7 +151,7 @@ def plot_checks(results: Mapping[str, Sequence[Check]], labels: tuple[str, str] 
             axis.plot(np.clip(values, 1e-2, 1e3), place, marker, color=colour, markersize=4, linestyle="none")
         axis.plot([], [], marker, color=colour, label=label)
     axis.axvline(LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors")
-    axis.set_xlabel("|z|: standard errors between simulation and formula (clipped to 0.01 … 1,000)")
+    axis.set_xlabel("distance between simulation and formula (standard errors, clipped to 0.01 … 1,000)")
     axis.set(xscale="log", xlim=(0.8e-2, 1.3e3))
     axis.set_yticks(range(len(results)), list(results))
     axis.invert_yaxis()
@@ -199,7 +202,7 @@ def plot_matrices(
         limit = LIMIT if title in signed else common
         image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
         if title in signed:
-            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="z")
+            figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="standard errors")
         else:
             unsigned.append(axis)
     figure.colorbar(unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value")
@@ -207,35 +210,27 @@ def plot_matrices(
 
 
 @styled
-def plot_convergence(
-    frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int, losses: Mapping[str, Curve]
-) -> Figure:
-    """Draw ζ and the steps to convergence over the frequency (Fig. 4b), and loss curves of some frequencies.
+def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int) -> Figure:
+    """Draw the steps to convergence over the frequency, and ζ below them (Fig. 4b).
 
     Args:
         frequencies: (F,).
         zetas: (F,).
         iterations: (F, runs).
         num_steps: the budget; frequencies that exceed it are drawn as crosses on top.
-        losses: label -> loss by step.
     """
-    figure, (left, right) = panel_row(("speed of descent", "loss of one start"), 3.1, ylabel="steps to convergence")
+    figure, axes = subplots(2, 1, 4.6)
+    upper, lower = axes[:, 0]
     low, median, high = iterations.double().quantile(torch.tensor([0.1, 0.5, 0.9]).double(), 1)
-    done = median <= num_steps
-    left.fill_between(frequencies, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    left.plot(np.asarray(frequencies)[done], median[done], "o-", color=COLOURS[0], markersize=3,
-              label="steps (median, 80 % of starts)")  # fmt: skip
-    left.plot(np.asarray(frequencies)[~done], median[~done], "x", color=COLOURS[1], label="not within the budget")
-    left.set(yscale="log", xlabel="frequency ℓ")
-    other = left.twinx()
-    other.plot(frequencies, np.maximum(np.asarray(zetas), 1e-4), "--", color=COLOURS[2], label="ζ(ℓ)")
-    other.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None))
-    other.spines["right"].set_visible(True)
-    legend(figure, (left, other), ncols=3)
-    for index, (label, values) in enumerate(losses.items()):
-        right.plot(np.asarray(values), color=colours()[index], label=label)
-    right.set(xlabel="step", ylabel="expected loss", ylim=(0, 1.6))
-    right.legend()
+    done, places = median <= num_steps, np.asarray(frequencies)
+    upper.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
+    style = {"color": COLOURS[0], "markersize": 3, "label": "median of the starts (band: 80 % of them)"}
+    upper.plot(places[done], median[done], "o-", **style)
+    upper.plot(places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps")
+    upper.set(yscale="log", ylabel="steps to convergence", title="How long does training take?", xlabel="frequency ℓ")
+    lower.plot(places, np.maximum(np.asarray(zetas), 1e-4), "o-", color=COLOURS[2], markersize=3)
+    lower.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None), xlabel="frequency ℓ", title="How strong is the signal?")
+    legend(figure, upper, ncols=2)
     return figure
 
 
@@ -263,26 +258,14 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     cuts = {
         f"{second} alone": (values, change[middle]),
         f"{first} alone": (values, change[:, middle]),
-        "both alike": (diagonal, change.diagonal()),
-        "opposite": (diagonal, change[:, ::-1].diagonal()),
+        "same sign": (diagonal, change.diagonal()),
+        "opposite signs": (diagonal, change[:, ::-1].diagonal()),
     }
     for (label, (place, cut)), colour, style in zip(cuts.items(), colours(), ("-", "--", "-", "-"), strict=False):
         right.plot(place, cut, style, color=colour, label=label)
     right.set(xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit))
     right.grid(alpha=0.3)
     legend(figure, right, ncols=4)
-    return figure
-
-
-@styled
-def plot_histogram(z: Tensor) -> Figure:
-    """Draw a histogram of z values over the standard normal density."""
-    figure, ((axis,),) = subplots(height=2.6, grid=None)
-    axis.hist(np.asarray(z), bins=np.linspace(-5, 5, 31), density=True, color=COLOURS[0], alpha=0.6, label="entries")
-    grid = np.linspace(-5, 5, 201)
-    axis.plot(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), color=shade(0), linewidth=1, label="standard normal")
-    axis.set(xlabel="z", ylabel="density")
-    axis.legend()
     return figure
 
 
@@ -295,8 +278,8 @@ def plot_bounds(results: Sequence[Check]) -> Figure:
         axis.plot([ours, printed], [row, row], color=shade(0.8), linewidth=1, zorder=0)
         axis.plot(ours, row, "o", color=COLOURS[0], markersize=5)
         axis.plot(printed, row, "x", color=COLOURS[1], markersize=5)
-    axis.plot([], [], "o", color=COLOURS[0], label="with α")
-    axis.plot([], [], "x", color=COLOURS[1], label="as printed, with α²")
+    axis.plot([], [], "o", color=COLOURS[0], label="corrected (α)")
+    axis.plot([], [], "x", color=COLOURS[1], label="the paper's (α²)")
     axis.axvline(1, color=shade(0), linewidth=1, linestyle=":")
     axis.axvspan(axis.get_xlim()[0], 1, color=COLOURS[1], alpha=0.07, linewidth=0)
     axis.set(xscale="log", xlabel="bound / expected gradient norm (shaded: the bound is exceeded)")

@@ -49,6 +49,7 @@ export class App {
   ended = false;
   root = h("div", { class: "explorer", role: "group", "aria-label": "NAD explorer", "aria-busy": "true" });
   trouble = h("p", { role: "alert", hidden: true });
+  arranged = Promise.resolve(); // once the networks of the view are loaded
   ready = new Promise((resolve) => (this.tellReady = resolve));
 
   /** With `open`, the reader may open a file of NADs of their own. */
@@ -166,8 +167,11 @@ export class App {
   }
 
   /** Load what the view needs; a menu that moves on meanwhile wins. What cannot be loaded leaves the view as it was. */
-  async arrange() {
-    if (!this.begun) return;
+  arrange() {
+    if (this.begun) this.arranged = this.loadView();
+  }
+
+  async loadView() {
     const names = this.wanted;
     const late = () => this.ended || `${names}` !== `${this.wanted}`;
     this.root.setAttribute("aria-busy", "true");

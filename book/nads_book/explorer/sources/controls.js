@@ -24,13 +24,13 @@ export function slider(app, key, label, { min = 0, max, step = 1, show = (x) => 
   return { element: h("label", { class: "slider" }, h("span", {}, label), input, output), sync };
 }
 
-export function playButton(app, key, last) {
+export function playButton(app, key, last, label = "Play: step through the NADs") {
   let timer = null;
   const stop = () => {
     clearInterval(timer);
     timer = null;
     button.textContent = "▶";
-    button.setAttribute("aria-label", "Play: step through the NADs");
+    button.setAttribute("aria-label", label);
   };
   const start = () => {
     button.textContent = "❚❚";

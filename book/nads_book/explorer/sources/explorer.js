@@ -2,9 +2,11 @@
 // holds a <nad-explorer> element, whose model lives in the browser and keeps the view in the page's address.
 
 import "./atlas.js";
+import "./fold.js";
 import "./guess.js";
 import "./page.js";
 import "./stack.js";
+import "./training.js";
 import { render } from "./notebook.js";
 
 export default { render };

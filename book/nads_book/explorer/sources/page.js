@@ -20,13 +20,15 @@ class NadExplorer extends HTMLElement {
     for (const event of ["pointerdown", "keydown", "input"]) this.shadowRoot.addEventListener(event, note, true);
     if (!linked || performance.getEntriesByType("navigation")[0]?.type === "reload") return;
     this.reveal();
-    this.app.ready.then(() => this.reveal()); // now the parts have their heights
   }
 
-  /** Scroll to the part that the address names. */
+  /** Scroll to the part that the address names, at once and when all networks of the view have their heights. */
   reveal() {
+    const { part } = this.model;
+    const scroll = () => (this.shadowRoot.querySelector(`section[data-part="${part}"]`) ?? this).scrollIntoView();
     this.app.begin();
-    (this.shadowRoot.querySelector(`section[data-part="${this.model.part}"]`) ?? this).scrollIntoView();
+    scroll();
+    this.app.arranged.then(() => requestAnimationFrame(() => requestAnimationFrame(scroll)));
   }
 }
 

@@ -6,6 +6,7 @@ import { accuracyColour, accuracyScale, energyColour, energyScale } from "../sca
 import { interval, short } from "../text.js";
 
 const UNMEASURED = [[128, 128, 128, 90], [128, 128, 128, 150]]; // two greys, in stripes
+const LOWEST = [1e-6, 0.1]; // each network has its own scale, of one to six decades
 const STEERING =
   "Arrow keys move through the frequencies, Home goes to zero. A click holds one; another on it, or Escape, lets go.";
 
@@ -86,14 +87,16 @@ function drawMaps(architecture, { accuracy, energy }) {
     if (!row) return UNMEASURED[(Math.floor(i / cells) + i) % 2];
     return accuracyColour(row[1]);
   }, `accuracies of ${label}`);
-  const colour = (i) => energyColour(energies[2 * Math.floor(i / cells)][2 * (i % cells)]);
+  const at = (i) => energies[2 * Math.floor(i / cells)][2 * (i % cells)];
+  const lowest = clamp(Math.min(...Array.from({ length: cells * cells }, (_, i) => at(i))), ...LOWEST);
+  const colour = (i) => energyColour(at(i), -Math.log10(lowest));
   paint(energy.canvas, cells, colour, `energies of ${label}`);
   accuracy.box.setAttribute("aria-label", `Accuracy of ${label} after training, by frequency. ${STEERING}`);
   energy.box.setAttribute("aria-label", `Energy of each frequency in the NADs of untrained ${label}. ${STEERING}`);
   accuracy.element.hidden = !fourier;
   accuracy.text.replaceChildren("accuracy after training", accuracyScale(),
     published ? "as the paper's authors published it" : known.size === cells * cells ? "" : "striped: not measured yet");
-  energy.text.replaceChildren("energy before any training", energyScale());
+  energy.text.replaceChildren("energy before any training", energyScale(short(lowest)));
 }
 
 export function fourierPart(app) {
