@@ -16,9 +16,6 @@ from nads_book import explorer
 from PIL import Image
 from variants import MIME, VARIANTS, Variants
 
-MAPS = Path(__file__).parent / "_static" / "maps.png"
-
-
 # Notebooks
 
 
@@ -118,7 +115,10 @@ def draw_maps(path: Path) -> None:
         before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
         after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
     rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
-    figures.plot_frequency_maps(rows, own={"before training": energy}).savefig(path, dpi=120)
+    figure = figures.plot_frequency_maps(rows, own={"before training": energy})
+    figure.supxlabel("cycles across", fontsize=9)
+    figure.supylabel("cycles down", fontsize=9)
+    figure.savefig(path, dpi=120)
     shrink(path)
 
 

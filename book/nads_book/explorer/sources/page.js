@@ -23,6 +23,10 @@ class NadExplorer extends HTMLElement {
     this.app.ready.then(() => this.reveal()); // now the parts have their heights
   }
 
+  describe(address) {
+    if (this.model?.start.shared) this.model.describe(address);
+  }
+
   /** Scroll to the part that the address names. */
   reveal() {
     this.app.begin();

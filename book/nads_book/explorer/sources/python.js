@@ -1,4 +1,5 @@
 import { h } from "./drawing.js";
+import { copyButton } from "./share.js";
 import { quoted } from "./text.js";
 
 /** The Python code of the present view. */
@@ -13,19 +14,6 @@ function python(app) {
     : `# nads: your own, ${quoted(first.label)}, as given to nb.explorer.show`;
   const book = [nads, ...body].some((line) => /^[^#]*\bnb\./.test(line)) ? ["import nads_book as nb"] : [];
   return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ""].join("\n");
-}
-
-function copyButton(label, text) {
-  const button = h("button", { click: async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "This browser does not let the page copy";
-    }
-    setTimeout(() => (button.textContent = label), 1500);
-  } }, label);
-  return button;
 }
 
 export function pythonPanel(app) {
