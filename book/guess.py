@@ -75,6 +75,7 @@ class Guess:
             "learned": LEARNED,
             "margin": SeparableDatasets.margin,
             "noise": SeparableDatasets.noise_std,
+            "shared": self.book,
         }
         return element("nad-guess", config, f"{still()}This figure is a bet on five waves.", self.book)
 

@@ -48,8 +48,8 @@ const axis = (kind, title) => h("div", { class: `axis-${kind}`, "aria-hidden": "
     `${k}`.replace("-", "−"))));
 
 class Guess {
-  constructor(host, { networks, asked, learned, margin, noise }) {
-    Object.assign(this, { networks, asked, learned, margin, noise, network: networks[0] });
+  constructor(host, { networks, asked, learned, margin, noise, shared }) {
+    Object.assign(this, { networks, asked, learned, margin, noise, addressed: shared, network: networks[0] });
     this.clouds = [1, 2].map((seed) => gaussian(SIDE * SIDE, seed).map((x) => noise * x));
     const listeners = {
       click: (event) => this.choose(this.under(event)),
@@ -70,7 +70,7 @@ class Guess {
     this.verdict = h("div", { class: "verdict", "aria-live": "polite" });
     this.next = h("button", { class: "main", click: () => this.proceed() });
     this.again = h("button", { click: () => this.restart() });
-    this.link = copyButton("Copy link", addressNow);
+    this.link = shared ? copyButton("Copy link", addressNow) : "";
     this.save = h("button", { click: () => this.savePicture() }, "Save picture");
     const names = Object.fromEntries(networks.map(({ label }, i) => [i, label]));
     this.menu = menuOf("Network", names, (i) => this.restart(networks[i]));
@@ -84,8 +84,8 @@ class Guess {
           networks.length > 1 ? this.menu.element : null)));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
-    this.restore() || this.start();
-    addEventListener("hashchange", () => this.restore());
+    (shared && this.restore()) || this.start();
+    if (shared) addEventListener("hashchange", () => this.restore());
   }
 
   map(listeners) {
@@ -107,12 +107,12 @@ class Guess {
 
   restart(network) {
     this.start(network);
-    saveAddress();
+    if (this.addressed) saveAddress();
   }
 
   /** Add a bet that was decided to the address. */
   describe(address) {
-    if (this.stage !== "done") return;
+    if (this.stage !== "done" || !this.addressed) return;
     const waves = (tasks) => JSON.stringify([...tasks].map(([ky, kx]) => [ky, kx]));
     address.set("bet.network", this.network.name);
     address.set("bet.waves", waves(this.chosen));
@@ -171,7 +171,7 @@ class Guess {
     if (this.stage === "blind") Object.assign(this, { stage: "map", blind: new Set(this.chosen) });
     else Object.assign(this, { stage: "done" });
     this.draw();
-    saveAddress();
+    if (this.addressed) saveAddress();
     this.root.scrollIntoView?.({ block: "nearest" });
   }
 
