@@ -28,6 +28,7 @@ from pathlib import Path
 import claims
 import nbformat
 import pages
+import sharing
 import torch
 from fingerprint import DATA_VARIABLES, fingerprint  # noqa: F401
 from nads_book.experiments import load_results
@@ -340,6 +341,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
     pages.place_variants(site / "_build" / "html", variants)
     pages.polish(site / "_build" / "html")
+    sharing.share(site / "_build" / "html", root, parse_toc_yaml(root / "_toc.yml"))
     claims.write(site / "_build" / "html" / "claims.json", register)
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)

@@ -1,12 +1,13 @@
-"""The guess of the introduction: its reader chooses the waves that a network will learn, and sees the score.
+"""The bet of the introduction: its reader chooses the waves that a network will learn, and sees the score.
 
-What the reader sees first are the energies of the network's random weights.
+The first choice is blind. Then the reader sees the energies of random weights, and at last the accuracies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nads_book.experiments import published
@@ -14,8 +15,26 @@ from nads_book.experiments.frequency_maps import LEARNED, of_tasks
 from nads_book.experiments.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
+from PIL import Image
 
-NETWORKS = ("lenet", "vgg11", "resnet18", "densenet121")
+from nads_core.data.separable import SeparableDatasets
+
+MAPS = Path(__file__).parent / "_static" / "maps.png"
+NETWORKS = ("resnet18", "lenet", "vgg11", "densenet121")
+# What readers without JavaScript see.
+STILL = """<noscript><p><img src="../_static/maps.png" width="{width}" height="{height}" alt="{alt}"></p>
+<p>{caption}</p></noscript>"""
+ALT = (
+    "Two rows of four maps, for ResNet-18, LeNet, VGG-11 and DenseNet-121. Waves that are bright before training are "
+    "mostly those with a high accuracy after it, and each network has a pattern of its own."
+)
+CAPTION = (
+    "Each square is one wave, coarse in the middle and fine at the edge. A network learned to find this wave in noise, "
+    "or stayed at chance. Below: its accuracy after training. Above: the energy of the wave in untrained networks: "
+    "how strongly their output changes along it. The tasks differ only in the wave, yet ResNet-18 learns waves of "
+    "eight cycles and fails on coarser diagonals, and each network has a pattern of its own. Random weights show the "
+    "pattern before any training. With JavaScript, this figure is a bet on five waves."
+)
 
 
 def guess_data(name: str) -> dict[str, Any]:
@@ -25,14 +44,14 @@ def guess_data(name: str) -> dict[str, Any]:
         name: name of an architecture of the paper.
 
     Returns:
-        Its label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k being one.
-        Energies are those of `predicted_energies`, relative to the largest; accuracies are the authors', means of both
-        cells of a wave.
+        Its name and label, and ``tasks``: [ky, kx, energy, accuracy] of each wave of the published grid, k and -k
+        being one. Energies are those of `predicted_energies`, relative to the largest. Accuracies are the authors'
+        means of both cells of a wave.
     """
     energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
     largest = max(energies.values())
     tasks = [[*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)] for k, energy in energies.items()]
-    return {"label": LABELS[name], "tasks": tasks}
+    return {"name": name, "label": LABELS[name], "tasks": tasks}
 
 
 @dataclass
@@ -50,5 +69,19 @@ class Guess:
     book: bool = False
 
     def _repr_html_(self) -> str:
-        config = {"networks": [guess_data(name) for name in self.names], "asked": self.asked, "learned": LEARNED}
-        return element("nad-guess", config, "This figure is a question to you.", self.book)
+        config = {
+            "networks": [guess_data(name) for name in self.names],
+            "asked": self.asked,
+            "learned": LEARNED,
+            "margin": SeparableDatasets.margin,
+            "noise": SeparableDatasets.noise_std,
+            "shared": self.book,
+        }
+        return element("nad-guess", config, f"{still()}This figure is a bet on five waves.", self.book)
+
+
+def still() -> str:
+    """Return what readers without JavaScript see: the maps of all networks, and what they mean."""
+    with Image.open(MAPS) as picture:
+        width, height = picture.size
+    return STILL.format(width=width, height=height, alt=ALT, caption=CAPTION)

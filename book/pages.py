@@ -9,15 +9,15 @@ import math
 import re
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import torch
 from guess import NETWORKS, Guess, guess_data
+from matplotlib.figure import Figure
 from nads_book import explorer
 from PIL import Image
 from variants import MIME, VARIANTS, Variants
-
-MAPS = Path(__file__).parent / "_static" / "maps.png"
-
 
 # Notebooks
 
@@ -97,6 +97,69 @@ def draw_intro(path: Path) -> None:
     variants.variant("dark").savefig(path.with_suffix(".dark.png"), dpi=200)
 
 
+def combine_pictures() -> dict[str, np.ndarray]:
+    """Compute what the strip shows of ResNet-18: title -> signed picture, or logarithms of energies.
+
+    These are the first filters of one random network, its gradient, the energies of the waves in the gradients of
+    thousands of networks, and the first directions.
+    """
+    from nads_core import RESNET18, load_nads
+    from nads_core.reference import average_gradient
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = RESNET18.build().eval()
+        gradient = average_gradient(network, torch.randn(16, 1, 32, 32)).view(32, 32)
+    filters = next(weight for weight in network.parameters() if weight.dim() == 4).detach()[:, 0]
+    waves = np.empty((16, 16))
+    for ky, kx, energy, _ in guess_data("resnet18")["tasks"]:
+        for sign in (-1, 1):
+            waves[(sign * ky + 16) % 32 // 2, (sign * kx + 16) % 32 // 2] = energy
+    return {
+        "One network with\nrandom weights": mosaic(filters.numpy()),
+        "Its gradient: how much\neach pixel matters": gradient.numpy(),
+        "Thousands of gradients:\nthe energy of each wave": np.log10(waves),
+        "What they share:\nthe first four NADs": mosaic(load_nads("resnet18").directions[:4, 0].numpy()),
+    }
+
+
+def mosaic(pictures: np.ndarray) -> np.ndarray:
+    """Put n pictures (n, H, W) into a square, each scaled to its largest value, with a line of NaN between them."""
+    count, (height, width) = math.isqrt(len(pictures)), pictures.shape[1:]
+    scaled = pictures / np.abs(pictures).max((1, 2), keepdims=True)
+    padded = np.pad(scaled, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    rows = padded.reshape(count, count, height + 1, width + 1).swapaxes(1, 2)
+    return rows.reshape(count * (height + 1), count * (width + 1))[:-1, :-1]
+
+
+def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
+    """Draw how NADs are made, one picture after another."""
+    rows = len(pictures) // columns
+    size = (7.6, 2.25) if columns == 4 else (4.0, 2.4 * rows)
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for axis, (number, (title, picture)) in zip(axes.flat, enumerate(pictures.items(), 1), strict=True):
+        if np.nanmax(picture) <= 0:
+            axis.imshow(picture, cmap="magma")
+        else:
+            largest = np.nanmax(np.abs(picture))
+            axis.imshow(picture, cmap="RdBu_r", vmin=-largest, vmax=largest)
+        axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
+        axis.axis("off")
+        if number % columns:
+            axis.annotate("→", (1.02, 0.5), xycoords="axes fraction", fontsize=14, va="center", annotation_clip=False)
+    return figure
+
+
+def draw_strip(path: Path) -> None:
+    """Draw the strip with its variants for dark and narrow pages."""
+    from nads_book.figures.style import DARK, STYLE, drawn_with
+
+    pictures = combine_pictures()
+    for name, columns, look in (("", 4, {}), (".dark", 4, DARK), (".narrow", 2, {}), (".narrow-dark", 2, DARK)):
+        figure = drawn_with(STYLE | look, lambda columns=columns: plot_strip(pictures, columns))
+        figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
+
+
 def first_page() -> dict[str, Guess | explorer.Page]:
     """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
     view, source = explorer.View, explorer.Source()
@@ -118,7 +181,10 @@ def draw_maps(path: Path) -> None:
         before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
         after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
     rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
-    figures.plot_frequency_maps(rows, own={"before training": energy}).savefig(path, dpi=120)
+    figure = figures.plot_frequency_maps(rows, own={"before training": energy})
+    figure.supxlabel("cycles across", fontsize=9)
+    figure.supylabel("cycles down", fontsize=9)
+    figure.savefig(path, dpi=120)
     shrink(path)
 
 
@@ -150,11 +216,13 @@ def without_variants(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` in the same folder."""
-    drawn = {path: path.with_name(path.name.replace(".dark", "")) for path in folder.glob("*.dark.png")}
-    return {
-        hashlib.sha256(picture.read_bytes()).hexdigest(): {"dark": dark.read_bytes()} for dark, picture in drawn.items()
-    }
+    """Return the same of pictures in a folder, ``NAME.png`` with ``NAME.dark.png`` and others in the same folder."""
+    found: dict[str, dict[str, bytes]] = {}
+    for name in VARIANTS:
+        for path in sorted(folder.glob(f"*.{name}.png")):
+            picture = path.with_name(path.name.replace(f".{name}", ""))
+            found.setdefault(hashlib.sha256(picture.read_bytes()).hexdigest(), {})[name] = path.read_bytes()
+    return found
 
 
 def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:

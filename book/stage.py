@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pages
+import sharing
 from nads_book import explorer
 
 
@@ -20,7 +21,9 @@ def stage(folder: Path, root: Path) -> None:
     shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(root / name, target / name)
+    sharing.configure(target / "_config.yml", root)
     pages.draw_intro(target / "book" / "_static" / "nads.png")
+    pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
     for name, figure in pages.first_page().items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")

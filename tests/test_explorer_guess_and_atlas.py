@@ -1,7 +1,6 @@
-"""The guess, the atlas, keyboard, touch and themes, in a real browser."""
+"""The bet, the atlas, keyboard, touch and themes, in a real browser."""
 
 import itertools
-import re
 
 import nads_book as nb
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from explorer_pages import Reader, assert_signed
 from guess import guess_data
 from nads_book.explorer import AtlasGallery, gallery
+from PIL import Image
 
 import nads_core as nc
 
@@ -119,10 +119,10 @@ def test_every_move_of_the_slider_is_drawn_once(reader):
     assert 55 <= len(frames) <= 60
 
 
-# The guess
+# The bet
 
 
-def guess(reader, keys):
+def bet(reader, keys):
     """Move over the first map from the wave that it begins at, and choose: keys are letters of u, d, l, r and space."""
     box = reader.page.locator("nad-guess .map").first
     box.focus()
@@ -134,38 +134,131 @@ def known(name):
     return {(ky, kx): (energy, accuracy) for ky, kx, energy, accuracy in guess_data(name)["tasks"]}
 
 
-def test_a_guess_by_keyboard_is_scored(reader):
+def proceed(reader):
+    return reader.page.locator("nad-guess button.main")
+
+
+def scores(reader):
+    """What the verdict compares: label -> waves that were learned."""
+    items = reader.page.locator("nad-guess .scores li").all()
+    return {item.locator("span").inner_text(): float(item.locator("strong").inner_text()) for item in items}
+
+
+def learned(tasks, keys):
+    return sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
+
+
+def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     reader.page.goto(f"{reader.site}/guess.html")
-    tasks = known("lenet")
-    reveal = reader.page.get_by_role("button", name="Reveal")
-    assert reveal.is_disabled() and "hidden" in reader.page.locator("nad-guess .map").last.get_attribute("aria-label")
-    guess(reader, " rr " + "r" * 5 + "uuuuu ")  # (0, 2), (0, 6), and one far out
-    assert reveal.inner_text() == "Reveal (3 of 5 chosen)"
-    guess(reader, " ")  # it is let go again
-    assert reveal.inner_text() == "Reveal (2 of 5 chosen)"
-    guess(reader, "l l l ")
-    assert reveal.inner_text() == "Reveal"  # five is all
-    right = [accuracy > 0.55 for _, accuracy in tasks.values()]
-    reveal.press("Enter")
+    tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
+    assert reader.page.get_by_label("Network", exact=True).locator("option:checked").inner_text() == "ResNet-18"
+    assert proceed(reader).is_disabled() and not maps.last.is_visible()
+    assert "nergy" not in reader.page.locator("nad-guess .guess").inner_text(), "the first choice is blind"
+    tiles = reader.see("all waves", "nad-guess")
+    assert np.ptp(tiles[..., :3].astype(int), axis=2).max() == 0, "no colour tells anything yet"
+    bet(reader, " r ")  # (0, 2), (0, 4)
+    bet(reader, "dl l l ")  # (2, 2), (2, 0), (2, -2)
+    assert not proceed(reader).is_disabled()
+    bet(reader, "d ")  # five is all
+    assert reader.page.locator("nad-guess figure").nth(3).locator(".guessed").count() == 10
+    proceed(reader).press("Enter")
+    assert "Energy" in reader.page.locator("nad-guess .guess").inner_text() and not maps.last.is_visible()
+    assert reader.see("energies of waves", "nad-guess").shape == (16, 16, 4)
+    proceed(reader).press("Enter")
+    found, naive = scores(reader), learned(tasks, [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)])
+    brightest = sorted(tasks, key=lambda k: -tasks[k][0])[:5]
+    chance = 5 * learned(tasks, tasks) / len(tasks)
+    assert found == {
+        "your bet": naive,
+        "chance": round(chance, 1),
+        "the 5 coarsest": naive,
+        "the 5 brightest in the map": learned(tasks, brightest),
+    }
+    assert naive == 3 < chance < learned(tasks, brightest)
+    assert reader.see("accuracies of ResNet-18", "nad-guess").shape == (16, 16, 4)
     verdict = reader.page.locator("nad-guess .verdict").inner_text()
-    assert re.match(r"[2-5] of your 5 waves were learned", verdict)
-    assert (
-        f"Chance would find {5 * sum(right) / len(right):.1f}, since LeNet learned {sum(right)} of {len(right)}"
-        in verdict
-    )
     pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
-    share = float(re.search(r"in ([\d.]+) % of these pairs", verdict)[1])
-    assert share == pytest.approx(100 * np.mean(pairs), abs=0.1)
-    brightest = sorted(tasks.values(), reverse=True)[:5]
-    assert f"the brightest find {sum(accuracy > 0.55 for _, accuracy in brightest)} of 5" in verdict
-    marks = reader.page.locator("nad-guess figure").first.locator(".guessed")
-    assert marks.count() == reader.page.locator("nad-guess figure").first.locator(".right, .wrong").count() >= 9
-    reader.page.get_by_role("button", name="Guess again").click()
-    assert reveal.is_disabled() and not reader.page.locator("nad-guess .verdict").is_visible()
+    assert ("in all pairs" in verdict) == all(pairs)
+    reader.page.get_by_role("button", name="Bet again").click()
+    assert proceed(reader).is_disabled() and not reader.page.locator("nad-guess .verdict").is_visible()
+    assert not reader.troubles
+
+
+def test_a_bet_may_be_changed_with_the_map(reader):
+    reader.page.goto(f"{reader.site}/guess.html")
+    bet(reader, " r dl l l ")
+    proceed(reader).click()
+    bet(reader, " uuuuuuuu ")  # (2, -2) is let go, for (-14, -2)
+    reader.page.locator("nad-guess .map").first.focus()
+    proceed(reader).click()
+    tasks, kept = known("resnet18"), [(0, 2), (0, 4), (2, 2), (2, 0)]
+    found = scores(reader)
+    assert found["your blind bet"] == learned(tasks, [*kept, (2, -2)])
+    assert found["your bet with the map"] == learned(tasks, [*kept, (-14, -2)])
+
+
+def test_the_images_of_a_task_differ_along_its_wave_only(reader):
+    """Classes are noise plus and minus the wave, of the strength of the paper, or a hundred times it."""
+    reader.page.goto(f"{reader.site}/guess.html")
+    wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
+    size = lambda label: float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42  # noqa: E731
+    assert abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4  # 1, next to rounding and clipping of noise
+    reader.page.get_by_role("button", name="100 times").click()
+    assert size("Noise plus") > 50 and size("Noise minus") < -50
+
+
+def test_a_result_has_an_address_and_a_picture(reader):
+    reader.page.goto(f"{reader.site}/guess.html")
+    bet(reader, " r dl l l ")
+    proceed(reader).click()
+    assert "bet." not in reader.page.url
+    proceed(reader).click()
+    found = scores(reader)
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.page.get_by_role("button", name="Copy link").click()
+    address = reader.page.evaluate("navigator.clipboard.readText()")
+    assert "#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]" in address
+    with reader.page.expect_download() as download:
+        reader.page.get_by_role("button", name="Save picture").click()
+    with Image.open(download.value.path()) as picture:
+        assert picture.size == (1200, 630) and len(picture.convert("RGB").getcolors(1_000_000)) > 20
+    reader.page.goto("about:blank")
+    reader.page.goto(address)
+    assert scores(reader) == found
+    reader.page.get_by_role("button", name="Make your own bet").click()
+    assert proceed(reader).is_disabled()
+    reader.page.wait_for_function("!location.hash")
+
+
+@pytest.mark.parametrize(
+    "hash",
+    [
+        "bet.network=alexnet&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]",
+        "bet.network=lenet&bet.waves=[[0,2],[0,2],[2,2],[2,0],[2,-2]]",
+        "bet.network=lenet&bet.waves=[[0,1],[0,4],[2,2],[2,0],[2,-2]]",
+        "bet.network=lenet&bet.waves=[1,2",
+        "bet.network=constructor&bet.waves=null",
+    ],
+)
+def test_an_address_that_is_no_bet_begins_one(reader, hash):
+    reader.page.goto("about:blank")
+    reader.page.goto(f"{reader.site}/guess.html#{hash}")
+    assert proceed(reader).is_disabled()
+    bet(reader, " ")
+    assert "4" in proceed(reader).inner_text() and not reader.troubles
+
+
+def test_without_javascript_the_bet_is_a_picture_with_its_meaning(browser, site):
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{site}/guess.html")
+        image = page.locator("nad-guess img")
+        assert image.is_visible() and image.get_attribute("src").endswith("_static/maps.png")
+        assert len(page.locator("nad-guess").inner_text()) > 200
 
 
 @pytest.mark.parametrize("width", [320, 1000])
-def test_a_guess_by_touch(browser, site, width):
+def test_a_bet_by_touch(browser, site, width):
     with browser.new_context(
         viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 500
     ) as context:
@@ -177,12 +270,10 @@ def test_a_guess_by_touch(browser, site, width):
         for row, column in chosen:
             x, y = (box[side] + (i + 0.5) * box["width"] / 16 for side, i in (("x", column), ("y", row)))
             reader.page.touchscreen.tap(x, y)
-        reader.page.get_by_role("button", name="Reveal").tap()
-        tasks = known("densenet121")
+        proceed(reader).tap()
+        proceed(reader).tap()
         keys = [(2 * row - 16, 2 * column - 16) for row, column in chosen]
-        right = sum((tasks.get(k) or tasks[nb.waves.negative(k)])[1] > 0.55 for k in keys)
-        verdict = reader.page.locator("nad-guess .verdict").inner_text()
-        assert verdict.startswith(f"{right} of your 5 waves were learned")
+        assert scores(reader)["your bet"] == learned(known("densenet121"), keys)
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not reader.troubles
 
@@ -230,6 +321,26 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     border = atlas.measures["densenet"]["border"]
     assert f"{border.value:.2f} (" in reader.page.locator("nad-atlas table").inner_text()
     assert not reader.troubles
+
+
+def test_the_atlas_is_in_its_address(reader):
+    reader.page.goto(f"{reader.site}/atlas.html")
+    reader.page.get_by_label("Sort by").select_option(index=1)
+    reader.page.get_by_role("button", name="padding", exact=True).click()
+    reader.page.locator("nad-atlas .card[data-name='densenet-circular']").first.wait_for(state="detached")
+    reader.page.locator("nad-atlas .card[data-name='vit-patch8']").click()
+    reader.page.get_by_label("Compare with").select_option("mlp")
+    reader.page.wait_for_function("location.hash.includes('atlas.beside=mlp')")
+    address, shown, text = reader.page.url, cards(reader), reader.page.locator("nad-atlas .note").inner_text()
+    reader.page.goto("about:blank")
+    reader.page.goto(address)
+    reader.page.locator("nad-atlas .card").first.wait_for()
+    assert cards(reader) == shown and reader.page.locator("nad-atlas .note").inner_text() == text
+    chosen = reader.page.locator("nad-atlas .card[aria-pressed=true]")
+    assert chosen.get_attribute("data-name") == "vit-patch8"
+    reader.page.evaluate("location.hash = 'atlas.chosen=nothing&atlas.sort=constructor&atlas.off=99,-1,x&atlas.on=?'")
+    reader.page.wait_for_function("document.querySelector('nad-atlas').atlas.chosen.name === 'cnn-average'")
+    assert len(cards(reader)) == len(nb.atlas.load_atlas().entries) and not reader.troubles
 
 
 @pytest.mark.parametrize("width", [320, 1000])

@@ -323,3 +323,30 @@ def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
         assert reader.get("architecture") == "lenet" and reader.get("index") == 5
         reader.page.get_by_role("button", name="Close").click()
     assert offer(reader, whole) == ""
+
+
+def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
+    """The file is what `NADs.load` reads, within the 8 bits of the page; the table has the same numbers."""
+    reader.open("all.html")
+    reader.page.get_by_label("Network", exact=True).first.select_option("vgg11")
+    reader.settle()
+    for kind in ("npz", "csv"):
+        with reader.page.expect_download() as download:
+            reader.page.get_by_role("button", name=f"Download NADs (.{kind})").click()
+        assert download.value.suggested_filename == f"nads-vgg11.{kind}"
+        download.value.save_as(tmp_path / f"nads.{kind}")
+    nads, shipped = nc.NADs.load(tmp_path / "nads.npz"), NADS["vgg11"]
+    assert nads.name == "vgg11" and nads.directions.shape == shipped.directions.shape
+    assert torch.equal(nads.eigenvalues, shipped.eigenvalues.float())
+    cosines = (nads.directions.flatten(1) * shipped.directions.flatten(1)).sum(1)
+    assert cosines.min() > 0.999
+    with np.load(tmp_path / "nads.npz", allow_pickle=False) as file:
+        raw = file["directions"]
+    names, *rows = (tmp_path / "nads.csv").read_text().splitlines()
+    table = np.array([row.split(",") for row in rows[:50]], float)
+    assert names.split(",")[:4] == ["nad", "eigenvalue", "pixel_0_0", "pixel_0_1"] and len(rows) == len(nads)
+    assert table.shape == (50, 2 + 32 * 32) and (table[:, 0] == np.arange(50)).all()
+    assert np.allclose(table[:, 1], nads.eigenvalues[:50], rtol=1e-4)
+    assert np.allclose(table[:, 2:], raw[:50].reshape(50, -1), rtol=1e-3, atol=1e-7)
+    offer(reader, tmp_path / "nads.npz")  # and the page reads it again
+    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('architecture') === 'own-file'")

@@ -73,7 +73,7 @@ class AtlasGallery:
             raise ValueError(f"the atlas has no {self.chosen!r}: choose from {tuple(load_atlas().entries)}")
 
     def _repr_html_(self) -> str:
-        config = {"chosen": self.chosen, "sort": self.sort}
+        config = {"chosen": self.chosen, "sort": self.sort, "shared": self.book}
         scripts = () if self.book else [as_script(NAME, pack_atlas())]
         return element("nad-atlas", config, "This figure is interactive.", self.book, scripts)
 

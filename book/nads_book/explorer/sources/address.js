@@ -26,7 +26,7 @@ export class PageModel {
 
   /** The address of the page as it is seen. */
   get link() {
-    return this.start.shared ? () => (writeAddress(), location.href) : null;
+    return this.start.shared ? addressNow : null;
   }
 
   /** Have a name in the menus that the start did not have. */
@@ -34,11 +34,8 @@ export class PageModel {
     this.state.labels = { ...this.state.labels, [name]: label };
   }
 
-  /** Browsers limit how often an address may change, so it waits until the reader pauses. */
   save_changes() {
-    if (!this.start.shared) return; // the address of a notebook is not ours
-    clearTimeout(PageModel.timer);
-    PageModel.timer = setTimeout(writeAddress, 150);
+    if (this.start.shared) saveAddress(); // the address of a notebook is not ours
   }
 
   /** Add to the address what differs from the start: but a file of the reader's own cannot be found again. */
@@ -63,15 +60,26 @@ export class PageModel {
   }
 }
 
-const parameters = () => new URLSearchParams(/^#explorer(-\d+)?\./.test(location.hash) ? location.hash.slice(1) : "");
+/** What the address says of the figures of this page, which is nothing where it names a section. */
+export const parameters = () =>
+  new URLSearchParams(/^#(explorer(-\d+)?|bet|atlas)\./.test(location.hash) ? location.hash.slice(1) : "");
 
-/** The address says what every explorer of the page shows. */
-export function writeAddress() {
+/** The address says what every figure of the page shows. */
+function writeAddress() {
   const address = new URLSearchParams();
-  for (const { model } of document.querySelectorAll("nad-explorer")) if (model?.start.shared) model.describe(address);
+  for (const figure of document.querySelectorAll("nad-explorer, nad-guess, nad-atlas")) figure.describe?.(address);
   const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");
-  if (hash || [...parameters()].length) history.replaceState(null, "", `#${hash}`);
+  if (hash || [...parameters()].length) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
 }
+
+/** Browsers limit how often an address may change, so it waits until the reader pauses. */
+export function saveAddress() {
+  clearTimeout(saveAddress.timer);
+  saveAddress.timer = setTimeout(writeAddress, 150);
+}
+
+/** The address of the page as it is seen. */
+export const addressNow = () => (writeAddress(), location.href);
 
 function parsed(text, fallback, key, labels) {
   if (text === null) return fallback;

@@ -1,12 +1,14 @@
 // The atlas: architectures that differ in one thing, sorted, filtered and compared
 
 import STYLE from "./explorer.css";
+import { addressNow, parameters, saveAddress } from "./address.js";
 import { Chart } from "./chart.js";
 import { menuOf } from "./controls.js";
 import { COLOURS } from "./colours.js";
 import { h, paint, picture } from "./drawing.js";
 import { loadFromPage, whenNear } from "./load.js";
 import { bytesOf } from "./packets.js";
+import { copyButton } from "./share.js";
 import { signed } from "./text.js";
 import { followTheme } from "./theme.js";
 
@@ -30,22 +32,22 @@ const paintNad = (canvas, nad, alt) => paint(canvas, TILE, (i) => COLOURS.diverg
 const paintWaves = (canvas, waves, alt) => paint(canvas, TILE, (i) => COLOURS.magma[waves[i]], alt);
 
 class Atlas {
-  constructor(host, { entries, sorted, points, chosen, sort }) {
-    Object.assign(this, { entries, sorted, points, sort, on: true, off: new Set() });
+  constructor(host, { entries, sorted, points, chosen, sort, shared }) {
+    Object.assign(this, { entries, sorted, points, sort, on: true, off: new Set(), shared, start: { chosen, sort } });
     this.byName = new Map(entries.map((entry) => [entry.name, entry]));
     this.chosen = this.byName.get(chosen);
     this.other = this.byName.get(this.chosen.base) ?? entries[0];
-    const sorting = menuOf("Sort by", sorted, (key) => (this.sort = key, this.draw()));
-    sorting.select.value = sort;
-    const factors = [...new Set(entries.map(({ factor }) => factor))].filter(Boolean);
-    this.factors = factors.map((factor) => h("button", { class: "chip", "aria-pressed": "true", "data-factor": factor,
+    this.sorting = menuOf("Sort by", sorted, (key) => this.change({ sort: key }));
+    this.names = [...new Set(entries.map(({ factor }) => factor))].filter(Boolean);
+    this.factors = this.names.map((factor) => h("button", { class: "chip", "aria-pressed": "true", "data-factor": factor,
       click: () => this.toggle(factor) }, factor));
-    this.all = h("button", { class: "chip", click: () => (this.off = new Set(this.off.size ? [] : factors), this.draw()) });
+    this.all = h("button", { class: "chip", 
+      click: () => this.change({ off: new Set(this.off.size ? [] : this.names) }) });
     this.gallery = h("div", { class: "gallery", role: "group", "aria-label": "Architectures; choose one to see it large" });
     this.cards = new Map(entries.map((entry) => [entry.name, this.card(entry)]));
     const names = Object.fromEntries(entries.map(({ name, change }) => [name, `${change} (${name})`]));
-    this.beside = menuOf("Compare with", names, (name) => (this.other = this.byName.get(name), this.draw()));
-    this.change = h("button", { class: "switch", role: "switch", click: () => (this.on = !this.on, this.draw()) },
+    this.beside = menuOf("Compare with", names, (name) => this.change({ other: this.byName.get(name) }));
+    this.switch = h("button", { class: "switch", role: "switch", click: () => this.change({ on: !this.on }) },
       h("span", { class: "knob" }), this.changed = h("span"));
     this.rows = ["a", "b"].map((colour) => {
       const head = h("p", { class: `network ${colour}` });
@@ -59,14 +61,45 @@ class Atlas {
     this.table = h("table", { class: "measures" });
     this.status = h("p", { class: "note", "aria-live": "polite" });
     this.root = h("div", { class: "explorer atlas", role: "group", "aria-label": "An atlas of architectures" },
-      h("div", { class: "toolbar" }, h("div", { class: "menus" }, sorting.element),
+      h("div", { class: "toolbar" }, h("div", { class: "menus" }, this.sorting.element),
         h("div", { class: "chips", role: "group", "aria-label": "Factors shown" }, this.all, ...this.factors)),
       h("section", {}, this.gallery),
-      h("section", {}, h("div", { class: "choose" }, this.change, this.beside.element), this.status,
-        ...this.rows.map(({ element }) => element), this.chart.element, this.table));
+      h("section", {}, h("div", { class: "choose" }, this.switch, this.beside.element), this.status,
+        ...this.rows.map(({ element }) => element), this.chart.element, this.table),
+      shared ? h("div", { class: "footer" }, copyButton("Copy a link to this view", addressNow)) : "");
     host.shadowRoot.replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
+    if (shared) this.restore();
     this.draw();
+    if (shared) addEventListener("hashchange", () => this.restore() && this.draw());
+  }
+
+  /** What the reader does: it is drawn, and kept in the address. */
+  change(state) {
+    Object.assign(this, state);
+    this.draw();
+    if (this.shared) saveAddress(); // the address of a notebook is not ours
+  }
+
+  /** Add to the address what differs from the start. */
+  describe(address) {
+    const { chosen, other, sort, on, off, start, names } = this;
+    const state = { chosen: [chosen.name, start.chosen], sort: [sort, start.sort],
+      beside: [other.name, (this.byName.get(chosen.base) ?? this.entries[0]).name], off: [[...off].map((name) => names.indexOf(name)).join(","), ""],
+      on: [`${on}`, "true"] };
+    for (const [key, [now, before]] of Object.entries(state)) if (now !== before) address.set(`atlas.${key}`, now);
+  }
+
+  /** Take over what the address says, if anything; what makes no sense is left out. */
+  restore() {
+    const address = parameters(), get = (key) => address.get(`atlas.${key}`) ?? "";
+    if (!["chosen", "sort", "beside", "off", "on"].some((key) => address.has(`atlas.${key}`))) return false;
+    this.chosen = this.byName.get(get("chosen")) ?? this.byName.get(this.start.chosen);
+    this.other = this.byName.get(get("beside")) ?? this.byName.get(this.chosen.base) ?? this.entries[0];
+    this.sort = Object.hasOwn(this.sorted, get("sort")) ? get("sort") : this.start.sort;
+    this.off = new Set(get("off").split(",").map((i) => (i === "" ? undefined : this.names[i])).filter(Boolean));
+    this.on = get("on") !== "false";
+    return true;
   }
 
   card(entry) {
@@ -79,14 +112,13 @@ class Atlas {
   }
 
   choose(entry) {
-    Object.assign(this, { chosen: entry, on: true });
-    this.other = this.byName.get(entry.base) ?? (this.other === entry ? this.entries[0] : this.other);
-    this.draw();
+    const other = this.byName.get(entry.base) ?? (this.other === entry ? this.entries[0] : this.other);
+    this.change({ chosen: entry, on: true, other });
   }
 
   toggle(factor) {
     if (!this.off.delete(factor)) this.off.add(factor);
-    this.draw();
+    this.change({});
   }
 
   draw() {
@@ -105,9 +137,10 @@ class Atlas {
     for (const chip of this.factors) chip.setAttribute("aria-pressed", `${!off.has(chip.dataset.factor)}`);
     this.all.textContent = off.size ? "all" : "none";
     this.beside.select.value = other.name;
+    this.sorting.select.value = sort;
     const base = this.byName.get(chosen.base);
-    this.change.hidden = !base;
-    this.change.setAttribute("aria-checked", `${on}`);
+    this.switch.hidden = !base;
+    this.switch.setAttribute("aria-checked", `${on}`);
     this.changed.textContent = base ? `${chosen.change}${on ? "" : " switched off"}` : "";
     const shown = on || !base ? chosen : base;
     for (const [row, entry] of [[this.rows[0], shown], [this.rows[1], other]]) {
@@ -133,9 +166,15 @@ class Atlas {
 }
 
 class NadAtlas extends HTMLElement {
+  describe(address) {
+    if (this.atlas) this.atlas.shared && this.atlas.describe(address);
+    else for (const [key, value] of parameters()) if (key.startsWith("atlas.")) address.set(key, value); // not loaded yet
+  }
+
   connectedCallback() {
     if (this.shadowRoot) return; // moved within the page
     this.attachShadow({ mode: "open" }).append(h("p", {}, "The atlas is loading …"));
+    if ([...parameters().keys()].some((key) => key.startsWith("atlas."))) this.scrollIntoView();
     whenNear(this, async () => {
       try {
         const packet = await unpackAtlas(await loadFromPage("atlas"));

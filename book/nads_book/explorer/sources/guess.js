@@ -1,21 +1,27 @@
-// A guess: which waves will a network learn? From what its random weights say, before what training found is shown
+// A bet: which waves will a network learn? First blind, then with what random weights say, then what training found
 
 import STYLE from "./explorer.css";
+import { addressNow, parameters, saveAddress } from "./address.js";
 import { menuOf } from "./controls.js";
-import { h, paint, paintSigned, picture } from "./drawing.js";
+import { h, paint, picture } from "./drawing.js";
 import { fourierDirection } from "./fourier.js";
-import { clamp } from "./numbers.js";
+import { clamp, dot } from "./numbers.js";
 import { accuracyColour, accuracyScale, energyColour, energyScale } from "./scales.js";
+import { copyButton, download } from "./share.js";
 import { percent, short } from "./text.js";
 import { followTheme } from "./theme.js";
 
 const SIDE = 32, CELLS = SIDE / 2; // the published grid has every second frequency
-const HIDDEN = [[128, 128, 128, 60], [128, 128, 128, 110]];
+const TILE = 40; // pixels of a wave on the blind grid, which shows a quarter of the image
+const STRONGER = 100; // times, so that the wave shows
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const STEERING = "Arrow keys move through the waves, Enter chooses one.";
 
 /** The cells of a wave: k and -k are one task, and lie opposite each other. */
 const cellsOf = ([ky, kx]) =>
   [1, -1].map((sign) => [ky, kx].map((k) => (((sign * k + SIDE / 2) % SIDE) + SIDE) % SIDE / 2));
+const nameOf = ([ky, kx]) => `${ky} cycles down, ${kx} across`.replaceAll("-", "−");
+const fineness = ([ky, kx]) => ky ** 2 + kx ** 2;
 
 /** The share of pairs of a learned wave and another in which the learned one has more energy. */
 function ordered(tasks, learned) {
@@ -24,48 +30,113 @@ function ordered(tasks, learned) {
   return wins.reduce((sum, win) => sum + win, 0) / (wins.length || 1);
 }
 
+/** Gaussian noise, the same for every reader. */
+function gaussian(count, seed) {
+  const uniform = () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return (((t ^ (t >>> 14)) >>> 0) + 0.5) / 2 ** 32;
+  };
+  return Float64Array.from({ length: count }, () =>
+    Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform()));
+}
+
+/** An axis of the maps, with some of its frequencies. */
+const axis = (kind, title) => h("div", { class: `axis-${kind}`, "aria-hidden": "true" }, h("span", { class: "title" }, title),
+  ...[-16, -8, 0, 8].map((k) => h("span", { class: "tick", style: `--at:${(100 * ((k + SIDE / 2) / 2 + 0.5)) / CELLS}%` },
+    `${k}`.replace("-", "−"))));
+
 class Guess {
-  constructor(host, { networks, asked, learned }) {
-    Object.assign(this, { networks, asked, learned, network: networks[0], cursor: [CELLS / 2, CELLS / 2 + 1] });
+  constructor(host, { networks, asked, learned, margin, noise, shared }) {
+    Object.assign(this, { networks, asked, learned, margin, noise, addressed: shared, network: networks[0] });
+    this.clouds = [1, 2].map((seed) => gaussian(SIDE * SIDE, seed).map((x) => noise * x));
     const listeners = {
       click: (event) => this.choose(this.under(event)),
       pointermove: (event) => event.pointerType === "touch" || this.look(this.under(event)),
       keydown: (event) => this.key(event),
     };
-    this.before = this.map("before training: energy in random weights", listeners);
-    this.after = this.map("after training: accuracy on new images", listeners);
+    this.before = this.map(listeners);
+    this.after = this.map(listeners);
     this.after.element.classList.add("after");
     this.wave = picture("the wave");
+    this.images = ["class A: noise + wave", "class B: noise − wave"].map(picture);
+    this.stronger = h("button", { class: "chip", "aria-pressed": "false", click: () => {
+      this.stronger.setAttribute("aria-pressed", `${this.stronger.getAttribute("aria-pressed") !== "true"}`);
+      this.tell();
+    } });
     this.status = h("p", { class: "note", "aria-live": "polite" });
-    this.verdict = h("p", { class: "verdict", "aria-live": "polite" });
     this.question = h("p", { class: "question" });
-    this.reveal = h("button", { class: "main", click: () => this.show() });
-    this.again = h("button", { click: () => this.start() }, "Guess again");
+    this.verdict = h("div", { class: "verdict", "aria-live": "polite" });
+    this.next = h("button", { class: "main", click: () => this.proceed() });
+    this.again = h("button", { click: () => this.restart() });
+    this.link = shared ? copyButton("Copy link", addressNow) : "";
+    this.save = h("button", { click: () => this.savePicture() }, "Save picture");
     const names = Object.fromEntries(networks.map(({ label }, i) => [i, label]));
-    const choice = menuOf("Network", names, (i) => this.start(networks[i]));
-    this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Guess what a network will learn" },
-      h("section", {}, this.question,
-        h("div", { class: "maps" }, this.before.element, this.after.element,
-          h("div", { class: "wave" }, this.wave.element, this.status)),
-        h("div", { class: "buttons" }, this.reveal, this.again, networks.length > 1 ? choice.element : null),
-        this.verdict));
+    this.menu = menuOf("Network", names, (i) => this.restart(networks[i]));
+    this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
+      h("section", {}, this.question, this.verdict,
+        h("div", { class: "maps" },
+          h("div", { class: "example" }, this.wave.element, ...this.images.map(({ element }) => element),
+            h("div", { class: "reading" }, this.status, this.stronger)),
+          this.before.element, this.after.element),
+        h("div", { class: "buttons" }, this.next, this.again, this.link, this.save,
+          networks.length > 1 ? this.menu.element : null)));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
-    this.start();
+    (shared && this.restore()) || this.start();
+    if (shared) addEventListener("hashchange", () => this.restore());
   }
 
-  map(title, listeners) {
+  map(listeners) {
     const canvas = h("canvas", { width: CELLS, height: CELLS }), marks = h("div");
     const box = h("div", { class: "map", tabindex: 0, role: "application", ...listeners }, canvas, marks);
-    const scale = h("div"), caption = h("figcaption", {}, title, scale);
-    return { canvas, marks, box, scale, element: h("figure", {}, box, caption) };
+    const caption = h("figcaption");
+    return { canvas, marks, box, caption, element: h("figure", {},
+      h("div", { class: "plot" }, axis("down", "cycles down"), box, axis("across", "cycles across")), caption) };
   }
 
   /** Begin, with another network if one is given. */
   start(network = this.network) {
-    Object.assign(this, { network, chosen: new Set(), revealed: false });
+    Object.assign(this, { network, chosen: new Set(), blind: null, stage: "blind", shared: false,
+      cursor: [CELLS / 2, CELLS / 2 + 1] });
     this.byCell = new Map(network.tasks.flatMap((task) => cellsOf(task).map((cell) => [`${cell}`, task])));
+    this.menu.select.value = this.networks.indexOf(network);
     this.draw();
+  }
+
+  restart(network) {
+    this.start(network);
+    if (this.addressed) saveAddress();
+  }
+
+  /** Add a bet that was decided to the address. */
+  describe(address) {
+    if (this.stage !== "done" || !this.addressed) return;
+    const waves = (tasks) => JSON.stringify([...tasks].map(([ky, kx]) => [ky, kx]));
+    address.set("bet.network", this.network.name);
+    address.set("bet.waves", waves(this.chosen));
+    if (waves(this.blind) !== waves(this.chosen)) address.set("bet.blind", waves(this.blind));
+  }
+
+  /** Show the bet that the address describes, if it makes sense. */
+  restore() {
+    const address = parameters(), network = this.networks.find(({ name }) => name === address.get("bet.network"));
+    const tasks = (key) => {
+      try {
+        const found = JSON.parse(address.get(key)).map((k) => this.byCell.get(`${cellsOf(k)[0]}`));
+        return found.every(Boolean) && new Set(found).size === this.asked ? new Set(found) : null;
+      } catch {
+        return null;
+      }
+    };
+    if (!network) return false;
+    this.start(network);
+    const chosen = tasks("bet.waves");
+    if (!chosen) return true;
+    Object.assign(this, { chosen, blind: tasks("bet.blind") ?? chosen, stage: "done", shared: true });
+    this.draw();
+    return true;
   }
 
   under(event) {
@@ -75,6 +146,7 @@ class Guess {
   }
 
   look(cell) {
+    if (`${cell}` === `${this.cursor}`) return;
     this.cursor = cell;
     this.tell();
   }
@@ -82,83 +154,194 @@ class Guess {
   choose(cell) {
     this.cursor = cell;
     const task = this.byCell.get(`${cell}`);
-    if (!this.revealed && !this.chosen.delete(task) && this.chosen.size < this.asked) this.chosen.add(task);
-    this.draw();
+    if (this.stage !== "done" && !this.chosen.delete(task) && this.chosen.size < this.asked) this.chosen.add(task);
+    this.ask();
+    this.tell();
   }
 
   key(event) {
-    if (event.key in STEPS) this.look(this.cursor.map((i, axis) => clamp(i + STEPS[event.key][axis], 0, CELLS - 1)));
+    if (event.key in STEPS) this.look(this.cursor.map((i, at) => clamp(i + STEPS[event.key][at], 0, CELLS - 1)));
     else if (event.key === "Enter" || event.key === " ") this.choose(this.cursor);
     else return;
     event.preventDefault();
   }
 
-  show() {
-    this.revealed = true;
+  /** From the blind bet to the map of random weights, and from there to what training found. */
+  proceed() {
+    if (this.stage === "blind") Object.assign(this, { stage: "map", blind: new Set(this.chosen) });
+    else Object.assign(this, { stage: "done" });
     this.draw();
-    this.verdict.scrollIntoView?.({ block: "nearest" });
+    if (this.addressed) saveAddress();
+    this.root.scrollIntoView?.({ block: "nearest" });
   }
 
-  right = (tasks) => tasks.filter(([, , , accuracy]) => accuracy > this.learned).length;
+  right = (tasks) => [...tasks].filter(([, , , accuracy]) => accuracy > this.learned).length;
 
   draw() {
-    const { network: { label, tasks }, chosen, asked, learned, revealed, byCell } = this;
-    const at = (i) => byCell.get(`${[Math.floor(i / CELLS), i % CELLS]}`);
-    const steering = "Arrow keys move through the waves, Enter chooses one.";
-    this.before.box.setAttribute("aria-label", `Energy of ${tasks.length} waves in random ${label}s. ${steering}`);
-    this.after.box.setAttribute("aria-label",
-      `Accuracy of ${label} after training${revealed ? "" : ": hidden until you have guessed"}. ${steering}`);
+    const { network: { label, tasks }, stage } = this;
+    const at = (i) => this.byCell.get(`${[Math.floor(i / CELLS), i % CELLS]}`);
     const lowest = Math.min(...tasks.map(([, , energy]) => energy));
-    paint(this.before.canvas, CELLS, (i) => energyColour(at(i)[2], -Math.log10(lowest)),
-      `energies of waves in random ${label}s`);
-    this.before.scale.replaceChildren(energyScale(short(lowest)));
-    this.after.scale.replaceChildren(accuracyScale());
-    paint(this.after.canvas, CELLS, (i) =>
-      revealed ? accuracyColour(at(i)[3]) : HIDDEN[(Math.floor(i / CELLS) + i) % 2], `accuracies of ${label}`);
-    const left = asked - chosen.size;
-    this.question.replaceChildren(`One wave, hidden in noise, tells two classes of images apart. ${label} was trained on ${
-      tasks.length} such tasks, each with another wave, and learned some of them. `,
-      h("strong", {}, `Which ${asked} do you bet on? Choose them in the map of its random weights.`));
-    this.reveal.textContent = left ? `Reveal (${chosen.size} of ${asked} chosen)` : "Reveal";
-    this.reveal.disabled = !chosen.size;
-    this.reveal.hidden = revealed;
-    this.root.classList.toggle("revealed", revealed);
-    this.again.hidden = !revealed;
-    this.verdict.hidden = !revealed;
-    if (revealed) {
-      const n = chosen.size, known = this.right(tasks), chance = (n * known) / tasks.length;
-      const brightest = [...tasks].sort((a, b) => b[2] - a[2]).slice(0, n);
-      this.verdict.replaceChildren(
-        h("strong", {}, `${this.right([...chosen])} of your ${n} ${n > 1 ? "waves were" : "wave was"} learned.`),
-        ` Chance would find ${chance.toFixed(1)}, since ${label} learned ${known} of ${tasks.length}; the brightest find ${
-          this.right(brightest)} of ${n}. Take any wave that it learned and any that it did not: in ${
-          percent(Math.floor(1000 * ordered(tasks, learned)) / 1000)} of these pairs the learned one is the brighter one, in a map made of random `,
-        "weights alone. No data, no training.");
+    this.before.box.classList.toggle("waves", stage === "blind");
+    if (stage === "blind") {
+      this.before.box.setAttribute("aria-label", `${tasks.length} waves to bet on. ${STEERING}`);
+      this.paintWaves(this.before.canvas);
+      this.before.caption.replaceChildren("Every square is a wave: coarse in the middle, fine at the edge. Opposite squares hold the same wave.");
+    } else {
+      this.before.box.setAttribute("aria-label", `Energy of ${tasks.length} waves in random ${label}s. ${STEERING}`);
+      paint(this.before.canvas, CELLS, (i) => energyColour(at(i)[2], -Math.log10(lowest)),
+        `energies of waves in random ${label}s`);
+      this.before.caption.replaceChildren(h("strong", {}, "Before training: energy"), energyScale(short(lowest)), h("em", {}, "Energy"),
+        " is how strongly the output of a random network changes along the wave, squared and averaged over thousands of networks.");
     }
+    this.after.box.setAttribute("aria-label", `Accuracy of ${label} after training. ${STEERING}`);
+    if (stage === "done") paint(this.after.canvas, CELLS, (i) => accuracyColour(at(i)[3]), `accuracies of ${label}`);
+    this.after.caption.replaceChildren(h("strong", {}, "After training: accuracy"), accuracyScale(), "on new images; one training per wave.");
+    this.root.dataset.stage = stage;
+    this.ask();
+    this.conclude();
     this.tell();
   }
 
-  /** The wave under the pointer or the keyboard's cursor, and all marks. */
+  /** All waves as small pictures, of a quarter of the image each. */
+  paintWaves(canvas) {
+    const context = canvas.getContext("2d"), size = CELLS * TILE;
+    canvas.width = canvas.height = size;
+    const image = context.createImageData(size, size);
+    for (let row = 0; row < CELLS; row++)
+      for (let column = 0; column < CELLS; column++) {
+        const wave = fourierDirection([2 * row - SIDE / 2, 2 * column - SIDE / 2], SIDE);
+        const peak = Math.max(...wave.map(Math.abs));
+        for (let y = 2; y < TILE - 2; y++)
+          for (let x = 2; x < TILE - 2; x++) {
+            const [i, j] = [y, x].map((pixel) => Math.floor((pixel * SIDE) / 2 / TILE));
+            const grey = 135 + (85 * wave[i * SIDE + j]) / peak;
+            image.data.set([grey, grey, grey, 255], 4 * ((row * TILE + y) * size + column * TILE + x));
+          }
+      }
+    context.putImageData(image, 0, 0);
+    canvas.setAttribute("aria-label", "all waves");
+  }
+
+  /** The question of this stage, and its buttons. */
+  ask() {
+    const { network: { label, tasks }, chosen, asked, stage } = this, left = asked - chosen.size;
+    this.question.replaceChildren(...(stage === "blind" ? [
+      `${label} was trained ${tasks.length} times, each time to find another wave in noise. The wave is added in class A and subtracted in class B. `,
+      `${label} learned some waves and stayed at chance for the others. `, h("strong", {}, `Bet on ${asked} waves that it learned.`),
+    ] : stage === "map" ? [
+      h("strong", {}, "A hint: "), `this map comes from ${label}s with random weights. No training, no data. Bright waves have a high energy. `,
+      h("strong", {}, "You may change your bet."),
+    ] : [this.shared ? `Somebody's bet on ${label}:` : ""]));
+    this.next.hidden = stage === "done";
+    this.next.disabled = left > 0;
+    this.next.textContent = left ? `Choose ${left} more` : stage === "blind" ? "Lock in the bet" : `Reveal what ${label} learned`;
+    this.again.textContent = this.shared ? "Make your own bet" : "Bet again";
+    for (const button of [this.again, this.link, this.save]) button.hidden = stage !== "done";
+  }
+
+  /** The score, and what it is to be compared with. */
+  score() {
+    const { network: { tasks }, asked } = this;
+    const sorted = (by) => [...tasks].sort(by).slice(0, asked);
+    return {
+      own: this.right(this.chosen), blind: this.right(this.blind), chance: (asked * this.right(tasks)) / tasks.length,
+      coarsest: this.right(sorted((a, b) => (fineness(a) || 1e9) - (fineness(b) || 1e9))),
+      brightest: this.right(sorted((a, b) => b[2] - a[2])),
+    };
+  }
+
+  conclude() {
+    this.verdict.hidden = this.stage !== "done";
+    if (this.verdict.hidden) return;
+    const { network: { label, tasks }, asked, learned } = this, { own, blind, chance, coarsest, brightest } = this.score();
+    const changed = [...this.chosen].some((task) => !this.blind.has(task));
+    const failed = tasks.filter((task) => task[3] <= learned).sort((a, b) => fineness(a) - fineness(b) || b[0] + b[1] - a[0] - a[1])[0];
+    const finer = [4, 1].map((times) => tasks.filter((task) => task[3] > learned && fineness(task) > times * fineness(failed))
+      .sort((a, b) => Math.round(10 * b[2]) - Math.round(10 * a[2]) || fineness(a) - fineness(b))[0]).find(Boolean); // twice as many cycles, if there is one
+    const share = ordered(tasks, learned), score = (number, text, kind) =>
+      h("li", { class: kind }, h("strong", {}, `${number}`), h("span", {}, text));
+    this.verdict.replaceChildren(
+      h("p", {}, h("strong", {}, `${own} of ${asked} waves were learned.`)),
+      h("ul", { class: "scores", "aria-label": `Waves of ${asked} that were learned` }, score(own, changed ? "your bet with the map" : "your bet", "own"),
+        changed ? score(blind, "your blind bet", "own") : null, score(chance.toFixed(1), "chance"),
+        score(coarsest, `the ${asked} coarsest`), score(brightest, `the ${asked} brightest in the map`)),
+      h("p", {}, ...(finer ? [`${label} learns ${nameOf(finer)} (${percent(finer[3])}), but not the coarser ${nameOf(failed)} (${
+        percent(failed[3])}). `] : []), `Compare any learned wave with any failed one: ${
+        share === 1 ? "in all pairs" : `in ${percent(Math.floor(1000 * share) / 1000)} of the pairs`
+      } the learned one is brighter in the map of random weights.`));
+  }
+
+  /** The wave under the pointer or the keyboard's cursor, its task, and all marks. */
   tell() {
-    const task = this.byCell.get(`${this.cursor}`), [ky, kx, energy, accuracy] = task;
-    paintSigned(this.wave.canvas, fourierDirection([ky, kx], SIDE), SIDE, `Wave of ${ky} cycles down and ${kx} across`);
-    const right = accuracy > this.learned ? "learned" : "not learned";
-    this.status.replaceChildren(h("strong", {}, `${ky} cycles down, ${kx} across`), h("br"), `energy ${short(energy)}`,
-      h("br"), this.revealed ? `accuracy ${percent(accuracy)}: ${right}` : this.chosen.has(task) ? "chosen" : "");
+    const task = this.byCell.get(`${this.cursor}`), [ky, kx, energy, accuracy] = task, { stage } = this;
+    const wave = fourierDirection([ky, kx], SIDE), loud = this.stronger.getAttribute("aria-pressed") === "true";
+    const peak = Math.max(...wave.map(Math.abs));
+    this.stronger.textContent = loud ? "Back to its real strength" : `Make the wave ${STRONGER} times stronger`;
+    paint(this.wave.canvas, SIDE, (j) => [...Array(3).fill(128 + (110 * wave[j]) / peak), 255], `Wave of ${ky} cycles down and ${kx} across`);
+    if (stage !== "done") this.images.forEach(({ canvas }, i) => {
+      const cloud = this.clouds[i], along = dot(cloud, wave), size = (i ? -1 : 1) * this.margin * (loud ? STRONGER : 1);
+      const grey = (j) => clamp(128 + (42 * (cloud[j] + (size - along) * wave[j])) / this.noise, 0, 255);
+      paint(canvas, SIDE, (j) => [grey(j), grey(j), grey(j), 255], `Noise ${i ? "minus" : "plus"} the wave${loud ? ", made stronger" : ""}`);
+    });
+    this.status.replaceChildren(h("strong", {}, nameOf(task)),
+      ...(stage === "blind" ? [] : [h("br"), `energy ${short(energy)}`]),
+      ...(stage === "done" ? [h("br"), `accuracy ${percent(accuracy)}: ${accuracy > this.learned ? "learned" : "not learned"}`]
+        : [h("br"), this.chosen.has(task) ? "in your bet" : "not in your bet"]));
     const mark = (kind) => ([row, column]) => {
       const [top, left, side] = [row, column, 1].map((i) => `${(100 * i) / CELLS}%`);
       return h("span", { class: `mark ${kind}`, style: `top:${top};left:${left};width:${side};height:${side}` });
     };
     for (const { marks } of [this.before, this.after])
       marks.replaceChildren(...[...this.chosen].flatMap((one) => cellsOf(one).map(mark(
-        !this.revealed ? "guessed" : one[3] > this.learned ? "guessed right" : "guessed wrong"))),
+        stage !== "done" ? "guessed" : one[3] > this.learned ? "guessed right" : "guessed wrong"))),
       ...cellsOf(task).map(mark("cursor")));
+  }
+
+  /** The score and both maps as a picture of the size that previews of links have. */
+  picture() {
+    const { network: { label }, asked } = this, { own, chance } = this.score();
+    const canvas = h("canvas", { width: 1200, height: 630 }), context = canvas.getContext("2d");
+    const write = (text, x, y, font, colour = "#222") => {
+      Object.assign(context, { font: `${font} system-ui, sans-serif`, fillStyle: colour });
+      context.fillText(text, x, y);
+    };
+    Object.assign(context, { fillStyle: "#fff", imageSmoothingEnabled: false });
+    context.fillRect(0, 0, 1200, 630);
+    write(`Which waves can ${label} learn?`, 60, 70, "600 44px");
+    write(`My bet: ${own} of ${asked}. Chance: ${chance.toFixed(1)}.`, 60, 116, "30px", "#555");
+    [this.before, this.after].forEach((map, i) => {
+      const left = i ? 640 : 60, top = 176, side = 400;
+      write(i ? "after training: accuracy" : "random weights: energy", left, top - 14, "22px");
+      context.drawImage(map.canvas, left, top, side, side);
+      for (const task of this.chosen)
+        for (const [row, column] of cellsOf(task)) {
+          const [x, y] = [left + ((column + 0.5) * side) / CELLS, top + ((row + 0.5) * side) / CELLS];
+          for (const [width, colour] of [[7, "#000"], [3, task[3] > this.learned ? "#00d29a" : "#ff7a1a"]]) {
+            Object.assign(context, { lineWidth: width, strokeStyle: colour });
+            context.beginPath();
+            if (task[3] > this.learned) context.arc(x, y, 12, 0, 7);
+            else context.rect(x - 11, y - 11, 22, 22);
+            context.stroke();
+          }
+        }
+    });
+    const home = location.protocol === "file:" ? "" : ` · ${location.host}${location.pathname.replace(/\/[^/]*$/, "")}`;
+    write(`○ learned   □ not learned${home}`, 60, 612, "20px", "#555");
+    return canvas;
+  }
+
+  savePicture() {
+    this.picture().toBlob((blob) => download(`bet-on-${this.network.name}.png`, blob));
   }
 }
 
 class NadGuess extends HTMLElement {
   connectedCallback() {
     this.guess ??= new Guess(this, JSON.parse(this.getAttribute("config")));
+  }
+
+  describe(address) {
+    this.guess?.describe(address);
   }
 }
 

@@ -103,3 +103,80 @@ function energiesOf(directions, eigenvalues, size) {
   const largest = Math.max(...rows.filter((_, y) => y % 2 === 0).flatMap((row) => row.filter((_, x) => x % 2 === 0)));
   return rows.map((row) => row.map((energy) => energy / (largest || 1)));
 }
+
+// And back: NADs as files
+
+const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+  for (let k = 0; k < 8; k++) n = n & 1 ? (n >>> 1) ^ 0xedb88320 : n >>> 1;
+  return n;
+});
+const crc32 = (bytes) => {
+  let crc = 0xffffffff;
+  for (const byte of bytes) crc = (crc >>> 8) ^ CRC[(crc ^ byte) & 255];
+  return (crc ^ 0xffffffff) >>> 0;
+};
+
+/** The file that numpy reads: a header of a multiple of 64 bytes, and the values. */
+function npy(kind, shape, bytes) {
+  const start = `{'descr': '${kind}', 'fortran_order': False, 'shape': (${shape.map((n) => `${n},`).join(" ")}), }`;
+  const header = `${start.padEnd(64 * Math.ceil((start.length + 11) / 64) - 11)}\n`;
+  const file = new Uint8Array(10 + header.length + bytes.length);
+  file.set([0x93, ...new TextEncoder().encode("NUMPY"), 1, 0, header.length & 255, header.length >> 8]);
+  file.set(new TextEncoder().encode(header), 10);
+  file.set(bytes, 10 + header.length);
+  return file;
+}
+
+/** A zip archive of files that are not compressed: name -> bytes. */
+function zip(files) {
+  const parts = [], directory = [];
+  let at = 0;
+  const record = (signature, fields) => { // fields: [value, bytes]
+    const view = new DataView(new ArrayBuffer(4 + fields.reduce((sum, [, size]) => sum + size, 0)));
+    view.setUint32(0, signature, true);
+    let offset = 4;
+    for (const [value, size] of fields) {
+      if (size === 2) view.setUint16(offset, value, true);
+      else view.setUint32(offset, value, true);
+      offset += size;
+    }
+    return new Uint8Array(view.buffer);
+  };
+  for (const [name, bytes] of Object.entries(files)) {
+    const text = new TextEncoder().encode(name), day = (46 << 9) | (1 << 5) | 1; // a day that does not depend on a clock
+    const common = [[20, 2], [0, 2], [0, 2], [0, 2], [day, 2], [crc32(bytes), 4], [bytes.length, 4], [bytes.length, 4],
+      [text.length, 2], [0, 2]];
+    parts.push(record(0x04034b50, common), text, bytes);
+    directory.push(record(0x02014b50, [[20, 2], ...common, [0, 2], [0, 2], [0, 2], [0, 4], [at, 4]]), text);
+    at += 30 + text.length + bytes.length;
+  }
+  const size = directory.reduce((sum, { length }) => sum + length, 0), count = Object.keys(files).length;
+  return new Blob([...parts, ...directory, record(0x06054b50,
+    [[0, 2], [0, 2], [count, 2], [count, 2], [size, 4], [at, 4], [0, 2]])], { type: "application/zip" });
+}
+
+/** Every character as four bytes, as numpy stores text. */
+const utf32 = (text) => new Uint8Array(Uint32Array.from([...text], (letter) => letter.codePointAt(0)).buffer);
+const bytesOfFloats = (floats) => new Uint8Array(Float32Array.from(floats).buffer);
+
+/** A file that `NADs.load` reads. Its scale of ones lets that make the directions orthonormal again after rounding. */
+export function nadsFile({ label, name, size, count, directions, eigenvalues }) {
+  const values = new Float32Array(count * size * size);
+  directions.forEach((direction, i) => values.set(direction, i * size * size));
+  const provenance = JSON.stringify({ architecture: name ?? label, image_shape: [1, size, size],
+    note: "downloaded from the explorer, 8 bits per pixel" });
+  return zip({
+    "directions.npy": npy("<f4", [count, 1, size, size], new Uint8Array(values.buffer)),
+    "eigenvalues.npy": npy("<f4", [count], bytesOfFloats(eigenvalues)),
+    "scale.npy": npy("<f4", [count, 1, 1, 1], bytesOfFloats(Array(count).fill(1))),
+    "provenance.npy": npy(`<U${[...provenance].length}`, [], utf32(provenance)),
+  });
+}
+
+/** A table: one row per direction, with its eigenvalue and its pixels, row by row. */
+export function nadsTable({ size, directions, eigenvalues }) {
+  const pixels = Array.from({ length: size * size }, (_, i) => `pixel_${Math.floor(i / size)}_${i % size}`);
+  const lines = directions.map((direction, i) =>
+    [i, eigenvalues[i].toPrecision(6), ...Array.from(direction, (x) => +x.toPrecision(4))].join(","));
+  return new Blob([["nad", "eigenvalue", ...pixels].join(","), "\n", lines.join("\n"), "\n"], { type: "text/csv" });
+}

@@ -22,6 +22,10 @@ class NadExplorer extends HTMLElement {
     this.reveal();
   }
 
+  describe(address) {
+    if (this.model?.start.shared) this.model.describe(address);
+  }
+
   /** Scroll to the part that the address names, at once and when all networks of the view have their heights. */
   reveal() {
     const { part } = this.model;

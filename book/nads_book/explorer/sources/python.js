@@ -1,4 +1,6 @@
 import { h } from "./drawing.js";
+import { nadsFile, nadsTable } from "./npz.js";
+import { copyButton, download } from "./share.js";
 import { quoted } from "./text.js";
 
 /** The Python code of the present view. */
@@ -15,17 +17,13 @@ function python(app) {
   return [...imports, ...(imports.length ? [""] : []), ...book, "import nads_core as nc", "", nads, ...body, ""].join("\n");
 }
 
-function copyButton(label, text) {
-  const button = h("button", { click: async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "This browser does not let the page copy";
-    }
-    setTimeout(() => (button.textContent = label), 1500);
-  } }, label);
-  return button;
+/** Buttons that hand over the NADs in view. */
+function downloads(app) {
+  if (!app.model.get("parts").includes("direction")) return [];
+  const names = { npz: nadsFile, csv: nadsTable };
+  return Object.entries(names).map(([kind, make]) => h("button", { click: () => {
+    for (const nads of app.shown) download(`nads-${nads.key}.${kind}`, make(nads));
+  } }, `Download NADs (.${kind})`));
 }
 
 export function pythonPanel(app) {
@@ -41,5 +39,5 @@ export function pythonPanel(app) {
   } }, "Show the Python");
   const update = () => box.hidden || (code.textContent = python(app));
   const link = copyButton("Copy a link to this view", () => app.model.link());
-  return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, box), update };
+  return { element: h("div", { class: "footer" }, button, app.model.link ? link : null, ...downloads(app), box), update };
 }

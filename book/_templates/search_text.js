@@ -1,0 +1,18 @@
+
+// Search quotes what a reader sees: without buttons, marks and code, and with formulas as text. WORDS are filled in.
+Search.htmlToText = (page, anchor) => {
+  const words = WORDS;
+  const content = new DOMParser().parseFromString(page, "text/html");
+  const plain = (tex) => tex.replace(/\\[()[\]]/g, "")
+    .replace(/\\(mathbf|mathcal|mathrm|mathbb|text|operatorname|hat|tilde|bar|left|right)\b/g, "")
+    .replace(/\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}/g, "$1/$2")
+    .replace(/\\([a-zA-Z]+)/g, (_, name) => words[name] ?? " ")
+    .replace(/\\./g, " ").replace(/[{}$]/g, "").replace(/[ ~]+/g, " ");
+  for (const formula of content.querySelectorAll(".math")) formula.textContent = plain(formula.textContent);
+  const clutter = ".headerlink, script, style, noscript, .bd-header-article, .claim-mark, .byline, .cell_input, "
+    + ".prev-next-area, .bd-footer-article, nad-explorer, nad-guess, nad-atlas";
+  for (const part of content.querySelectorAll(clutter)) part.remove();
+  const main = (anchor && content.querySelector(`[role="main"] ${anchor}`))
+    || content.querySelector('[role="main"] article') || content.querySelector('[role="main"]');
+  return main ? main.textContent.replace(/\s+/g, " ") : "";
+};

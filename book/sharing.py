@@ -1,0 +1,205 @@
+"""What pages need to be found, cited and shared: descriptions, previews, a footer, and search results in plain text."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import matplotlib
+import yaml
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+from pages import shrink
+from PIL import Image, ImageDraw, ImageFont
+
+import nads_core
+
+SIZE = (1200, 630)  # of a preview, as social networks show it
+DESCRIPTION = 200  # characters, at most
+FIRST = "book/intro"
+HERO = {FIRST: "_static/maps.png"}  # of pages whose first figure is drawn by the browser; others have an image
+
+GREEK = dict(
+    zip(
+        "alpha beta gamma delta epsilon varepsilon eta theta kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi "
+        "omega Gamma Delta Theta Lambda Sigma Phi Psi Omega ell cdot times le leq ge geq approx sim pm to infty in sum "
+        "top dots ldots langle rangle neq propto".split(),
+        [*"αβγδεεηθκλμνξπρστφφχψωΓΔΘΛΣΦΨΩℓ·×≤≤≥≥≈∼±→∞∈∑", "ᵀ", "…", "…", "⟨", "⟩", "≠", "∝"],
+        strict=True,
+    )
+)
+SEARCH = Path(__file__).parent / "_templates" / "search_text.js"
+FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+
+
+def about(root: Path) -> dict[str, str]:
+    """Return version and commit of the book, which the footer shows; the commit is empty without git."""
+    command = ["git", "rev-parse", "--short=9", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    except FileNotFoundError:
+        return {"book_version": nads_core.__version__, "book_commit": ""}
+    return {"book_version": nads_core.__version__, "book_commit": done.stdout.strip()}
+
+
+def configure(path: Path, root: Path) -> None:
+    """Add to a staged `_config.yml` what the templates show."""
+    config = yaml.safe_load(path.read_text("utf8"))
+    sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
+    repository = config.get("repository", {}).get("url", "")
+    sphinx["html_context"] = sphinx.get("html_context", {}) | about(root) | {"book_repository": repository}
+    path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "utf8")
+
+
+def text_of(element: Tag) -> str:
+    """Return the text of an element in one line, with formulas as plain text, and without links of headings."""
+    copy = BeautifulSoup(str(element), "html.parser")
+    for clutter in copy.select(".headerlink, .claim-mark"):
+        clutter.decompose()
+    for formula in copy.select(".math"):
+        formula.string = plain(formula.get_text())
+    return " ".join(copy.get_text().split())
+
+
+def plain(tex: str) -> str:
+    r"""Write a short formula as text.
+
+    >>> plain(r"\(\varepsilon = \frac{1}{2}\)")
+    'ε = 1/2'
+    """
+    tex = re.sub(r"\\[()\[\]]|\\(mathbf|mathcal|mathrm|mathbb|text|operatorname|left|right)\b", "", tex)
+    tex = re.sub(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", tex)
+    tex = re.sub(r"\\([a-zA-Z]+)", lambda name: GREEK.get(name[1], " "), tex)
+    return " ".join(re.sub(r"\\.|[{}$]", "", tex).split())
+
+
+def description(article: Tag) -> str:
+    """Return the first paragraph of a page, cut at a word."""
+    for paragraph in article.select("section > p"):
+        text = text_of(paragraph)
+        if len(text) > 30:
+            return text if len(text) <= DESCRIPTION else text[: DESCRIPTION - 1].rsplit(" ", 1)[0] + "…"
+    return ""
+
+
+def hero(article: Tag, name: str, site: Path) -> Path | None:
+    """Return the first picture of a page, if it has one."""
+    if name in HERO:
+        return site / HERO[name]
+    for image in article.select("img"):
+        path = (site / name).parent / str(image.get("src", ""))
+        if path.suffix == ".png" and path.is_file():
+            return path.resolve()
+    return None
+
+
+def preview(title: str, picture: Path, target: Path) -> None:
+    """Draw a page's title above its picture."""
+    card = Image.new("RGB", SIZE, "white")
+    font = lambda size, weight="": ImageFont.truetype(FONTS / f"DejaVuSans{weight}.ttf", size)  # noqa: E731
+    draw = ImageDraw.Draw(card)
+    size = 46
+    while draw.textlength(title, font(size, "-Bold")) > SIZE[0] - 100 and size > 24:
+        size -= 2
+    draw.text((50, 36), title, "#222", font(size, "-Bold"))
+    draw.text((50, SIZE[1] - 46), "Neural Anisotropy Directions, an executable book", "#555", font(24))
+    with Image.open(picture) as original:
+        white = Image.new("RGBA", original.size, "white")
+        drawn = Image.alpha_composite(white, original.convert("RGBA")).convert("RGB")
+    room = (SIZE[0] - 100, SIZE[1] - 176)
+    scale = min(room[0] / drawn.width, room[1] / drawn.height)
+    drawn = drawn.resize((round(drawn.width * scale), round(drawn.height * scale)), Image.Resampling.LANCZOS)
+    card.paste(drawn, ((SIZE[0] - drawn.width) // 2, 112 + (room[1] - drawn.height) // 2))
+    card.save(target, optimize=True)
+    shrink(target)
+
+
+def tags(facts: dict[str, str], address: str, book: str, author: str, year: str, card: str) -> str:
+    """Return the meta elements of a page.
+
+    Args:
+        facts: ``title``, ``description``, and ``alt`` of the picture.
+        address: address of the page.
+        book: title of the book.
+        author: author of the book.
+        year: year of publication.
+        card: address of the preview.
+    """
+    named = {
+        "description": facts["description"],
+        "twitter:card": "summary_large_image",
+        "citation_title": facts["title"],
+        "citation_author": author,
+        "citation_publication_date": year,
+        "citation_inbook_title": book if facts["title"] != book else "",
+        "citation_fulltext_html_url": address,
+        "citation_language": "en",
+    }
+    graph = {
+        "og:title": facts["title"],
+        "og:description": facts["description"],
+        "og:type": "article",
+        "og:url": address,
+        "og:site_name": book,
+        "og:image": card,
+        "og:image:width": f"{SIZE[0]}",
+        "og:image:height": f"{SIZE[1]}",
+        "og:image:alt": facts["alt"],
+    }
+    lines = [("name", *item) for item in named.items()] + [("property", *item) for item in graph.items()]
+    return "".join(f'<meta {kind}="{key}" content="{html.escape(text)}">\n' for kind, key, text in lines if text)
+
+
+def share(site: Path, root: Path, names: list[str]) -> None:
+    """Add to the rendered pages what other programs read, and take out what they need not load.
+
+    Args:
+        site: folder of the pages.
+        root: root of the repository.
+        names: pages of the table of contents, such as ``notebooks/07_poison``.
+    """
+    config = yaml.safe_load((root / "_config.yml").read_text("utf8"))
+    base, book = config["html"]["baseurl"].rstrip("/"), config["title"]
+    folder = site / "_static" / "previews"
+    folder.mkdir(parents=True, exist_ok=True)
+    first = ""
+    for name in dict.fromkeys([FIRST, *names]):
+        path = site / f"{name}.html"
+        if not path.is_file():
+            continue
+        text = path.read_text("utf8")
+        article = BeautifulSoup(text, "html.parser").select_one("article")
+        heading = article and article.select_one("h1")
+        if not article or not heading:
+            continue
+        picture = hero(article, name, site)
+        image = article.select_one("img[alt]")
+        facts = {"title": text_of(heading), "description": description(article)}
+        facts["alt"] = str(image["alt"]) if image else ""
+        card = FIRST
+        if picture and picture.is_file():
+            card = name
+            preview(facts["title"], picture, folder / f"{Path(name).name}.png")
+        address = f"{base}/_static/previews/{Path(card).name}.png"
+        found = tags(facts, f"{base}/{name}.html", book, config["author"], str(config["copyright"]), address)
+        path.write_text(text.replace("</head>", f"{found}</head>", 1), "utf8")
+        first = first or found
+    index = site / "index.html"
+    if index.is_file() and "</head>" not in index.read_text("utf8"):  # it only leads to the first page
+        index.write_text(f"{index.read_text('utf8')}\n{first}", "utf8")
+    for path in site.rglob("*.html"):
+        without_mathjax(path)
+    tools, words = site / "_static" / "searchtools.js", json.dumps(GREEK, ensure_ascii=False)
+    if tools.is_file():
+        tools.write_text(tools.read_text("utf8") + SEARCH.read_text("utf8").replace("= WORDS", f"= {words}"), "utf8")
+
+
+def without_mathjax(path: Path) -> None:
+    """Let a page without a formula load no MathJax."""
+    text = path.read_text("utf8")
+    if 'class="math' not in text and "mathjax" in text.lower():
+        script = r"\s*<script[^>]*(?:mathjax[^>]*></script>|>window\.MathJax.*?</script>)"
+        path.write_text(re.sub(script, "", text, flags=re.IGNORECASE | re.DOTALL), "utf8")
