@@ -15,7 +15,6 @@ from nads_book.experiments.frequency_maps import LEARNED, of_tasks
 from nads_book.experiments.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
-from PIL import Image
 
 from nads_core.data.separable import SeparableDatasets
 
@@ -82,6 +81,8 @@ class Guess:
 
 def still() -> str:
     """Return what readers without JavaScript see: the maps of all networks, and what they mean."""
+    from PIL import Image  # only for a page of the book
+
     with Image.open(MAPS) as picture:
         width, height = picture.size
     return STILL.format(width=width, height=height, alt=ALT, caption=CAPTION)
