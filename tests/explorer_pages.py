@@ -9,7 +9,7 @@ import torch
 from conftest import BOOK
 from guess import Guess
 from nads_book.experiments.base import shipped_nads
-from nads_book.explorer import AtlasGallery, bundle, views
+from nads_book.explorer import AtlasGallery, Stack, bundle, views
 
 import nads_core as nc
 
@@ -71,6 +71,8 @@ def write_site(folder):
     write_page(folder, "training.html", Raw(bundle.element("nad-training", curves, "Curves.", book=True)))
     write_page(folder, "fold.html", Raw(bundle.element("nad-fold", {}, "A wave.", book=True)))
     write_page(folder, "atlas.html", AtlasGallery(book=True))
+    few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
+    write_page(folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True))
     write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))
     return folder
 

@@ -47,6 +47,23 @@ def test_keyboard_alone_reaches_every_control_and_each_has_a_name(reader):
     assert reader.see("NAD 3 of LeNet, in pixels").shape == (32, 32, 4)
 
 
+def test_networks_stack_up_by_keyboard_on_a_narrow_screen(browser, site, tables):
+    context = browser.new_context(viewport={"width": 320, "height": 700})
+    reader = Reader(context.new_page(), site).open("stack.html")
+    slider = reader.page.get_by_role("slider", name="Number of random networks")
+    slider.focus()
+    assert slider.get_attribute("aria-valuetext") == "3 networks"
+    reader.page.keyboard.press("ArrowRight")
+    assert slider.get_attribute("aria-valuetext") == "1,000 networks"
+    for index in range(4):
+        seen = reader.see(f"direction {index} from 1,000 networks", "nad-stack")
+        assert_signed(seen, nc.load_nads("lenet")[index][0], tables)
+    assert "100 %" in reader.page.locator("nad-stack p").inner_text()
+    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert not reader.troubles
+    context.close()
+
+
 def test_narrow_screen_and_touch(browser, site):
     context = browser.new_context(viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
     reader = Reader(context.new_page(), site).open("all.html")

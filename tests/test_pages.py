@@ -15,7 +15,17 @@ nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 ROOT = BOOK.parent.parent
 CHAPTERS = build.chapters()
 SCREENSHOTS = BOOK.parent / "screenshots"
-PAGES = ["book/intro", *CHAPTERS, "book/errata", "book/claims", "book/api", "book/api_book", "book/references", "search", "genindex"]
+PAGES = [
+    "book/intro",
+    *CHAPTERS,
+    "book/errata",
+    "book/claims",
+    "book/api",
+    "book/api_book",
+    "book/references",
+    "search",
+    "genindex",
+]
 HEAVIEST = 3e6  # bytes of a page with all that it has loaded when its reader has come to the end
 READY = """() => [...document.querySelectorAll('nad-explorer')].every(
     (e) => e.app && (!e.app.begun || e.app.root.getAttribute('aria-busy') === 'false'))"""
