@@ -228,7 +228,7 @@ def test_photo_from_its_first_nads(reader):
         expected = 0.5 + ((PHOTOS.images[4].flatten(1) - 0.5) @ basis @ basis.T).view(3, 32, 32)
         rest, where = 0.5 + PHOTOS.images[4] - expected, "section[data-part=photo]"
         assert_photo(reader.see("The image from the first", where), expected, slack=6)  # 1,024 roundings add up
-        assert_photo(reader.see("What is missing", where), rest, slack=6)
+        assert_photo(reader.see("The remainder", where), rest, slack=6)
     assert "1024 of 1024 NADs" in part.inner_text() and "hold 100.0 %" in part.inner_text()
 
 

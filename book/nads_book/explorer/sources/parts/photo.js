@@ -11,7 +11,7 @@ export function photoPart(app) {
   const kept = slider(app, "kept", "NADs kept", { max: () => mostNads(app), box: true,
     text: (n) => `the first ${n} NADs` });
   const pictures = rows(app, () => {
-    const original = picture("the image"), image = picture("rebuilt"), rest = picture("what is missing");
+    const original = picture("the image"), image = picture("rebuilt"), rest = picture("the remainder");
     const note = h("p", { class: "note" });
     return { original, image, rest, note, elements: [original.element, image.element, rest.element, note] };
   });
@@ -47,7 +47,7 @@ export function photoPart(app) {
         const channels = rebuilt(coords, directions, count);
         const missing = channels.map((c, k) => c.map((x, i) => GREY + photo.channels[k][i] - x));
         paintPhoto(image.canvas, channels, size, `The image from the first ${count} NADs of ${label}`);
-        paintPhoto(rest.canvas, missing, size, "What is missing, around grey");
+        paintPhoto(rest.canvas, missing, size, "The remainder, around grey");
         note.replaceChildren(h("strong", {}, `${count} of ${architecture.count} NADs`), h("br"),
           `hold ${percent(shares[count])}`);
       });

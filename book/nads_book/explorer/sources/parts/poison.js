@@ -72,7 +72,7 @@ export function poisonPart(app) {
           return note.replaceChildren(title, h("br"), `and would need a later NAD than the ${count} there are`);
         const channel = CHANNELS[made.channel], change = largest(made.difference);
         paintSigned(difference.canvas, made.difference, size, `What the poison changes in the ${channel} channel`);
-        difference.text.textContent = `what changes in ${channel}, × ${+(1 / (change || 1)).toPrecision(2)}`;
+        difference.text.textContent = `change in ${channel}, × ${+(1 / (change || 1)).toPrecision(2)}`;
         note.replaceChildren(title, h("br"),
           `NAD ${made.nad}, ${channel} channel: ${signed(made.present)} becomes `,
           `${made.sign > 0 ? "+" : "−"}${view.strength.toFixed(2)}`, h("br"),
