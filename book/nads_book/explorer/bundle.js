@@ -1,4 +1,4 @@
-// sources: 42bfb90d7f6314681c1ca54009213e4d919eef43752fc37d7ebdf1201406192f
+// sources: 079c740ee4980686546366b53e4816ddd52fc85c4aeab207d347dd6e47eac8c2
 var nadExplorer=(()=>{var Ne=Object.defineProperty;var vt=Object.getOwnPropertyDescriptor;var $t=Object.getOwnPropertyNames;var kt=Object.prototype.hasOwnProperty;var At=(s,e)=>{for(var t in e)Ne(s,t,{get:e[t],enumerable:!0})},Mt=(s,e,t,r)=>{if(e&&typeof e=="object"||typeof e=="function")for(let o of $t(e))!kt.call(s,o)&&o!==t&&Ne(s,o,{get:()=>e[o],enumerable:!(r=vt(e,o))||r.enumerable});return s};var Ct=s=>Mt(Ne({},"__esModule",{value:!0}),s);var or={};At(or,{default:()=>sr});var J=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }
@@ -179,8 +179,8 @@ span.held { display: block; color: var(--muted); }
   .guess section { padding: 0.8rem 0.7rem; }
   .guess .example { grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 0.4rem 0.6rem; max-width: none; }
   .guess .example figcaption { font-size: 0.72rem; line-height: 1.2; }
-  .guess .example .note { grid-column: 1 / -1; min-height: 2.6rem; order: 1; }
-  .guess .example .chip { grid-column: 1 / -1; justify-self: start; order: 1; }
+  .guess .example .note { grid-column: 1 / 3; min-height: 2.6rem; order: 1; }
+  .guess .example .chip { align-self: start; order: 1; font-size: 0.75rem; border-radius: 0.6rem; }
   .guess[data-stage="done"] .example { grid-template-columns: 5rem 1fr; }
   .guess[data-stage="done"] .example .note { grid-column: auto; }
 }
