@@ -182,6 +182,9 @@ def draw_maps(path: Path) -> None:
         after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
     rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
     figure = figures.plot_frequency_maps(rows, own={"before training": energy})
+    for axis in [*figure.axes[: len(NETWORKS)], figure.axes[-2]]:  # and its bar: energies are magma everywhere
+        for image in (*axis.images, *([axis._colorbar.mappable] if hasattr(axis, "_colorbar") else [])):
+            image.set_cmap("magma")
     figure.supxlabel("cycles across", fontsize=9)
     figure.supylabel("cycles down", fontsize=9)
     figure.savefig(path, dpi=120)

@@ -12,7 +12,6 @@ import matplotlib
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import Tag
-from pages import shrink
 from PIL import Image, ImageDraw, ImageFont
 
 import nads_core
@@ -21,6 +20,10 @@ SIZE = (1200, 630)  # of a preview, as social networks show it
 DESCRIPTION = 200  # characters, at most
 FIRST = "book/intro"
 HERO = {FIRST: "_static/maps.png"}  # of pages whose first figure is drawn by the browser; others have an image
+DESCRIPTIONS = {
+    FIRST: "Hide a wave in noise. Which waves can a neural network find? Bet on five: an executable book on what "
+    "networks prefer before they have seen any data."
+}
 
 GREEK = dict(
     zip(
@@ -113,8 +116,7 @@ def preview(title: str, picture: Path, target: Path) -> None:
     scale = min(room[0] / drawn.width, room[1] / drawn.height)
     drawn = drawn.resize((round(drawn.width * scale), round(drawn.height * scale)), Image.Resampling.LANCZOS)
     card.paste(drawn, ((SIZE[0] - drawn.width) // 2, 112 + (room[1] - drawn.height) // 2))
-    card.save(target, optimize=True)
-    shrink(target)
+    card.quantize(256, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 def tags(facts: dict[str, str], address: str, book: str, author: str, year: str, card: str) -> str:
@@ -177,7 +179,7 @@ def share(site: Path, root: Path, names: list[str]) -> None:
             continue
         picture = hero(article, name, site)
         image = article.select_one("img[alt]")
-        facts = {"title": text_of(heading), "description": description(article)}
+        facts = {"title": text_of(heading), "description": DESCRIPTIONS.get(name) or description(article)}
         facts["alt"] = str(image["alt"]) if image else ""
         card = FIRST
         if picture and picture.is_file():
@@ -191,15 +193,20 @@ def share(site: Path, root: Path, names: list[str]) -> None:
     if index.is_file() and "</head>" not in index.read_text("utf8"):  # it only leads to the first page
         index.write_text(f"{index.read_text('utf8')}\n{first}", "utf8")
     for path in site.rglob("*.html"):
-        without_mathjax(path)
+        lighten(path)
     tools, words = site / "_static" / "searchtools.js", json.dumps(GREEK, ensure_ascii=False)
     if tools.is_file():
         tools.write_text(tools.read_text("utf8") + SEARCH.read_text("utf8").replace("= WORDS", f"= {words}"), "utf8")
 
 
-def without_mathjax(path: Path) -> None:
-    """Let a page without a formula load no MathJax."""
-    text = path.read_text("utf8")
-    if 'class="math' not in text and "mathjax" in text.lower():
+def lighten(path: Path) -> None:
+    """Let a page load neither MathJax without a formula, nor what only the page of search results needs."""
+    text = changed = path.read_text("utf8")
+    if 'class="math' not in text:
         script = r"\s*<script[^>]*(?:mathjax[^>]*></script>|>window\.MathJax.*?</script>)"
-        path.write_text(re.sub(script, "", text, flags=re.IGNORECASE | re.DOTALL), "utf8")
+        changed = re.sub(script, "", changed, flags=re.IGNORECASE | re.DOTALL)
+    if path.name != "search.html":
+        script = r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>'
+        changed = re.sub(script, "", changed)
+    if changed != text:
+        path.write_text(changed, "utf8")

@@ -442,9 +442,11 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
-    """If not: ``python -c "import pages; import guess, pages; pages.draw_maps(guess.MAPS)"`` in ``book/`` draws it again."""
+    """If not: ``python -c "import guess, pages; pages.draw_maps(guess.MAPS)"`` in ``book/`` draws it again."""
     pages.draw_maps(tmp_path / "maps.png")
-    pictures = (Image.open(path).convert("RGB") for path in (MAPS, tmp_path / "maps.png"))
+    pictures = (
+        Image.open(path).convert("RGB") for path in (ROOT / "book" / "_static" / "maps.png", tmp_path / "maps.png")
+    )
     shown, drawn = (np.asarray(picture, np.int16) for picture in pictures)
     assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2  # of 255 levels: fonts may differ
     assert "](book/_static/maps.png)" in (ROOT / "README.md").read_text("utf8")

@@ -220,7 +220,7 @@ def test_the_images_of_a_task_differ_along_its_wave_only(reader):
     wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
     size = lambda label: float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42  # noqa: E731
     assert abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4  # 1, next to rounding and clipping of noise
-    reader.page.get_by_role("button", name="100 times").click()
+    reader.page.get_by_role("button", name="100 times stronger").click()
     assert size("Noise plus") > 50 and size("Noise minus") < -50
 
 

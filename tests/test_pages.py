@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from conftest import BOOK, NEEDS_BOOK, WITH_VARIANTS
+from PIL import Image
+
+import nads_core
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
@@ -119,6 +123,7 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
     for name in ("book/intro", *CHAPTERS):
         page = (html / f"{name}.html").read_text("utf8")
         article = page[page.index("<article") : page.index("</article>")]
+        article = re.sub(r"<noscript>.*?</noscript>", "", article, flags=re.DOTALL)
         dark = re.findall(r'<a class="[^"]*for-dark".*?</a>', article, re.DOTALL)
         for twin in dark:
             article = article.replace(twin, "")
@@ -147,6 +152,47 @@ def test_every_claim_has_a_row_and_leads_to_its_cell(html):
             if address.startswith("../book/claims.html#"):
                 assert f'id="{address.partition("#")[2]}"' in rows
     assert marks > 20
+
+
+def test_pages_say_what_they_are(html):
+    """For search engines, social networks and reference managers; and the footer for a person."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+    base, version, commit = config["html"]["baseurl"], nads_core.__version__, build.sharing.about(ROOT)["book_commit"]
+    for name in ("book/intro", *CHAPTERS, "book/errata", "book/how_to"):
+        page = BeautifulSoup((html / f"{name}.html").read_text("utf8"), "html.parser")
+        found = {tag.get("name") or tag.get("property"): tag["content"] for tag in page.select("head meta[content]")}
+        assert 30 < len(found["description"]) <= 200 and "\\" not in found["description"]
+        assert found["description"] == found["og:description"]
+        assert found["citation_title"] == found["og:title"] == build.sharing.text_of(page.select_one("article h1"))
+        assert found["og:url"] == found["citation_fulltext_html_url"] == f"{base}{name}.html"
+        card = html / found["og:image"].removeprefix(base)
+        with Image.open(card) as picture:
+            assert picture.size == (1200, 630) and card.stat().st_size < 3e5
+        footer = page.select_one(".component-about").get_text()
+        assert version in footer and commit in footer and "MIT" in footer
+    assert 'property="og:image"' in (html / "index.html").read_text("utf8")
+
+
+def test_pages_load_only_what_they_need(html):
+    for path in html.rglob("*.html"):
+        page = path.read_text("utf8")
+        assert ("searchindex.js" in page) == (path.name == "search.html"), path.name
+        assert 'class="math' in page or "mathjax/" not in page, path.name
+
+
+def test_citations_have_the_numbers_of_the_list(html):
+    listed = BeautifulSoup((html / "book" / "references.html").read_text("utf8"), "html.parser")
+    numbers = {
+        entry["id"]: entry.select_one(".label").get_text(" ", strip=True) for entry in listed.select(".citation")
+    }
+    cited = 0
+    for name in ("book/intro", *CHAPTERS):
+        page = BeautifulSoup((html / f"{name}.html").read_text("utf8"), "html.parser")
+        for link in page.select("article a[href*='references.html#']"):
+            cited += 1
+            label = numbers[link["href"].partition("#")[2]]
+            assert re.sub(r"\W", "", link.get_text()) == re.sub(r"\W", "", label)
+    assert cited > 5
 
 
 def test_search_knows_the_chapters_and_needs_no_server(html):
@@ -261,6 +307,44 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
             page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
+
+
+SHIFT = """window.shifts = []; new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) shifts.push(entry.value);
+}).observe({ type: "layout-shift", buffered: true });"""
+SIZE = """() => ['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind))
+  .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
+
+
+@pytest.mark.parametrize("name", ["book/intro", "notebooks/11_atlas"])
+def test_a_page_stands_still_on_a_telephone(browser, address, name):
+    options = {"viewport": {"width": 375, "height": 800}, "is_mobile": True, "has_touch": True}
+    with browser.new_context(**options) as context:
+        page = context.new_page()
+        page.add_init_script(SHIFT)
+        page.goto(f"{address}/{name}.html")
+        page.wait_for_load_state("networkidle")
+        if name == "book/intro":
+            assert page.evaluate(SIZE) <= 1.2e6, "before scrolling, not compressed"
+        for y in range(0, page.evaluate("document.documentElement.scrollHeight"), 600):
+            page.evaluate("(y) => scrollTo(0, y)", y)
+            page.wait_for_timeout(50)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") <= 0.1
+
+
+def test_search_quotes_text_without_tex_or_buttons(browser, address):
+    with Visit(browser, f"{address}/search.html?q=anisotropy") as visit:
+        visit.page.locator("#search-results .context").first.wait_for()
+        visit.page.wait_for_load_state("networkidle")
+        for query in ("anisotropy", "variance"):
+            visit.page.goto(f"{address}/search.html?q={query}")
+            visit.page.locator("#search-results .context").nth(2).wait_for()
+            visit.page.wait_for_load_state("networkidle")
+            quotes = visit.page.locator("#search-results .context").all_inner_texts()
+            assert any(query in quote.lower() for quote in quotes)
+            for quote in quotes:
+                assert "How to cite Repo" not in quote and not re.search(r"\\[a-z(]", quote), quote
 
 
 def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):

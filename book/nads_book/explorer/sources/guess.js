@@ -77,8 +77,7 @@ class Guess {
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
       h("section", {}, this.question, this.verdict,
         h("div", { class: "maps" },
-          h("div", { class: "example" }, this.wave.element, ...this.images.map(({ element }) => element),
-            h("div", { class: "reading" }, this.status, this.stronger)),
+          h("div", { class: "example" }, this.status, this.wave.element, ...this.images.map(({ element }) => element), this.stronger),
           this.before.element, this.after.element),
         h("div", { class: "buttons" }, this.next, this.again, this.link, this.save,
           networks.length > 1 ? this.menu.element : null)));
@@ -204,21 +203,25 @@ class Guess {
 
   /** All waves as small pictures, of a quarter of the image each. */
   paintWaves(canvas) {
-    const context = canvas.getContext("2d"), size = CELLS * TILE;
-    canvas.width = canvas.height = size;
-    const image = context.createImageData(size, size);
-    for (let row = 0; row < CELLS; row++)
-      for (let column = 0; column < CELLS; column++) {
-        const wave = fourierDirection([2 * row - SIDE / 2, 2 * column - SIDE / 2], SIDE);
-        const peak = Math.max(...wave.map(Math.abs));
-        for (let y = 2; y < TILE - 2; y++)
-          for (let x = 2; x < TILE - 2; x++) {
-            const [i, j] = [y, x].map((pixel) => Math.floor((pixel * SIDE) / 2 / TILE));
-            const grey = 135 + (85 * wave[i * SIDE + j]) / peak;
-            image.data.set([grey, grey, grey, 255], 4 * ((row * TILE + y) * size + column * TILE + x));
-          }
+    const part = SIDE / 2, side = CELLS * part, image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
+    const greys = [Math.sin, Math.cos].map((wave) => Uint32Array.from({ length: SIDE }, (_, i) =>
+      0x010101 * Math.round(135 + 85 * wave((2 * Math.PI * i) / SIDE)) + 0xff000000));
+    for (let y = 0; y < side; y++)
+      for (let x = 0; x < side; x++) {
+        const [ky, kx] = [y, x].map((at) => 2 * Math.floor(at / part) - SIDE / 2);
+        const own = (2 * ky) % SIDE === 0 && (2 * kx) % SIDE === 0, phase = ky * (y % part) + kx * (x % part);
+        pixels[y * side + x] = greys[own ? 1 : 0][((phase % SIDE) + SIDE) % SIDE];
       }
-    context.putImageData(image, 0, 0);
+    const small = h("canvas", { width: side, height: side }), size = CELLS * TILE;
+    small.getContext("2d").putImageData(image, 0, 0);
+    canvas.width = canvas.height = size;
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    context.drawImage(small, 0, 0, size, size);
+    for (let i = 0; i <= CELLS; i++) { // lines between them
+      context.clearRect(i * TILE - 2, 0, 4, size);
+      context.clearRect(0, i * TILE - 2, size, 4);
+    }
     canvas.setAttribute("aria-label", "all waves");
   }
 
@@ -276,7 +279,7 @@ class Guess {
     const task = this.byCell.get(`${this.cursor}`), [ky, kx, energy, accuracy] = task, { stage } = this;
     const wave = fourierDirection([ky, kx], SIDE), loud = this.stronger.getAttribute("aria-pressed") === "true";
     const peak = Math.max(...wave.map(Math.abs));
-    this.stronger.textContent = loud ? "Back to its real strength" : `Make the wave ${STRONGER} times stronger`;
+    this.stronger.textContent = loud ? "Real strength again" : `Wave ${STRONGER} times stronger`;
     paint(this.wave.canvas, SIDE, (j) => [...Array(3).fill(128 + (110 * wave[j]) / peak), 255], `Wave of ${ky} cycles down and ${kx} across`);
     if (stage !== "done") this.images.forEach(({ canvas }, i) => {
       const cloud = this.clouds[i], along = dot(cloud, wave), size = (i ? -1 : 1) * this.margin * (loud ? STRONGER : 1);
@@ -286,7 +289,7 @@ class Guess {
     this.status.replaceChildren(h("strong", {}, nameOf(task)),
       ...(stage === "blind" ? [] : [h("br"), `energy ${short(energy)}`]),
       ...(stage === "done" ? [h("br"), `accuracy ${percent(accuracy)}: ${accuracy > this.learned ? "learned" : "not learned"}`]
-        : [h("br"), this.chosen.has(task) ? "in your bet" : "not in your bet"]));
+        : this.chosen.has(task) ? [h("br"), "in your bet"] : []));
     const mark = (kind) => ([row, column]) => {
       const [top, left, side] = [row, column, 1].map((i) => `${(100 * i) / CELLS}%`);
       return h("span", { class: `mark ${kind}`, style: `top:${top};left:${left};width:${side};height:${side}` });
