@@ -30,7 +30,7 @@ def describe() -> Iterator[str]:
         facts["photos"] = load_images("cifar10", train=False, num_images=10, progress=False, download=False).source
     except (DatasetNotFoundError, OSError) as error:
         facts["photos"] = f"none: chapters 7 and 8 use generated images: {error}"
-    absent = "none: chapters 5 and 6 omit comparisons with the published directions (NADS_REFERENCE)"
+    absent = "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
