@@ -90,7 +90,7 @@ def plot_notes(
     first.plot(deviations.indices + 1, deviations.deviation, ".-", color=shade(0), linewidth=1)
     for size in sizes:
         first.axhline(size, color=shade(0.4), linewidth=0.8, linestyle=":")
-        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
+        first.annotate(f"size {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
     first.set(yscale="log", ylabel="standard deviation")
     _index_axis(first, "NAD index")
     for number, (kind, response) in enumerate(curves.items()):
@@ -189,7 +189,7 @@ def plot_representations(
     """
     rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
     shared: dict[str, Any] = {"sharex": True, "sharey": True, "xlabel": "accuracy (%)", "ylabel": "representation"}
-    figure, axes = panel_row(accuracies, 0.9 + 0.3 * len(rows), grid="x", **shared)
+    figure, axes = panel_row(accuracies, 1.4 + 0.26 * len(rows), grid="x", **shared)
     for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
         for label, tests in values.items():
             place, mean = rows.index(label), float(np.mean(tests))
