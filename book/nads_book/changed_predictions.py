@@ -1,4 +1,4 @@
-"""Which predictions change when a component of the images along one NAD is removed or flipped (chapter 7)."""
+"""Which predictions change when a component of the images along one NAD is removed or flipped (`07_poison`)."""
 
 from collections.abc import Sequence
 

@@ -151,7 +151,11 @@ def show(text: str) -> None:
 
 
 def badge(source: ImageSet | Results | str) -> str:
-    """Return what images a number is about: "CIFAR-10", "Fashion-MNIST", "generated", or the name of another source."""
+    """Return what images a number is about: "CIFAR-10", "Fashion-MNIST", "generated", or the name of another source.
+
+    >>> badge("CIFAR-10 (JPEG copy)"), badge("generated images, not photos"), badge("images in holidays")
+    ('CIFAR-10', 'generated', 'images in holidays')
+    """
     name = source if isinstance(source, str) else getattr(source, "photos", "") or getattr(source, "source", "")
     return next((known for known in ("CIFAR-10", "Fashion-MNIST", "generated") if known in name), name)
 

@@ -133,7 +133,7 @@ def plot_accuracy_by_index(
     axis.axhline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
     _index_axis(axis, "NAD index of the carrier")
-    axis.legend(loc="upper left", ncols=2)
+    legend(figure, axis, ncols=3)
     return figure
 
 

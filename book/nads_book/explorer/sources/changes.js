@@ -13,7 +13,7 @@ import { percent, signed } from "./text.js";
 import { followTheme } from "./theme.js";
 
 const unpacked = new Map(); // name -> promise
-function load(name, unpack) {
+function unpackOnce(name, unpack) {
   if (!unpacked.has(name)) {
     const found = loadFromPage(name).then(async (packet) => unpack(packet, await bytesOf(packet)));
     unpacked.set(name, found);
@@ -62,7 +62,7 @@ class Changes {
 
   async begin(network = this.network) {
     try {
-      const [photos, nads] = await Promise.all([load("photos", unpackPhotos), load(network.key, unpackNads)]);
+      const [photos, nads] = await Promise.all([unpackOnce("photos", unpackPhotos), unpackOnce(network.key, unpackNads)]);
       Object.assign(this, { photos, nads, network });
     } catch (error) {
       return this.root.replaceChildren(h("p", { role: "alert" }, `This figure cannot be shown. ${error.message}`));
@@ -83,7 +83,7 @@ class Note extends Changes {
   view = { photo: 4, carrier: 0, hole: true, number: true };
 
   build() {
-    this.switches = [["hole", "Hole: take the picture’s own number out"], ["number", "Number: write the class in"]].map(
+    this.switches = [["hole", "Hole: remove the picture’s own coordinate"], ["number", "Number: write the class in"]].map(
       ([key, label]) => [key, h("button", { class: "switch", role: "switch",
         click: () => this.set({ [key]: !this.view[key] }) }, h("span", { class: "knob" }), h("span", {}, label))]);
     const { carriers } = this.network;
