@@ -35,7 +35,7 @@ GROWTH = 2**0.5
 
 def references(name: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the long runs of the dipole and of ours, each (n, 1, 32, 32) in order."""
-    ours, published = nc.load_nads(name).directions, nb.published.directions(name)
+    ours, published = nc.load_nads(name).directions, nb.published.directions(name, 1023)
     return ours if published is None else published, ours
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--device")
     options = parser.parse_args()
     if "NADS_REFERENCE" not in os.environ:
-        print("NADS_REFERENCE is not set: judged by the shipped directions, which our estimator made")
+        print("NADS_REFERENCE is not set: judged by our own directions, since ranks need the authors' complete sets")
     for name in options.architectures:
         estimator = nc.SmoothedGradient(options.num_inputs, readouts=options.readouts)
         dipoles, dtype = options.num_dipoles or DIPOLES[name], getattr(torch, options.dtype)

@@ -1,5 +1,6 @@
-"""Along the authors' own NADs: what the first-step law says of them, and what our VGG-11 learns.
+"""Along the authors' own NADs: what the first-step law says of them, what our VGG-11 learns, and which of them ship.
 
+.venv/bin/python benchmarks/published_nads.py ship   # writes the leading 64 of LeNet and ResNet-18 into nads_book
 .venv/bin/python benchmarks/published_nads.py laws   # seconds
 .venv/bin/python benchmarks/published_nads.py train  # some minutes a network on a CPU; an interrupted call resumes
 
@@ -14,9 +15,11 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import nads_book as nb
+import numpy as np
 import torch
 from nads_book.experiments.jobs import experiment
 from nads_book.experiments.stored import study_path
@@ -29,7 +32,16 @@ from nads_core.runtime.seeds import seed_sequence
 FILE = study_path("law-published.json")
 ARCHITECTURES = ("lenet", "vgg11", "resnet18")
 UNITS = ((22, 1.0), (4, 1.0), (4, 3.0), (102, 1.0), (22, 3.0), (6, 1.0), (1, 3.0), (102, 3.0))  # index, sigma
+COMPLETE = 1023  # directions that the authors published of each network
 SEED = 3  # that of the preset "laptop"
+
+
+def ship(num: int = 64) -> None:
+    """Write the leading directions in 16 bit, and their singular values, beside the published accuracies."""
+    for name in ("lenet", "resnet18"):
+        nads, values = nb.published.directions(name, COMPLETE), nb.published.eigenvalues(name, COMPLETE)
+        arrays = {"nads": nads[:num].flatten(1).half().numpy(), "singular_values": values[:num].sqrt().numpy()}
+        np.savez_compressed(Path(nb.published.__file__).with_name(f"{name}.npz"), **arrays)
 
 
 def laws() -> dict[str, Any]:
@@ -37,7 +49,9 @@ def laws() -> dict[str, Any]:
     found = {}
     for name in ARCHITECTURES:
         values, keys = nc.load_nads(name).eigenvalues.double(), list(nb.published.nad_accuracies(name))
-        shares = (nb.published.directions(name)[keys].flatten(1) @ nc.load_nads(name).basis).double().square()  # (m, D)
+        shares = (
+            (nb.published.directions(name, COMPLETE)[keys].flatten(1) @ nc.load_nads(name).basis).double().square()
+        )  # (m, D)
         total, digits = float(values.square().sum()), lambda numbers: [float(f"{number:.6g}") for number in numbers]
         found[name] = {
             "key": keys, "energies": digits((shares @ values) / total**0.5),
@@ -49,7 +63,7 @@ def laws() -> dict[str, Any]:
 def train(content: dict[str, Any], count: int) -> None:
     """Train VGG-11 along the authors' NADs, one network after another."""
     size = experiment("fig6-vgg11", "laptop")
-    directions = nb.published.directions("vgg11")
+    directions = nb.published.directions("vgg11", COMPLETE)
     for index, noise_std in UNITS[:count]:
         unit = {"index": index, "noise_std": noise_std, "seed": SEED}
         if any(unit.items() <= row.items() for row in content["rows"]):
@@ -73,9 +87,13 @@ def train(content: dict[str, Any], count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("laws", "train"))
+    parser.add_argument("what", choices=("laws", "train", "ship"))
     parser.add_argument("--count", type=int, default=len(UNITS))
     options = parser.parse_args()
+    if any(nb.published.directions(name, COMPLETE) is None for name in ARCHITECTURES):
+        parser.error("the complete sets of the authors' directions are needed: NADS_REFERENCE names their folder")
+    if options.what == "ship":
+        return ship()
     content = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"rows": []}
     if options.what == "laws":
         write_compact(FILE, content | {"laws": laws()} | environment(torch.device("cpu")))

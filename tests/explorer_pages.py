@@ -9,7 +9,7 @@ import torch
 from conftest import BOOK
 from guess import Guess
 from nads_book.experiments.base import shipped_nads
-from nads_book.explorer import AtlasGallery, Stack, bundle, views
+from nads_book.explorer import AtlasGallery, Changes, Stack, bundle, views
 
 import nads_core as nc
 
@@ -56,6 +56,15 @@ def write_page(folder, name, *explorers):
     )
 
 
+def changed_pictures():
+    """Give the note and the flip, with invented accuracies."""
+    known = {"caption": "Accuracies", "accuracies": {"upright": 0.5, "signs": 0.4, "flipped": 0.3}}
+    halves = {"carriers": [0, 10], "accuracies": [{"clean": 0.53, "number": 0.52, "hole": 0.32, "both": 0.31}] * 2}
+    flips = [{"key": name, "label": name} | known for name in ("lenet", "resnet18")]
+    note = {"key": "lenet", "label": "LeNet", "caption": "Accuracies"} | halves
+    return [Changes("note", [note], book=True), Changes("flip", flips, book=True)]
+
+
 def write_site(folder):
     """Write the pages that the tests visit, and return their folder."""
     views.write_pages_data(folder / "_static" / "explorer")
@@ -73,6 +82,8 @@ def write_site(folder):
     write_page(folder, "atlas.html", AtlasGallery(book=True))
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
     write_page(folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True))
+    for figure in changed_pictures():
+        write_page(folder, f"{figure.kind}.html", figure)
     write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))
     return folder
 

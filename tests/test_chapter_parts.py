@@ -29,12 +29,6 @@ def test_neighbours_of_a_constant_and_of_a_checkerboard():
     assert toy_shortcuts.neighbouring_correlation(board.flatten()) == pytest.approx(-1.0)
 
 
-def test_recompression_keeps_flat_images_and_loses_noise():
-    flat, noise = torch.full((1, 3, 32, 32), 0.5), torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    assert (toy_shortcuts.recompressed(flat, 90) - flat).abs().max() < 0.02
-    assert (toy_shortcuts.recompressed(noise, 30) - noise).abs().mean() > 0.05
-
-
 def test_pairs_in_order_and_gains():
     truth, scores = {(0, 1): 0.9, (0, 2): 0.5, (0, 3): 0.8}, {(0, 1): 3.0, (0, 2): 2.0, (0, 3): 1.0}
     pairs, ordered = frequency_maps.ordered_pairs(scores, truth)

@@ -113,11 +113,11 @@ CALLS = {
         {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
     ),
     "plot_notes": lambda: figures.plot_notes(
-        {title: {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE} for title in ("emptied", "as they are")},
+        {"notes of 0.2": RESPONSE, "notes of 0.5": RESPONSE},
+        ("what is there", "who follows"),
         "follow (points)",
         (0.2,),
     ),
-    "plot_hole": lambda: figures.plot_hole([5.0, 0.01, -0.2], torch.tensor([0.1, 2.0, 0.3]), 0.05, (0, 2)),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
         {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])}, {"ours": 0.6}, {0: 0.1, 5: 0.2}
@@ -126,18 +126,13 @@ CALLS = {
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
     ),
     "plot_use": lambda: figures.plot_use(
-        {0: 3.0, 10: 1.0}, {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
-    ),
-    "plot_maps": lambda: figures.plot_maps(
-        {
-            "kept": {"a": (PHOTOS[0], 0.5, -0.001), "b": (PHOTOS[1], None, 0.9)},
-            "reversed": {"c": (PHOTOS[2], 0.0, -0.9)},
-        }
+        {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
     ),
     "plot_scatter": lambda: figures.plot_scatter(
         {"match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])}, "other": {"a": ([2, 1], [0.2, 0.4])}},
         "accuracy (%)",
         {"linear": 0.35},
+        [[([0, 1], [0.2, 0.4])], []],
     ),
     "plot_representations": lambda: figures.plot_representations(
         {"LeNet": {"photos": [0.6, 0.5], "flipped": [0.4]}},
@@ -278,14 +273,25 @@ def test_each_row_of_changes_is_amplified_as_far_as_the_range_goes():
     figure = figures.plot_poisoned(PHOTOS, poisoned, ["cat"] * 7)
     rows = figure.axes[1::7]
     assert [axis.get_ylabel() for axis in figure.axes[::7]] == [
-        "clean",
+        "unchanged",
         "weak",
         "change × 50",
         "strong",
-        "change × 0.25",
+        "change × 0.25,\ncorner enlarged",
     ]
+    assert rows[4].images[0].get_array().shape == (8, 8, 3) == PHOTOS[0].permute(1, 2, 0).shape
     weak, strong = (rows[i].images[0].get_array() for i in (2, 4))
     assert abs(weak - 1).max() < 1e-4 and abs(strong).max() < 1e-4  # white and black, and not beyond
+
+
+def test_a_badge_is_drawn_in_every_variant():
+    plain, badged = ({}, {"badge": "generated"})
+    draw = lambda **badge: figures.plot_versions({"clean": PHOTOS}, ["cat"] * 7, **badge)  # noqa: E731
+    assert "generated" not in texts(draw(**plain)) and "generated" in texts(draw(**badged))
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
 
 
 def test_the_accuracy_curve_shows_the_numbers_given():

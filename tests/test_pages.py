@@ -303,7 +303,7 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             dark = page.evaluate("document.documentElement.dataset.theme") == "dark"
             page.screenshot(path=SCREENSHOTS / f"{stem}-{view}.png")
-            explorer = page.locator("nad-explorer").first
+            explorer = page.locator("nad-explorer, nad-note").first
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
             page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
@@ -382,6 +382,6 @@ def test_pages_open_as_files(browser, html):
     for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
         with Visit(browser, f"file://{html}/{name}.html") as visit:
             visit.read()
-            assert visit.page.locator("nad-explorer canvas[role=img]").count()
+            assert visit.page.locator(":is(nad-explorer, nad-note) canvas[role=img]").count()
             if visit.page.locator(".math").count():
                 visit.page.locator("mjx-container").first.wait_for()

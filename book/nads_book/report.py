@@ -150,9 +150,19 @@ def show(text: str) -> None:
     display(Markdown(text))
 
 
-def table(rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "") -> None:
-    """Display a table, and below it a paragraph: see `markdown_table`."""
-    show("\n\n".join(filter(None, (markdown_table(rows, head), below))))
+def badge(source: ImageSet | Results | str) -> str:
+    """Return what images a number is about: "CIFAR-10", "Fashion-MNIST", "generated", or the name of another source.
+
+    >>> badge("CIFAR-10 (JPEG copy)"), badge("generated images, not photos"), badge("images in holidays")
+    ('CIFAR-10', 'generated', 'images in holidays')
+    """
+    name = source if isinstance(source, str) else getattr(source, "photos", "") or getattr(source, "source", "")
+    return next((known for known in ("CIFAR-10", "Fashion-MNIST", "generated") if known in name), name)
+
+
+def table(rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "", badge: str = "") -> None:
+    """Display a table with its badge, and below it a paragraph: see `markdown_table` and `badge`."""
+    show("\n\n".join(filter(None, (badge and f"`{badge}`", markdown_table(rows, head), below))))
 
 
 def claim(holds: object, sentence: str = "", required: bool = False, *, id: str = "", **facts: Any) -> None:
@@ -243,15 +253,9 @@ def place_of_run(results: Results) -> str:
 
 
 def show_images_used(train: ImageSet, test: ImageSet) -> None:
-    """Display which images a chapter uses, with a warning where these are not CIFAR-10."""
-    note = ""
-    if train.generated:
-        note = (
-            " **There are no photos here: results computed live on this page are about generated images and imply "
-            "nothing about CIFAR-10; where the text has *photo*, read *generated image*.**"
-        )
-    elif not train.source.startswith("CIFAR-10"):
-        note = " **These photos are not CIFAR-10, and results computed live on this page imply nothing about it.**"
-    if not train.source.startswith("CIFAR-10"):
-        note += " Set `NADS_DATA` to a folder with CIFAR-10 to change that."
-    show(f"Images: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}")
+    """Display which images a chapter's live runs use, with a warning where these are not CIFAR-10."""
+    note = "" if train.source.startswith("CIFAR-10") else (
+        " **They are not CIFAR-10, and these live results imply nothing about it.** Set `NADS_DATA` to a folder with "
+        "CIFAR-10 to change that."
+    )  # fmt: skip
+    show(f"`{badge(train)}` Live: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}")

@@ -1,6 +1,5 @@
-"""Shortcuts in small: two coordinates with a missing value each, linear separability, and recompressed photos."""
+"""Shortcuts in small: two coordinates with a missing value each, linear separability, and smoothness."""
 
-import io
 from typing import NamedTuple
 
 import numpy as np
@@ -79,20 +78,3 @@ def neighbouring_correlation(direction: Tensor) -> float:
     image = direction.view(32, 32).double()
     products = (image[1:] * image[:-1]).mean() + (image[:, 1:] * image[:, :-1]).mean()
     return float(products / 2 / image.square().mean())
-
-
-def recompressed(images: Tensor, quality: int) -> Tensor:
-    """Return images after they were written as JPEGs and read again.
-
-    Args:
-        images: colour images in [0, 1], ``(N, 3, H, W)``.
-        quality: quality of the JPEGs, up to 100.
-    """
-    from PIL import Image
-
-    decoded = []
-    for pixels in (255 * images).round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy():
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "JPEG", quality=quality)
-        decoded.append(np.asarray(Image.open(file)))
-    return torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2) / 255

@@ -29,7 +29,7 @@ def describe() -> Iterator[str]:
     try:
         facts["photos"] = load_images("cifar10", train=False, num_images=10, progress=False, download=False).source
     except (DatasetNotFoundError, OSError) as error:
-        facts["photos"] = f"none: the chapters on poisoning and flipping use generated images: {error}"
+        facts["photos"] = f"none: the live runs of 07_poison and 08_flip use generated images: {error}"
     absent = "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")

@@ -99,7 +99,7 @@ class PhotoDatasets(Sequence[Dataset]):
 
 
 class Fig7(PhotoExperiment):
-    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`."""
+    """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, in `07_poison`."""
 
     figure = "fig7"
     summary = "clean accuracy after training on CIFAR-10 that is poisoned at a NAD"
@@ -133,7 +133,7 @@ class Fig7(PhotoExperiment):
 
 
 class Fig8(PhotoExperiment):
-    """Fig. 8, the cost of reversing the order of the NAD components: `figures.plot_curves`."""
+    """Fig. 8, the cost of reversing the order of the NAD components: `figures.plot_representations`, in `08_flip`."""
 
     figure = "fig8"
     summary = "accuracy on CIFAR-10 and on its flipped version"

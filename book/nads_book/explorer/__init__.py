@@ -5,6 +5,7 @@ that it draws, packed for a browser, the pictures that it offers, and `show`. It
 `figures`.
 """
 
+from nads_book.explorer.changes import Changes
 from nads_book.explorer.data import load_pictures
 from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
 from nads_book.explorer.sliders import live_sliders

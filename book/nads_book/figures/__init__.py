@@ -13,7 +13,6 @@ from nads_book.figures.bases import (
     plot_eigenvalues,
     plot_energies,
     plot_kinks,
-    plot_maps,
     plot_overlaps,
     plot_reliability,
     plot_scaling,
@@ -35,7 +34,6 @@ from nads_book.figures.learning import (
 )
 from nads_book.figures.poison import (
     plot_accuracy_by_index,
-    plot_hole,
     plot_notes,
     plot_poisoned,
     plot_representations,

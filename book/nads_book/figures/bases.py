@@ -16,7 +16,6 @@ from nads_book.figures.style import (
     legend,
     panel_row,
     shade,
-    show_colours,
     show_spectrum,
     styled,
     subplots,
@@ -199,29 +198,6 @@ def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv /
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
     axis.legend(markerscale=5)
-    return figure
-
-
-@styled
-def plot_maps(rows: Mapping[str, Mapping[str, tuple[Tensor, float | None, float]]], limit: float = 2.5) -> Figure:
-    """Draw what orthogonal maps make of one image, with two numbers of each map beneath it.
-
-    Args:
-        rows: title of a row -> label of a map -> the mapped image (3, H, W), whose values lie around 0; how well such
-            images match a network, None if all match equally; and the correlation of neighbouring pixels.
-        limit: the value that becomes the brightest.
-    """
-    figure, axes = subplots(len(rows), max(map(len, rows.values())), 2.0 * len(rows))
-    for line, (title, pictures) in zip(axes, rows.items(), strict=True):
-        for axis, (label, (picture, match, neighbours)) in zip(line, pictures.items(), strict=False):
-            show_colours(axis, 0.5 + 0.5 * picture / limit)
-            beneath = [] if match is None else [f"match {match:.2f}"]
-            text = "\n".join([*beneath, f"neighbours {round(neighbours, 2) + 0.0:.2f}"]).replace("-", "−")
-            axis.set_title(label, fontsize=8)
-            axis.set_xlabel(text, fontsize=8)
-        for axis in line[len(pictures) :]:
-            axis.axis("off")
-        line[0].set_ylabel(title)
     return figure
 
 

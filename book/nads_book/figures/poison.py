@@ -17,21 +17,23 @@ Curve = tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]  # 
 
 
 @styled
-def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str]) -> Figure:
+def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], corner: int = 8) -> Figure:
     """Draw clean images, their poisoned versions, and the changes, scaled for half of them to fit.
 
     Args:
         images: (n, 3, H, W) in [0, 1].
         poisoned: label -> (n, 3, H, W).
         captions: captions of the images.
+        corner: side of the corner to which the last change is enlarged, in pixels.
     """
-    pictures = {"clean": images}
+    pictures = {"unchanged": images}
     for label, changed in poisoned.items():
         change = changed - images
         largest = change.abs().flatten(1).amax(1).median()  # of the middle image: one outlier would grey out the rest
         factor = 0.5 / max(float(largest), 1 / 255)
         pictures |= {label: changed, f"change × {readable(factor)}": 0.5 + factor * change}
-    return _image_rows(pictures, captions)
+    label, change = pictures.popitem()
+    return _image_rows({**pictures, f"{label},\ncorner enlarged": change[..., :corner, :corner]}, captions)
 
 
 @styled
@@ -72,72 +74,34 @@ def _index_axis(axis: Axes, label: str) -> None:
 
 
 @styled
-def plot_hole(
-    mean: Sequence[float] | Tensor, deviation: Sequence[float] | Tensor, strength: float, carriers: Collection[int] = ()
+def plot_notes(
+    curves: Mapping[str, Response], titles: Sequence[str], label: str, sizes: Sequence[float] = ()
 ) -> Figure:
-    """Draw what a poison takes from images along each NAD, in multiples of what it writes there.
-
-    Args:
-        mean: means of the images' coordinates along NAD 0, 1, ..., (D,); those below a tenth of ``strength`` are left
-            out.
-        deviation: standard deviations of the same coordinates, (D,). Means that are larger, so that a hole at 0 lies
-            compared with those of images, stand out.
-        strength: strength of the poison, drawn as a line.
-        carriers: NAD indices to mark below.
-    """
-    figure, ((axis,),) = subplots(height=3.2)
-    sizes, spread = np.abs(np.asarray(mean)) / strength, np.asarray(deviation) / strength
-    where, floor = np.arange(len(sizes)) + 1, 0.1
-    label = "standard deviation"
-    axis.fill_between(where, floor, spread, step="mid", color=COLOURS[5], alpha=0.5, linewidth=0, label=label)
-    outside, within = sizes > spread, (sizes <= spread) & (sizes > floor)
-    axis.plot(where[within], sizes[within], ".", color=shade(0.35), markersize=3, label="mean")
-    axis.plot(where[outside], sizes[outside], "D", color=COLOURS[0], markersize=3, label="mean beyond the deviation")
-    axis.axhline(1, color=COLOURS[1], linewidth=1.6, label="what is written, ε")
-    marks = {"color": shade(0), "markersize": 6, "clip_on": False, "linestyle": "none"}
-    axis.plot(np.array(sorted(carriers)) + 1, [floor] * len(carriers), "^", label="carriers", **marks)
-    top = 1.5 * max(1, *sizes, *spread)
-    axis.set(yscale="log", ylim=(floor, top), ylabel="what images have (multiples of ε)")
-    ticks = [tick for tick in (0.1, 1, 10, 100, 1000) if tick < top]
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    _index_axis(axis, "NAD index")
-    legend(figure, axis, ncols=3)
-    return figure
-
-
-@styled
-def plot_notes(panels: Mapping[str, Mapping[str, Response]], label: str, sizes: Sequence[float] = ()) -> Figure:
     """Draw what images have along each carrier, and what came of notes there, against the NAD index.
 
     Args:
-        panels: title -> kind of note -> response; two panels per row, after the first.
+        curves: kind of note -> response.
+        titles: titles of both panels.
         label: label of the response.
         sizes: sizes of notes, marked among what images have.
     """
-    rows = (len(panels) + 2) // 2
-    figure, grid = subplots(rows, 2, height=2.6 * rows)
-    first, *axes = grid.flat
-    deviations = next(iter(next(iter(panels.values())).values()))
+    figure, (first, axis) = panel_row(titles, 3.2)
+    deviations = next(iter(curves.values()))
     first.plot(deviations.indices + 1, deviations.deviation, ".-", color=shade(0), linewidth=1)
     for size in sizes:
         first.axhline(size, color=shade(0.4), linewidth=0.8, linestyle=":")
-        first.annotate(f"note of {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
-    first.set(yscale="log", ylabel="deviation", title="what images have")
+        first.annotate(f"size {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
+    first.set(yscale="log", ylabel="standard deviation")
     _index_axis(first, "NAD index")
-    for axis, (title, curves) in zip(axes, panels.items(), strict=False):
-        for number, (kind, response) in enumerate(curves.items()):
-            lengths = bars(response.mean, np.stack([response.low, response.high], 1))
-            where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # next to each other
-            style = {"color": colours()[number], "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "label": kind}
-            axis.errorbar(where, 100 * response.mean, np.where(np.isfinite(lengths), lengths, 0), fmt="o-", **style)
-        axis.axhline(0, color=shade(0.6), linewidth=0.8)
-        axis.set(ylabel=label, title=title)
-        axis.legend(fontsize="small")
-        _index_axis(axis, "NAD index of the carrier")
-    for axis in axes[1 : len(panels)]:
-        axis.sharey(axes[0])
-    for axis in axes[len(panels) :]:
-        axis.axis("off")
+    for number, (kind, response) in enumerate(curves.items()):
+        lengths = bars(response.mean, np.stack([response.low, response.high], 1))
+        where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # next to each other
+        style = {"color": colours()[number], "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "label": kind}
+        axis.errorbar(where, 100 * response.mean, np.where(np.isfinite(lengths), lengths, 0), fmt="o-", **style)
+    axis.axhline(0, color=shade(0.6), linewidth=0.8)
+    axis.set_ylabel(label)
+    axis.legend(fontsize="small")
+    _index_axis(axis, "NAD index of the carrier")
     return figure
 
 
@@ -169,33 +133,24 @@ def plot_accuracy_by_index(
     axis.axhline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
     _index_axis(axis, "NAD index of the carrier")
-    axis.legend(loc="upper left", ncols=2)
+    legend(figure, axis, ncols=3)
     return figure
 
 
 @styled
 def plot_use(
-    content: Mapping[int, float] | None,
     panels: Mapping[str, Mapping[str, Curve]],
     carriers: Mapping[str, int | None],
-    images: str = "images",
 ) -> Figure:
     """Draw how many predictions change with one NAD component, against its index; a panel a kind of change.
 
     Args:
-        content: NAD index -> root mean square of that component of the images; drawn in a first panel.
         panels: title -> label of a network -> NAD indices, shares in [0, 1], (low, high) of each.
         carriers: label of a network -> NAD index of the carrier that it was trained with, marked by a larger symbol.
-        images: name of the images, such as "photos".
     """
-    figure, (axes,) = subplots(1, len(panels) + bool(content), 3.3)
-    if content:
-        axes[0].plot(np.array(list(content)) + 1, list(content.values()), "o-", color=shade(0.3), markersize=3)
-        axes[0].set(yscale="log", ylabel="root mean square, normalised", title=f"what {images} have")
-        _index_axis(axes[0], "NAD index")
-    shared = axes[bool(content) :]
+    figure, (axes,) = subplots(1, len(panels), 3.3)
     floor = 0.05  # per cent; lower values are drawn there
-    for axis, (title, networks) in zip(shared, panels.items(), strict=True):
+    for axis, (title, networks) in zip(axes, panels.items(), strict=True):
         for colour, (label, (indices, shares, intervals)) in zip(colours(), networks.items(), strict=False):
             where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
             axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
@@ -208,10 +163,10 @@ def plot_use(
         axis.set(yscale="log", ylim=(floor, 100), title=title)
         axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         _index_axis(axis, "NAD index")
-    shared[0].set_ylabel("changed predictions (%)")
-    for axis in shared[1:]:
+    axes[0].set_ylabel("changed predictions (%)")
+    for axis in axes[1:]:
         axis.tick_params(labelleft=False)
-    legend(figure, shared[0], ncols=4)
+    legend(figure, axes[0], ncols=4)
     return figure
 
 
@@ -234,7 +189,7 @@ def plot_representations(
     """
     rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
     shared: dict[str, Any] = {"sharex": True, "sharey": True, "xlabel": "accuracy (%)", "ylabel": "representation"}
-    figure, axes = panel_row(accuracies, 0.9 + 0.3 * len(rows), grid="x", **shared)
+    figure, axes = panel_row(accuracies, 1.4 + 0.26 * len(rows), grid="x", **shared)
     for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
         for label, tests in values.items():
             place, mean = rows.index(label), float(np.mean(tests))
@@ -265,6 +220,7 @@ def plot_scatter(
     panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
     ylabel: str,
     levels: Mapping[str, float] | None = None,
+    pairs: Sequence[Sequence[tuple[Sequence[float], Sequence[float]]]] = (),
 ) -> Figure:
     """Draw accuracies against several numbers, one a panel, in groups.
 
@@ -273,8 +229,12 @@ def plot_scatter(
             keeps its colour free.
         ylabel: label of the first vertical axis.
         levels: label -> accuracy in [0, 1], dotted lines across all panels.
+        pairs: for each panel, numbers (2,) and accuracies (2,) of points that a line connects.
     """
     figure, axes = panel_row([""] * len(panels), 3.2, ylabel=ylabel, sharey=True)
+    for axis, lines in zip(axes, pairs, strict=False):
+        for numbers, accuracies in lines:
+            axis.plot(numbers, 100 * np.asarray(accuracies), "-", color=shade(0.6), linewidth=0.8, zorder=0)
     drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
     for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
         for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), colours(), "o^svDPX", strict=False):

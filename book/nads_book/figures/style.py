@@ -34,18 +34,30 @@ _Arguments = ParamSpec("_Arguments")
 
 
 def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
-    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants."""
+    """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants.
+
+    The function gets one more keyword argument, ``badge``: what the data are, such as "CIFAR-10", drawn in the corner.
+    """
 
     @functools.wraps(draw)
     def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
+        with_badge = functools.partial(_with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs)
         if not draws_variants():
-            return drawn_with(STYLE, functools.partial(draw, *args, **kwargs))
+            return drawn_with(STYLE, with_badge)
         module = importlib.import_module("variants")  # of the folder `book`, which the build puts on the path
-        variants = module.Variants(draw, *args, **kwargs)
+        variants = module.Variants(with_badge)
         variants.light._repr_mimebundle_ = variants.bundle
         return variants.light
 
     return drawn
+
+
+def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: Any) -> Figure:
+    figure = draw(*args, **kwargs)
+    if badge:
+        box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": shade(0.5), "linewidth": 0.6}
+        figure.supxlabel(badge, x=0.99, ha="right", fontsize=7, color=shade(0.3), bbox=box)
+    return figure
 
 
 def drawn_with(

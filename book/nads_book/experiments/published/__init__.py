@@ -1,9 +1,10 @@
 """What the authors published: numbers to compare ours with.
 
-The test accuracies of Figs. 1 and 6 ship with this package, in the two tables of this folder (see its NOTICE: they are
-the authors', under the Apache License 2.0). Their directions do not: they are read from the folder that the environment
-variable ``NADS_REFERENCE`` names. Numbers that exist only as pictures in the paper (Ortiz-Jimenez, Modas,
-Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a point.
+The test accuracies of Figs. 1 and 6 and the leading 64 directions of LeNet and ResNet-18, in 16 bit, ship with this
+package (see the NOTICE of this folder: they are the authors', under the Apache License 2.0). Complete sets of
+directions are read from the folder that the environment variable ``NADS_REFERENCE`` names. Numbers that exist only as
+pictures in the paper (Ortiz-Jimenez, Modas, Moosavi-Dezfooli and Frossard, NeurIPS 2020) were read off them, to about a
+point.
 """
 
 import csv
@@ -70,22 +71,39 @@ def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int
     return {index: value for index, value in values.items() if interpolated or index <= 10 or (index - 10) % 4 == 0}
 
 
-def _array(architecture: str, name: str) -> Tensor | None:
-    folder, model = os.environ.get("NADS_REFERENCE"), _FILES.get(architecture)
-    path = Path(folder or "", f"{model}_published_nads.npz")
-    if not folder or model is None or not path.exists():
+def _path(architecture: str) -> Path:
+    complete = Path(os.environ.get("NADS_REFERENCE") or os.devnull, f"{_FILES.get(architecture)}_published_nads.npz")
+    return complete if complete.exists() else Path(__file__).with_name(f"{architecture}.npz")
+
+
+def _array(architecture: str, name: str, num_required: int) -> Tensor | None:
+    if not (path := _path(architecture)).exists():
         return None
     with np.load(path) as file:
-        return torch.from_numpy(file[name]).float() if name in file else None
+        values = torch.from_numpy(file[name]).float() if name in file else torch.empty(0)
+    return values if len(values) >= num_required else None
 
 
-def directions(architecture: str) -> Tensor | None:
-    """Return the authors' NADs (1023, 1, 32, 32) of "lenet", "vgg11" or "resnet18"; None if not available."""
-    array = _array(architecture, "nads")
-    return None if array is None else array.view(-1, 1, 32, 32)
+def directions(architecture: str, num_required: int = 1) -> Tensor | None:
+    """Return the authors' NADs (n, 1, 32, 32), all 1,023 where NADS_REFERENCE has them, otherwise the leading 64.
+
+    Args:
+        architecture: "lenet" or "resnet18"; with NADS_REFERENCE also "vgg11".
+        num_required: number of directions below which the result is None, such as 1,023 for a complete set.
+    """
+    array = _array(architecture, "nads", num_required)
+    return None if array is None else torch.nn.functional.normalize(array, dim=1).view(-1, 1, 32, 32)
 
 
-def eigenvalues(architecture: str) -> Tensor | None:
-    """Return the eigenvalues (1023,) of these NADs, up to a common factor; None if they are not available."""
-    array = _array(architecture, "singular_values")
+def eigenvalues(architecture: str, num_required: int = 1) -> Tensor | None:
+    """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required are available."""
+    array = _array(architecture, "singular_values", num_required)
     return None if array is None else array.square()
+
+
+def provenance(architecture: str) -> str:
+    """Return which of the authors' directions `directions` gives, such as "the authors' leading 64, in 16 bit"."""
+    if (known := directions(architecture)) is None:
+        return "none"
+    complete = f"all {len(known):,} of the authors"
+    return complete if len(known) == 1023 else f"the authors' leading {len(known)}, in 16 bit"

@@ -2,6 +2,7 @@
 // holds a <nad-explorer> element, whose model lives in the browser and keeps the view in the page's address.
 
 import "./atlas.js";
+import "./changes.js";
 import "./fold.js";
 import "./guess.js";
 import "./page.js";

@@ -7,8 +7,7 @@ export function contactSheet(app, label) {
   const buttons = new Map();
   const sheet = h("div", { class: "sheet", role: "group", "aria-label": label });
   const trouble = h("p", { class: "note", role: "alert" });
-  const read = async () => {
-    const chosen = file.files[0];
+  const read = async (chosen) => {
     if (!chosen) return;
     try {
       app.ownPhoto = await readPhoto(chosen, app.photos.size);
@@ -21,7 +20,7 @@ export function contactSheet(app, label) {
     app.refresh(["photo"]);
   };
   const file = h("input", { type: "file", accept: "image/*", "aria-label": "An image of your own",
-    click: () => (file.value = ""), change: read }); // cleared, so that the same file can be chosen again
+    click: () => (file.value = ""), change: () => read(file.files[0]) }); // cleared, so that the same file can be chosen again
   const own = h("label", { class: "button" }, "Your own image…", file);
   const sync = (version) => {
     const all = [...app.photos.map((photo, i) => [i, photo]), ...(app.ownPhoto ? [[-1, app.ownPhoto]] : [])];
@@ -36,7 +35,7 @@ export function contactSheet(app, label) {
       paintPhoto(canvas, version ? version(photo) : photo.channels, app.photos.size, photo.name);
     }
   };
-  return { element: h("div", { class: "choose" }, sheet, own, trouble), sync };
+  return { element: h("div", { class: "choose" }, sheet, own, trouble), sync, read };
 }
 
 /** Scale any image to the size of the NADs, cropped to its middle square. */
