@@ -8,7 +8,6 @@ import pytest
 from explorer_pages import Reader, assert_signed
 from guess import guess_data
 from nads_book.explorer import AtlasGallery, gallery
-from PIL import Image
 
 import nads_core as nc
 
@@ -237,6 +236,8 @@ def test_a_result_has_an_address_and_a_picture(reader):
     assert "#bet.network=resnet18&bet.waves=[[0,2],[0,4],[2,2],[2,0],[2,-2]]" in address
     with reader.page.expect_download() as download:
         reader.page.get_by_role("button", name="Save picture").click()
+    from PIL import Image
+
     with Image.open(download.value.path()) as picture:
         assert picture.size == (1200, 630) and len(picture.convert("RGB").getcolors(1_000_000)) > 20
     reader.page.goto("about:blank")
