@@ -273,7 +273,7 @@ def test_page_is_private_light_accessible_and_whole(browser, address, name):
         visit.read()
         weight = visit.weight()
         print(f"{name}: {weight / 1e6:.2f} MB")
-        assert 3e5 < weight < HEAVIEST
+        assert 1e5 < weight < HEAVIEST
         assert name not in CHAPTERS or visit.page.evaluate(CELLS) <= MOST_CELLS
         # Contrast is the slow rule; the long page of the library has the colours of the others.
         rules = {"color-contrast": {"enabled": not name.startswith("book/api")}}
