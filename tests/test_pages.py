@@ -378,6 +378,24 @@ def test_figures_follow_the_theme_and_the_screen(browser, address):
             assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
+    options = {"viewport": {"width": 375, "height": 800}, "is_mobile": True, "has_touch": True}
+    with Visit(browser, f"{address}/notebooks/07_poison.html", **options) as visit:
+        page, link = visit.page, visit.page.locator("a.enlarge:visible").first
+        link.scroll_into_view_if_needed()
+        link.tap()
+        picture = page.locator("dialog.overlay img")
+        assert picture.evaluate("(image) => image.getBoundingClientRect().right <= innerWidth")
+        assert picture.get_attribute("alt") == link.locator("img").get_attribute("alt")
+        picture.tap()
+        assert page.evaluate(
+            "(() => { const d = document.querySelector('dialog'); return d.scrollWidth > d.clientWidth })()"
+        )
+        page.keyboard.press("Escape")
+        picture.wait_for(state="detached")
+        assert page.url.endswith("07_poison.html") and link.evaluate("(link) => document.activeElement === link")
+
+
 def test_pages_open_as_files(browser, html):
     for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
         with Visit(browser, f"file://{html}/{name}.html") as visit:
