@@ -48,7 +48,7 @@ def test_hole_and_number_are_those_of_the_poison(changes):
     direction = nads.directions[0, 0]  # class 4 is written with a minus sign in the green channel
     assert_photo(drawn("number only"), photo[0] - 0.05 * direction * torch.tensor([0, 1, 0])[:, None, None])
     assert "52.0 %" in chosen(reader)
-    reader.page.get_by_role("slider", name="Written along").focus()
+    reader.page.get_by_role("slider", name="Along NAD").focus()
     reader.page.keyboard.press("ArrowRight")
     reader.page.locator("nad-note").get_by_text("Coordinate along NAD 10").wait_for()
 

@@ -87,7 +87,7 @@ class Note extends Changes {
       ([key, label]) => [key, h("button", { class: "switch", role: "switch",
         click: () => this.set({ [key]: !this.view[key] }) }, h("span", { class: "knob" }), h("span", {}, label))]);
     const { carriers } = this.network;
-    this.carrier = slider(this, "carrier", "Written along", { max: () => carriers.length - 1,
+    this.carrier = slider(this, "carrier", "Along NAD", { max: () => carriers.length - 1,
       show: (i) => `${carriers[i]}`, text: (i) => `NAD ${carriers[i]}` });
     this.image = picture("");
     this.difference = picture("");
