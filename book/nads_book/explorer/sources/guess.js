@@ -183,7 +183,7 @@ class Guess {
     this.before.box.classList.toggle("waves", stage === "blind");
     if (stage === "blind") {
       this.before.box.setAttribute("aria-label", `${tasks.length} waves to bet on. ${STEERING}`);
-      this.paintWaves(this.before.canvas);
+      this.paintTiles(this.before.canvas);
       this.before.caption.replaceChildren("Every square is a wave: coarse in the middle, fine at the edge. Opposite squares hold the same wave.");
     } else {
       this.before.box.setAttribute("aria-label", `Energy of ${tasks.length} waves in random ${label}s. ${STEERING}`);
@@ -202,7 +202,7 @@ class Guess {
   }
 
   /** All waves as small pictures, of a quarter of the image each. */
-  paintWaves(canvas) {
+  paintTiles(canvas) {
     const part = SIDE / 2, side = CELLS * part, image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
     const greys = [Math.sin, Math.cos].map((wave) => Uint32Array.from({ length: SIDE }, (_, i) =>
       0x010101 * Math.round(135 + 85 * wave((2 * Math.PI * i) / SIDE)) + 0xff000000));
