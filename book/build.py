@@ -30,6 +30,7 @@ import nbformat
 import pages
 import sharing
 import torch
+from filelock import FileLock, Timeout
 from fingerprint import DATA_VARIABLES, fingerprint  # noqa: F401
 from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
@@ -419,8 +420,14 @@ def main() -> int:
         parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
     for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the chapters that run are ended, and not left alone
         signal.signal(ending, signal.default_int_handler)
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        build(arguments.folder.resolve(), arguments.preset, ROOT, jobs=arguments.jobs)
+        with FileLock(folder / "build.lock", timeout=0):
+            build(folder, arguments.preset, ROOT, jobs=arguments.jobs)
+    except Timeout:
+        print(f"error: another build writes to {folder}: wait for it, or name another --folder", file=sys.stderr)
+        return 1
     except BuildError as error:
         print(f"\n\nerror: {error}", file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
+from filelock import FileLock
 
 import nads_core
 
@@ -358,6 +359,14 @@ STORED = ROOT / "book" / "results"
 
 
 @pytest.mark.stored
+def test_two_builds_in_one_folder_do_not_mix(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["build.py", "--folder", str(tmp_path)])
+    monkeypatch.setattr(build, "build", lambda *args, **options: pytest.fail("it began"))
+    with FileLock(tmp_path / "build.lock"):
+        assert build.main() == 1
+    assert str(tmp_path) in capsys.readouterr().err
+
+
 def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book):
     root = small_book("raise SystemExit('a chapter was executed')")
     folder = root / "book" / "results"
