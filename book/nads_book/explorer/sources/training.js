@@ -44,7 +44,7 @@ class Training {
         h("div", { class: "pair" }, ...this.panels.map(({ image }) => image.element))),
       h("section", {}, h("p", { class: "step" }, "Then train two LeNets at strength 1"),
         h("div", { class: "along" }, play, place.element),
-        h("p", { class: "legend" }, h("span", { class: "a swatch" }, "training images"), h("span", { class: "b swatch" }, "new images")),
+        h("p", { class: "legend" }, h("span", { class: "b swatch" }, "training images"), h("span", { class: "a swatch" }, "new images")),
         h("div", { class: "pair" }, ...this.panels.map(({ chart }) => chart.element)), this.told));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
@@ -74,7 +74,7 @@ class Training {
         paintSigned(image.canvas, sample(wave, strength), SIDE, `An image with the ${name} wave at strength ${strength}`);
       const [train, test] = [line("train"), line("test")];
       chart.position = place;
-      chart.draw({ series: [{ colour: "a", line: train }, { colour: "b", line: test }], last: this.last,
+      chart.draw({ series: [{ colour: "b", line: train }, { colour: "a", line: test }], last: this.last,
         alt: `${name} wave, epoch ${this.epoch(place)}: ${percent(train[place][1])} of training images, ${percent(test[place][1])} of new ones` });
     }
     this.told.textContent = `Epoch ${this.epoch(place)}, new images classified correctly: ${
