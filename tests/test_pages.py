@@ -389,7 +389,7 @@ def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
         assert picture.get_attribute("alt") == link.locator("img").get_attribute("alt")
         picture.tap()
         assert page.evaluate(
-            "(() => { const d = document.querySelector('dialog'); return d.scrollWidth > d.clientWidth })()"
+            "(() => { const d = document.querySelector('dialog.overlay'); return d.scrollWidth > d.clientWidth })()"
         )
         page.keyboard.press("Escape")
         picture.wait_for(state="detached")

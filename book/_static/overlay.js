@@ -10,6 +10,7 @@ document.addEventListener("click", (event) => {
   dialog.setAttribute("aria-label", "Enlarged figure");
   dialog.append(close, image);
   dialog.addEventListener("click", ({ target }) => (target === image ? image.classList.toggle("full") : dialog.close()));
+  dialog.addEventListener("keydown", ({ key }) => key === "Escape" && dialog.close());
   dialog.addEventListener("close", () => (dialog.remove(), link.focus()));
   document.body.append(dialog);
   dialog.showModal();
