@@ -42,7 +42,7 @@ def test_nad_and_its_energy_are_those_of_the_array(reader, tables):
     drawn = levels(reader.see("NAD 41 of LeNet, its energy"), tables["magma"]) / 255
     assert np.abs(drawn - energy / energy.max()).max() < 0.02
     share = float(nads.eigenvalues[41] / nads.eigenvalues[0])
-    assert f"eigenvalue {share:.2f} of the first" in reader.part("direction").inner_text()
+    assert f"eigenvalue {share:.2f} of the first" in reader.part("direction").locator("details").first.text_content()
 
 
 def test_networks_side_by_side(reader, tables):
@@ -85,7 +85,8 @@ def test_curves_and_their_cursor(reader, tables):
     assert_signed(reader.see(f"NAD {index} of LeNet, in pixels"), NADS["lenet"].directions[index, 0], tables)
     x = [float(svg.locator(".cursor").get_attribute("x1")) for svg in (eigenvalues, accuracies)]
     assert x[0] == x[1] == pytest.approx(46 + index / 1023 * (box["width"] - 54), abs=1)
-    nearest, accuracy, *_ = min(measured, key=lambda row: abs(row[0] - index))
+    near = [row for row in measured if min(row[4:], default=1) >= 0.9]  # along directions of this version, or nearly
+    nearest, accuracy, *_ = min(near, key=lambda row: abs(row[0] - index))
     assert f"accuracy at NAD {nearest}: {100 * accuracy:.1f} %" in reader.part("direction").inner_text().replace(
         "\n", " "
     )
@@ -98,7 +99,9 @@ def test_small_numbers_are_written_for_people(reader):
     reader.open(f"all.html#explorer.index={index}")
     assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
     reader.slide("NAD", 1023)
-    text = re.search(r"eigenvalue (.*) of the first", reader.part("direction").inner_text())[1]
+    text = re.search(r"eigenvalue (.*) of the first", reader.part("direction").locator("details").first.text_content())[
+        1
+    ]
     share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
     assert share < 1e-3 and " × 10⁻" in text and number(text) == pytest.approx(share, rel=0.05)
 

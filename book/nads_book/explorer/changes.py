@@ -18,7 +18,7 @@ class Changes:
 
     Args:
         kind: "note" or "flip".
-        networks: for each network ``key`` (an architecture that ships), ``label``, ``caption`` and ``accuracies``:
+        networks: networks, each with ``key`` (an architecture that ships), ``label``, ``caption`` and ``accuracies``:
             for "flip" of "upright", "signs" and "flipped"; for "note" one mapping of "clean", "hole", "number" and
             "both" per NAD index in ``carriers``.
         strength: size of what the note writes.

@@ -229,7 +229,7 @@ def plot_scatter(
             keeps its colour free.
         ylabel: label of the first vertical axis.
         levels: label -> accuracy in [0, 1], dotted lines across all panels.
-        pairs: for each panel, numbers (2,) and accuracies (2,) of points that a line connects.
+        pairs: panels, each with numbers (2,) and accuracies (2,) of points that a line connects.
     """
     figure, axes = panel_row([""] * len(panels), 3.2, ylabel=ylabel, sharey=True)
     for axis, lines in zip(axes, pairs, strict=False):

@@ -1,13 +1,18 @@
 // What is known about each direction: its name, how certain it is, and the band that it cannot be distinguished from
 
-/** What to say about NAD `i`; nothing where there are no certificates. */
+/** How reliable NAD `i` is; nothing where there are no certificates. */
 export function certaintyText({ certificates }, i) {
   if (!certificates) return [];
-  const { names, certainty, band, bands } = certificates;
+  const { certainty, band, bands } = certificates;
   const [size, known] = bands[band[i]] ?? [];
   const alone = `certainty ${certainty[i].toFixed(2)}`;
-  const name = names[i].includes(" ") ? [`symmetry type ${names[i].replace(/ (\d+)$/, ", rank $1")}`] : [];
-  return [...name, size ? `${alone}; one of ${size} that cannot be distinguished (together ${known.toFixed(2)})` : alone];
+  return [size ? `${alone}; one of ${size} that cannot be distinguished (together ${known.toFixed(2)})` : alone];
+}
+
+/** The name of NAD `i`, which sampling does not change; nothing where it has none. */
+export function nameText({ certificates }, i) {
+  const name = certificates?.names[i] ?? "";
+  return name.includes(" ") ? [`symmetry type ${name.replace(/ (\d+)$/, ", rank $1")}`] : [];
 }
 
 /** The next index (or the one before, for -1) that is not of the same band: a band is stepped through as one. */

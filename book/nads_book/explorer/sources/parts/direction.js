@@ -1,4 +1,4 @@
-import { certaintyText } from "../certainty.js";
+import { certaintyText, nameText } from "../certainty.js";
 import { h, paintShares, paintSigned, picture } from "../drawing.js";
 import { spectrum } from "../fourier.js";
 import { relative, rows } from "../rows.js";
@@ -8,34 +8,36 @@ import { interval, short } from "../text.js";
 const nearest = (measured, index) =>
   measured.reduce((best, row) => (Math.abs(row[0] - index) < Math.abs(best[0] - index) ? row : best));
 
-function accuracyText(architecture, index) {
-  if (!architecture.accuracies) return "accuracy not measured yet";
-  const row = nearest(architecture.accuracies, index);
-  const [at, , , , closeness] = row; // of the direction that was measured, where it is one of another version
-  const other = closeness === undefined ? "" : ` (measured along a direction of an earlier version, cos² ${closeness.toFixed(2)} with this one)`;
-  return `accuracy${at === index ? "" : ` at NAD ${at}`}: ${interval(row)}${other}`;
+const CLOSE = 0.9; // cos² between a direction of an earlier version and this one, above which its accuracy is shown
+
+function accuracyText({ accuracies }, index) {
+  const measured = accuracies?.filter(([, , , , closeness = 1]) => closeness >= CLOSE) ?? [];
+  if (!measured.length) return "accuracy not measured yet";
+  const row = nearest(measured, index);
+  return `accuracy${row[0] === index ? "" : ` at NAD ${row[0]}`}: ${interval(row)}`;
 }
 
 export function directionPart(app) {
   const pictures = rows(app, () => {
     const pixels = picture("in pixels"), energy = picture("energy over frequencies");
-    const note = h("p", { class: "note" });
-    return { pixels, energy, note, elements: [pixels.element, energy.element, note] };
+    const text = h("p", {}), more = h("p", {}), note = h("div", { class: "note" }, text,
+      h("details", {}, h("summary", {}, "Name and eigenvalue"), more));
+    return { pixels, energy, text, more, elements: [pixels.element, energy.element, note] };
   });
   return {
     title: "One direction",
     element: h("div", {}, ...pictures.elements),
     keys: ["index"],
     update({ index }) {
-      pictures.update((architecture, { pixels, energy, note }) => {
+      pictures.update((architecture, { pixels, energy, text, more }) => {
         const i = Math.min(index, architecture.count - 1), direction = architecture.directions[i];
         const name = `NAD ${i} of ${architecture.label}`;
         paintSigned(pixels.canvas, direction, architecture.size, `${name}, in pixels`);
         paintShares(energy.canvas, spectrum(direction, architecture.size), architecture.size,
           `${name}, its energy over frequencies, zero in the middle`);
-        note.replaceChildren(h("strong", {}, `NAD ${i}`), h("br"),
-          ...certaintyText(architecture, i).flatMap((line) => [line, h("br")]),
-          `eigenvalue ${short(relative(architecture, i))} of the first`, h("br"), accuracyText(architecture, i));
+        const lines = (parts) => parts.flatMap((part, at) => (at ? [h("br"), part] : [part]));
+        text.replaceChildren(...lines([h("strong", {}, `NAD ${i}`), accuracyText(architecture, i), ...certaintyText(architecture, i)]));
+        more.replaceChildren(...lines([...nameText(architecture, i), `eigenvalue ${short(relative(architecture, i))} of the first`]));
       });
     },
     code: ({ index }, { count }) => [
