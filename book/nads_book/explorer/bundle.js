@@ -1,4 +1,4 @@
-// sources: c8f9742bf4dfcf9408eb0279c9afb637a263c3e98b02ac16744abddeaa6c8516
+// sources: 43ef27acb71c1f096a76a2e3146319f91cce8bfe08417e815b9f48ec13b5dd8f
 var nadExplorer=(()=>{var Be=Object.defineProperty;var Yt=Object.getOwnPropertyDescriptor;var Jt=Object.getOwnPropertyNames;var Gt=Object.prototype.hasOwnProperty;var Vt=(r,e)=>{for(var t in e)Be(r,t,{get:e[t],enumerable:!0})},Xt=(r,e,t,s)=>{if(e&&typeof e=="object"||typeof e=="function")for(let o of Jt(e))!Gt.call(r,o)&&o!==t&&Be(r,o,{get:()=>e[o],enumerable:!(s=Yt(e,o))||s.enumerable});return r};var Kt=r=>Xt(Be({},"__esModule",{value:!0}),r);var Rs={};Vt(Rs,{default:()=>Is});var O=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }

@@ -204,8 +204,8 @@ class Guess {
   /** All waves as small pictures, of a quarter of the image each. */
   paintTiles(canvas) {
     const part = SIDE / 2, side = CELLS * part, image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
-    const greys = [Math.sin, Math.cos].map((wave) => Uint32Array.from({ length: SIDE }, (_, i) =>
-      0x010101 * Math.round(135 + 85 * wave((2 * Math.PI * i) / SIDE)) + 0xff000000));
+    const greys = [Math.sin, Math.cos].map((shape) => Uint32Array.from({ length: SIDE }, (_, i) =>
+      0x010101 * Math.round(135 + 85 * shape((2 * Math.PI * i) / SIDE)) + 0xff000000));
     for (let y = 0; y < side; y++)
       for (let x = 0; x < side; x++) {
         const [ky, kx] = [y, x].map((at) => 2 * Math.floor(at / part) - SIDE / 2);
