@@ -56,19 +56,20 @@ def test_a_claim_is_shown_only_where_it_holds(shown):
         report.claim(False, "It does not hold.", required=True)
 
 
-@pytest.mark.parametrize("source, generated, warned", [
-    ("CIFAR-10, 50,000 photos", False, False), ("a folder", False, True), ("generated", True, True),
+@pytest.mark.parametrize("source, name, warned", [
+    ("CIFAR-10, 50,000 photos", "CIFAR-10", False), ("a folder", "a folder", True),
+    ("generated images, not photos", "generated", True),
 ])  # fmt: skip
-def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, generated, warned):
+def test_images_that_are_not_cifar10_come_with_a_warning(shown, source, name, warned):
     class Images(list):
         pass
 
     train = Images([0] * 1_200)
-    train.source, train.generated = source, generated
+    train.source = source
     report.show_images_used(train, train[:200])
     (text,) = shown
-    assert text.startswith(f"Images: {source}, 1,200 to train on, 200 to test on.")
-    assert ("NADS_DATA" in text) == warned and ("no photos here" in text) == generated
+    assert text.startswith(f"`{name}` Live: {source}, 1,200 to train on, 200 to test on.")
+    assert ("NADS_DATA" in text) == ("imply nothing" in text) == warned
 
 
 def test_runs_say_their_size_and_place():
