@@ -266,9 +266,8 @@ def _default_symmetries(
     """Return declared symmetries, or "test" for a factory; none for what is no image, or has too many pixels."""
     if math.prod(image_shape) > DENSE_LIMIT or len(image_shape) != 3:
         return ()
-    if declared is not None:
-        return declared
-    return "test" if num_networks >= FEWEST_NETWORKS else ()
+    by_tests: Literal["test"] | tuple[()] = "test" if num_networks >= FEWEST_NETWORKS else ()
+    return by_tests if declared is None else declared
 
 
 def _default_estimator(ensemble: Ensemble) -> SmoothedGradient:
@@ -295,9 +294,8 @@ def empty_moments(ensemble: Ensemble) -> Moments:
     device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
     if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
-    if ensemble.kernels != "torch" and ensemble.dtype != torch.float64:
-        return FusedMoments(dimension, device)
-    return DenseMoments(dimension, device)
+    fused = ensemble.kernels != "torch" and ensemble.dtype != torch.float64
+    return (FusedMoments if fused else DenseMoments)(dimension, device)
 
 
 def _require_memory(
@@ -331,8 +329,7 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
 
 def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     """Return, and warn of, branches that begin at or near zero: the NADs describe the rest of the network."""
-    parts = ensemble.zero_init()
-    if not parts:
+    if not (parts := ensemble.zero_init()):
         return {}
     message = f"parts of {name} are nearly silent at initialisation ({described(parts)}): these branches contribute"
     warnings.warn(f"{message} almost nothing to the NADs", stacklevel=3)

@@ -257,7 +257,8 @@ def certify(
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     uncertainty = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(count)
+    known = num_networks >= _FEWEST_NETWORKS and not _may_be_equal(values, noise, num_networks / float(ratios.mean()))
+    return (uncertainty if known else uncertainty.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
@@ -316,6 +317,16 @@ class _SamplingError:
         """Return the standard deviations (k,) of eigenvalues, in first order."""
         power = levels.clamp(min=0) + self.noise
         return (power.square() * self.ratios.diagonal() / self.num_networks).sqrt()
+
+
+def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
+    """Whether a sample of k equal levels could have these eigenvalues (k,), of more ranks than are simulated together.
+
+    The simulation would take what sampling spreads for differences between levels. Source: Marchenko and Pastur (1967):
+    equal levels p give n vectors eigenvalues up to p (1 + sqrt(k / n))^2, with noise as in `BulkSpectrum`.
+    """
+    edge = values.mean() + (values + noise).mean() * ((1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1)
+    return len(values) > _WINDOW and bool(values[0] <= 1.05 * edge)
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
