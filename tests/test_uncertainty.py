@@ -275,6 +275,21 @@ def test_logistic_regression_is_one_band():
     assert nads.certainty.max() < 0.3
 
 
+@pytest.mark.parametrize("num_networks", [64, 128, 256, 512])
+def test_no_direction_is_certain_where_all_are_equal(num_networks):
+    """As many vectors as pixels, or half as many: their eigenvalues differ by sampling alone, up to a factor of 100."""
+    nads = nc.compute_nads(
+        nc.LOGREG, num_networks, image_shape=(1, 16, 16), estimator=nc.SmoothedGradient(2), progress=False
+    )
+    assert nads.certainty.max() < 0.3
+    other = nc.compute_nads(
+        nc.LOGREG, num_networks, image_shape=(1, 16, 16), estimator=nc.SmoothedGradient(2), seed=1, progress=False
+    )
+    for band in nads.bands:
+        first, second = (basis.directions[list(band.indices)].flatten(1) for basis in (nads, other))
+        assert band.certainty < float((first @ second.T).square().sum() / len(first)) + 0.1
+
+
 def test_where_the_floor_decides_nothing_is_certified():
     levels = torch.cat([LEVELS[:8], torch.zeros(D - 8)])
     moments, first = filled(contributions(1_000, 5, levels=levels))

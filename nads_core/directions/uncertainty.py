@@ -253,12 +253,13 @@ def certify(
         ratios *= kept[: len(values), : len(values)].cpu()
     model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
+    if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
+        overlaps = torch.full_like(overlaps, 1 / (len(values) + bulk.dimension))  # those of random directions
     certainty = overlaps.mean(0)  # (k, k)
     agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
     uncertainty = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    known = num_networks >= _FEWEST_NETWORKS and not _may_be_equal(values, noise, num_networks / float(ratios.mean()))
-    return (uncertainty if known else uncertainty.until(0)).extended(count)
+    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(count)
 
 
 @dataclass(frozen=True)
@@ -315,8 +316,7 @@ class _SamplingError:
 
     def _spread(self, levels: Tensor) -> Tensor:
         """Return the standard deviations (k,) of eigenvalues, in first order."""
-        power = levels.clamp(min=0) + self.noise
-        return (power.square() * self.ratios.diagonal() / self.num_networks).sqrt()
+        return (levels.clamp(min=0) + self.noise) * (self.ratios.diagonal() / self.num_networks).sqrt()
 
 
 def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
