@@ -14,7 +14,7 @@ import nads_core as nc
 
 def test_keyboard_alone_reaches_every_control_and_each_has_a_name(reader):
     reader.open("all.html")
-    controls = "button, select, input, [tabindex]"
+    controls = "button, select, input, summary, [tabindex]"
     count = (
         reader.page.locator("nad-explorer")
         .locator(controls)
