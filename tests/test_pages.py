@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 from conftest import BOOK, NEEDS_BOOK, WITH_VARIANTS
-from PIL import Image
 
 import nads_core
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
+BeautifulSoup, Image = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup, build.pages.Image
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 
 ROOT = BOOK.parent.parent

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from conftest import BOOK, NEEDS_BOOK
-from PIL import Image
 
+Image = pytest.importorskip("PIL.Image", reason=NEEDS_BOOK)
 sharing = pytest.importorskip("sharing", reason=NEEDS_BOOK)
 pdf = pytest.importorskip("pdf", reason=NEEDS_BOOK)
 
