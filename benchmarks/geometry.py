@@ -200,10 +200,10 @@ def measured(condition: Condition, steps: int, num_networks: int, start: Tensor,
 def run() -> None:
     """Measure the conditions and steps that the file lacks."""
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": []}
-    todo = [Condition(network, data) for data in DATA for network in NETWORKS]
-    stored |= {"num_units": sum(len([s for s in STEPS if s <= FEWER.get(c.network, (0, 300))[1]]) for c in todo)}
+    conditions = [Condition(network, data) for data in DATA for network in NETWORKS]
+    stored |= {"num_units": sum(len([s for s in STEPS if s <= FEWER.get(c.network, (0, 300))[1]]) for c in conditions)}
     stored["environment"] = environment(torch.device("cpu"))
-    for condition in tqdm(todo, unit="condition"):
+    for condition in tqdm(conditions, unit="condition"):
         num_networks, last = FEWER.get(condition.network, (NUM_NETWORKS, STEPS[-1]))
         done = {row["steps"] for row in stored["rows"] if Condition(row["network"], row["data"]) == condition}
         left = [steps for steps in STEPS if steps <= last and steps not in done]
