@@ -68,7 +68,7 @@ def article(name: str, names: list[str], site: Path, address: str) -> Tag:
         still.parent.replace_with(*still.contents)
     for part in found.select(CLUTTER):
         part.decompose()
-    for figure in found.select("nad-explorer, nad-guess, nad-atlas"):
+    for figure in found.find_all(re.compile("^nad-")):  # all interactive figures are elements of such a name
         note = BeautifulSoup(f'<p><em>Interactive figure: <a href="">{address}/{name}.html</a></em></p>', "html.parser")
         figure.replace_with(note)
     for details in found.select("details"):

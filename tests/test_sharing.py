@@ -36,6 +36,7 @@ def site(tmp_path):
         '<figure><a class="enlarge" href="../_images/figure.png"><img src="../_images/figure.png" alt="navy, all over">'
         '</a></figure><section id="part"><h2 id="two">Part</h2><details><summary>More</summary><p>Folded.</p></details>'
         '<div class="cell tag_hide-input"><div class="cell_input">code</div><div class="cell_output">4</div></div>'
+        '<nad-note data="{}">A figure that a browser draws.</nad-note>'
         "</section>"
     )
     for name, body in (("book/intro", intro), ("notebooks/01_x", chapter)):
@@ -120,6 +121,7 @@ def test_links_of_the_pdf_stay_in_it(site, root):
     assert 'src="_images/figure.png"' in page and 'src="_static/maps.png"' in page and "noscript" not in page
     assert "Folded." in page and '<details open="">' in page and "code" not in page and "4</div>" in page
     assert "#</a>" not in page
+    assert "<nad-" not in page and page.count("Interactive figure") == 1, "of the chapter; the bet has a still"
 
 
 def test_the_pdf_is_printed(browser, site, root, tmp_path):
