@@ -326,7 +326,7 @@ def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
     equal levels p give n vectors eigenvalues up to p (1 + sqrt(k / n))^2, with noise as in `BulkSpectrum`.
     """
     edge = values.mean() + (values + noise).mean() * ((1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1)
-    return len(values) > _WINDOW and bool(values[0] <= 1.05 * edge)
+    return len(values) > _WINDOW and bool(values[0] <= 1.05 * edge)  # around which the largest one scatters
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
