@@ -1,28 +1,28 @@
 """How NADs change while networks train: the second moment G_t of trained networks' gradients, at chosen steps.
 
-``python benchmarks/geometry.py run`` measures all conditions; it resumes at the last condition and step. ``python
+``python benchmarks/geometry.py run`` trains all networks, one per core, and resumes at the last condition. ``python
 benchmarks/geometry.py check`` compares the first step of a deep linear network with its closed form.
-Results go to ``book/results/studies/geometry.json``.
+``book/preregistered/geometry.toml`` has what was expected. Results go to ``book/results/studies/geometry.json``.
 
-Later work (arXiv 2410.12025) conjectures that training moves G towards G_0 S G_0, where S is the second moment of the
+Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the second moment of the
 data. So cosines of matrices are stored, <A, B> / |A| |B| with <A, B> = tr(A B): of G_t with G_0 and with S, and of the
-change G_t - G_0 with G_0 S G_0. Products are unbiased: of matrices of different networks, or of different inputs.
+change G_t - G_0 with G_0 S G_0 and with three simpler matrices. Products are unbiased: of matrices of different
+networks, or of different inputs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from definitions import sampled_halves
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
@@ -32,14 +32,17 @@ from tqdm import tqdm
 
 import nads_core as nc
 from nads_core.directions.symmetry import symmetrize
+from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import environment
+from nads_core.runtime.seeds import seed_sequence, seeded
 
 FILE = study_path("geometry.json")
-SIZE, DIMENSION, NUM_IMAGES = 32, 1_024, 4_000
-STEPS = (1, 3, 10, 30, 100, 300)
+SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
+RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
+SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
+STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
-ISOTROPIC = ("mlp", "linear")  # their first weights are independent with one variance, so that G_0 is c I
 GROUPS = 16  # of networks, for the jackknife
 LEADING = 8  # directions whose pictures are stored
 
@@ -58,26 +61,37 @@ class Linear(nn.Module):
         return x.flatten(1) @ self.first.T @ self.last.T
 
 
-NETWORKS: dict[str, Architecture] = {
-    "lenet": nc.LENET,
-    "cnn": ATLAS["cnn"].architecture,
-    "mlp": ATLAS["mlp"].architecture,
-    "linear": Architecture("linear", Linear),
-    "resnet18, a quarter of the width": replace(nc.RESNET18, options={"width": 16}),
-    "resnet": ATLAS["resnet"].architecture,
-    "resnet without normalisation": ATLAS["resnet-nonorm"].architecture,
-}
-FEWER = {"resnet18, a quarter of the width": (64, 100), "resnet": (64, 100), "resnet without normalisation": (64, 100)}
-NUM_NETWORKS = 256
-DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-
-
 @dataclass(frozen=True)
-class Condition:
-    """Networks and what they are trained on, by plain gradient descent: rate .1, momentum .9, batches of 128."""
+class Size:
+    """How many networks of one architecture: as many as a few core-hours allow.
 
-    network: str
-    data: str
+    Args:
+        architecture: of the networks.
+        early: number of networks that take ``EARLY`` steps; what changes first is small beside what networks differ in.
+        late: number of those that go on to the ``last`` step.
+        last: number of steps.
+        untrained: number of other networks, for the products with G_0; 0 where it is known to be the identity.
+    """
+
+    architecture: Architecture
+    early: int
+    late: int
+    last: int
+    untrained: int
+
+
+EARLY = 10
+NETWORKS = {
+    "lenet": Size(nc.LENET, 1_024, 64, 1_000, 4_096),
+    "cnn": Size(ATLAS["cnn"].architecture, 512, 96, 100, 4_096),
+    "mlp": Size(
+        ATLAS["mlp"].architecture, 1_024, 128, 1_000, 0
+    ),  # independent first weights of one variance: G_0 = c I
+    "linear": Size(Architecture("linear", Linear), 1_024, 128, 1_000, 0),
+    "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),  # a quarter of the width, with batch norm
+    "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
+}
+DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 
 
 def photos() -> tuple[Tensor, Tensor]:
@@ -95,133 +109,201 @@ def dataset(data: str) -> tuple[Tensor, Tensor]:
     return nc.separable_dataset(nc.fourier_direction(frequency, size=SIZE), NUM_IMAGES, noise_std=1.0, seed=7)
 
 
-class Difference(nn.Module):
-    """The scalar f of a classifier with two logits: their difference."""
+def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tensor:
+    """Return the gradients of the difference of two logits, each a mean over half of the inputs: (2, D).
 
-    def __init__(self, network: nn.Module):
-        super().__init__()
-        self.network = network
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return f(x), (N,)."""
-        logits = self.network(x)
-        return logits[:, 1] - logits[:, 0]
-
-
-def trained(architecture: Architecture, images: Tensor, labels: Tensor, steps: int, random_labels: bool) -> nn.Module:
-    """Return a new network after some steps; weights, batches and labels come from torch's global generator."""
-    network = architecture.build(1, SIZE, 2).train()
-    if random_labels:
-        labels = torch.randint(2, labels.shape)
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
-    with torch.enable_grad():
-        for _ in range(steps):
-            batch = torch.randint(len(images), (128,))
-            optimiser.zero_grad()
-            F.cross_entropy(network(images[batch]), labels[batch]).backward()
-            optimiser.step()
-    return Difference(network)
+    Batch norm uses the statistics of ``images``, at the start as after training: running means would lag behind.
+    """
+    norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
+    for layer in norms:
+        layer.reset_running_stats()
+        layer.momentum = None  # the mean over all batches, here one
+    with torch.no_grad():
+        if norms:
+            network.train()(images)
+    x = inputs.flatten(0, 1).requires_grad_()
+    logits = network.eval()(x)
+    (gradients,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), x)
+    network.train()
+    return gradients.unflatten(0, inputs.shape[:2]).mean(1).flatten(1)
 
 
-def halves(condition: Condition, steps: int, num_networks: int, seed: int = 0) -> Tensor:
-    """Return the gradients of networks after some steps, from two halves of 16 inputs: (n, 2, D)."""
-    images, labels = dataset(condition.data)
-    architecture = NETWORKS[condition.network]
-    build = partial(trained, architecture, images, labels, steps, condition.data == "random labels")
-    return sampled_halves(build, (1, SIZE, SIZE), nc.SmoothedGradient(16), num_networks, seed).double()
+def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int) -> Tensor:
+    """Return the gradients of one network at the start, after one small step, and as it trains: (times, 2, D).
+
+    Args:
+        network: name in ``NETWORKS``.
+        images: (N, 1, 32, 32).
+        labels: (N,), or None for random ones of each network's own.
+        identity: seed of weights, inputs, batches and random labels. Weights and inputs are the same for all data.
+        steps: last step; 0 returns the start alone.
+    """
+    generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
+    inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+    if labels is None:
+        labels = torch.randint(2, images.shape[:1], generator=generator)
+
+    def begin(rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
+        with seeded(seed_sequence(identity, 0)):
+            model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
+        return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM)
+
+    def advance(model: nn.Module, optimiser: torch.optim.Optimizer, size: int) -> None:
+        batch = torch.randint(len(images), (size,), generator=generator)
+        optimiser.zero_grad()
+        F.cross_entropy(model(images[batch]), labels[batch]).backward()
+        optimiser.step()
+
+    few = images[:SMALL_BATCH]
+    model, optimiser = begin(RATE)
+    times = [input_gradients(model, inputs, few)]
+    if steps:
+        other, small = begin(SMALL_RATE)
+        advance(other, small, SMALL_BATCH)
+        times.append(input_gradients(other, inputs, few))
+    for step in range(1, steps + 1):
+        advance(model, optimiser, BATCH)
+        if step in STEPS:
+            times.append(input_gradients(model, inputs, few))
+    return torch.stack(times)
+
+
+def trajectories(identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int) -> Tensor:
+    """Return the gradients of several networks, (n, times, 2, D); see `trajectory`."""
+    torch.set_num_threads(1)
+    return torch.stack([trajectory(network, images, labels, identity, steps) for identity in identities])
 
 
 def moment(gradients: Tensor) -> Tensor:
     """Return the second moment (D, D) without the noise of inputs, from halves (n, 2, D)."""
-    products = gradients[:, 0].T @ gradients[:, 1]
+    products = gradients[:, 0].double().T @ gradients[:, 1].double()
     return (products + products.T) / (2 * len(gradients))
 
 
-def cosine(first: Tensor, second: Tensor) -> float:
-    """Return the cosine of the means of two stacks of matrices (groups, D, D), of independent networks.
+class Products:
+    """Inner products of a stack of matrices (groups, D, D), each of its own networks, and of a stack of laws.
 
-    The squared norms are products of different groups, so that sampling does not lower the cosine. A stack of one
+    Squared norms are means of products of different groups, so that sampling does not lower a cosine. A law of one
     matrix is taken as exact.
     """
-    total = [stack.sum(0) for stack in (first, second)]
-    squares = []
-    for stack, summed in zip((first, second), total, strict=True):
-        n = len(stack)
-        square = (
-            float((summed * summed).sum())
-            if n == 1
-            else float(((summed * summed).sum() - (stack * stack).sum()) / (n * (n - 1)))
-        )
-        squares.append(square)
-    product = float((total[0] * total[1]).sum()) / (len(first) * len(second))
-    return product / (max(squares[0], 1e-300) * max(squares[1], 1e-300)) ** 0.5
+
+    def __init__(self, stack: Tensor, laws: dict[str, Tensor]):
+        flat = stack.flatten(1)
+        self.own = flat @ flat.T  # (groups, groups)
+        self.with_law = {name: flat @ law.mean(0).flatten() for name, law in laws.items()}  # (groups,)
+        self.law = {name: squared_norm(law.flatten(1) @ law.flatten(1).T) for name, law in laws.items()}
+
+    def cosine(self, name: str, groups: Tensor) -> float:
+        """Return the cosine of the mean over some groups and a law; NaN if the norm cannot be distinguished from 0."""
+        square = squared_norm(self.own[groups][:, groups]) * self.law[name]
+        return float(self.with_law[name][groups].mean()) / square**0.5 if square > 0 else float("nan")
 
 
-def with_jackknife(measure: Callable[[Tensor], float], stack: Tensor) -> list[float]:
-    """Return a function of a stack of groups, and its 95 % interval from leaving out one group at a time."""
-    value, n = measure(stack), len(stack)
-    others = np.array([measure(torch.cat([stack[:i], stack[i + 1 :]])) for i in range(n)])
+def squared_norm(products: Tensor) -> float:
+    """Return the squared norm of the mean of independent matrices from their inner products, (n, n)."""
+    n = len(products)
+    return float(products) if n == 1 else float((products.sum() - products.trace()) / (n * (n - 1)))
+
+
+def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
+    """Return a function of the groups, and its 95 % interval from leaving out one group at a time."""
+    everything, n = torch.arange(GROUPS), GROUPS
+    value = measure(everything)
+    others = np.array([measure(everything[everything != i]) for i in range(n)])
     half = 2.131 * float(np.sqrt((n - 1) / n * ((others - others.mean()) ** 2).sum()))  # Student, 15 degrees of freedom
-    return [round(x, 5) for x in (value, value - half, value + half)]
+    return [None if np.isnan(x) else round(x, 5) for x in (value, value - half, value + half)]
 
 
-def measured(condition: Condition, steps: int, num_networks: int, start: Tensor, before: Tensor) -> dict[str, Any]:
-    """Return the cosines after some steps.
+def cosines(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, dict[str, list[float | None]]]:
+    """Return the cosine of a stack's mean with each law, and how far G_0 S G_0 is ahead of the others in size."""
+    products, first = Products(stack, laws), "G_0 S G_0"
+
+    def ahead(name: str, groups: Tensor) -> float:
+        return abs(products.cosine(first, groups)) - abs(products.cosine(name, groups))
+
+    return {
+        "cosine": {name: with_jackknife(partial(products.cosine, name)) for name in laws},
+        "law ahead": {name: with_jackknife(partial(ahead, name)) for name in laws if name != first},
+    }
+
+
+def measured(network: str, data: str, gradients: list[Tensor], start: Tensor) -> Iterator[dict[str, Any]]:
+    """Yield a row for each time.
 
     Args:
-        condition: networks and data.
-        steps: number of steps.
-        num_networks: number of networks.
+        network: name in ``NETWORKS``.
+        data: one of ``DATA``.
+        gradients: of all networks at each time, (n, 2, D); the first time is the start, the second one small step, and
+            later times have fewer networks.
         start: G_0 of other networks, (groups, D, D).
-        before: G_0 of the same networks, (groups, D, D).
     """
-    begin = time.perf_counter()
-    now = torch.stack([moment(part) for part in halves(condition, steps, num_networks).chunk(GROUPS)])
-    images = dataset(condition.data)[0].flatten(1).double()
-    data = (images.T @ images / len(images))[None]
-    initial = start.mean(0)
-    law = (initial @ data[0] @ initial)[None]
-    _, vectors = torch.linalg.eigh(now.mean(0))
-    leading = vectors.flip(1).T[:LEADING]
-    change = now - before
-    return {
-        **asdict(condition), "steps": steps, "num_networks": num_networks,
-        "with G_0": with_jackknife(partial(cosine, second=start), now),
-        "with S": with_jackknife(partial(cosine, second=data), now),
-        "with G_0 S G_0": with_jackknife(partial(cosine, second=law), now),
-        "change with G_0 S G_0": with_jackknife(partial(cosine, second=law), change),
-        "change with S": with_jackknife(partial(cosine, second=data), change),
-        "growth": round(float(now.mean(0).trace() / before.mean(0).trace()), 4),
-        "leading": [[round(127 * float(x / row.abs().max())) for x in row] for row in leading],
-        "seconds": round(time.perf_counter() - begin, 1),
-    }  # fmt: skip
+    images, labels = dataset(data)
+    x = images.flatten(1).double()
+    second_moment, initial = x.T @ x / len(x), start.mean(0)
+    laws = {"G_0 S G_0": (initial @ second_moment @ initial)[None], "S": second_moment[None], "G_0": start}
+    if data != "random labels":  # what G_0 passes of the difference of the classes' means
+        signal = initial @ (x * (2 * labels[:, None] - 1)).mean(0)
+        laws["signal"] = torch.outer(signal, signal)[None]
+    reached = [step for step in STEPS if step <= NETWORKS[network].last]
+    for step, after in zip([0, "small", *reached], gradients, strict=True):
+        before = torch.stack([moment(part) for part in gradients[0][: len(after)].chunk(GROUPS)])
+        now = torch.stack([moment(part) for part in after.chunk(GROUPS)])
+        traces = torch.stack([now.diagonal(dim1=1, dim2=2).sum(1), before.diagonal(dim1=1, dim2=2).sum(1)])
+        leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
+        yield {
+            "network": network, "data": data, "step": step, "num_networks": len(after),
+            "growth": with_jackknife(lambda groups, t=traces: float(t[0, groups].sum() / t[1, groups].sum())),
+            "moment": cosines(now, laws), "change": cosines(now - before, laws) if step != 0 else None,
+            "leading": [[round(127 * float(v / row.abs().max())) for v in row] for row in leading],
+        }  # fmt: skip
 
 
-def run() -> None:
-    """Measure the conditions and steps that the file lacks."""
-    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": []}
-    conditions = [Condition(network, data) for data in DATA for network in NETWORKS]
-    stored |= {"num_units": sum(len([s for s in STEPS if s <= FEWER.get(c.network, (0, 300))[1]]) for c in conditions)}
-    stored["environment"] = environment(torch.device("cpu"))
-    for condition in tqdm(conditions, unit="condition"):
-        num_networks, last = FEWER.get(condition.network, (NUM_NETWORKS, STEPS[-1]))
-        done = {row["steps"] for row in stored["rows"] if Condition(row["network"], row["data"]) == condition}
-        left = [steps for steps in STEPS if steps <= last and steps not in done]
-        if not left:
-            continue
-        # Untrained networks are cheap: four times as many, of another seed, for the products with G_0.
-        start, before = (
-            torch.stack([moment(part) for part in halves(condition, 0, count, seed).chunk(GROUPS)])
-            for count, seed in ((4 * num_networks, 1), (num_networks, 0))
-        )
-        if condition.network in ISOTROPIC:
-            start = torch.eye(DIMENSION, dtype=torch.float64)[None]
-        else:
-            symmetries = NETWORKS[condition.network].symmetries_at(SIZE, 1)
-            start = torch.stack([symmetrize(group, (1, SIZE, SIZE), symmetries) for group in start])
-        for steps in left:
-            stored["rows"].append(measured(condition, steps, num_networks, start, before))
+def run(workers: int | None) -> None:
+    """Measure the conditions that the file lacks."""
+    from loky import get_reusable_executor
+
+    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
+    done = {(row["network"], row["data"]) for row in stored["rows"]}
+    conditions = [(network, data) for data in DATA for network in NETWORKS]
+    stored |= {"num_units": len(conditions), "steps": STEPS}
+    stored["runs"].append(environment(torch.device("cpu")))
+    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+
+    starts: dict[tuple[str, bool], Tensor] = {}  # by network and whether the images are photos, for batch norm
+
+    def gradients(network: str, data: str, identities: range, steps: int) -> Tensor:
+        images, labels = dataset(data)
+        given = (network, images, None if data == "random labels" else labels)
+        size = 4 if steps else 64  # networks of a task, each of which sends the images to its process
+        parts = [identities[i : i + size] for i in range(0, len(identities), size)]
+        futures = [pool.submit(trajectories, part, *given, steps) for part in parts]
+        label = f"{network}, {data}, {len(done)} of {len(conditions)}"
+        return torch.cat([future.result() for future in tqdm(futures, label, unit=f"{size} networks")])
+
+    try:
+        for network, data in conditions:
+            if (network, data) in done:
+                continue
+            size, key = NETWORKS[network], (network, data in ("photos", "random labels"))
+            if not size.untrained:
+                starts[key] = torch.eye(DIMENSION, dtype=torch.float64)[None]
+            elif key not in starts:
+                others = gradients(network, data, range(10**6, 10**6 + size.untrained), 0)[:, 0]
+                symmetries = size.architecture.symmetries_at(SIZE, 1)
+                groups = [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
+                starts[key] = torch.stack(groups)
+            late = gradients(network, data, range(size.late), size.last)
+            early = (
+                gradients(network, data, range(size.late, size.early), EARLY) if size.early > size.late else late[:0]
+            )
+            times = [
+                torch.cat([late[:, t], early[:, t]]) if t < early.shape[1] else late[:, t] for t in range(late.shape[1])
+            ]
+            stored["rows"] += measured(network, data, times, starts[key])
+            done.add((network, data))
             write_compact(FILE, stored)
+    finally:
+        pool.shutdown(kill_workers=True)
 
 
 def linear_first_step(second_moment: Tensor, rate: float, hidden: int = 64) -> Tensor:
@@ -265,4 +347,6 @@ def check(num_networks: int = 20_000, dimension: int = 12, hidden: int = 6, rate
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("run", "check"))
-    sys.exit(run() if parser.parse_args().what == "run" else check())
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    sys.exit(run(options.workers) if options.what == "run" else check())
