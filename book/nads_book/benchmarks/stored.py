@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nads_book.checkout import checkout_folder
 
 
@@ -18,13 +16,3 @@ def load_costs(kind: str = "cost", folder: Path | None = None) -> list[dict[str,
     """Return the results of one kind ("cost", "scale" or "large"), sorted by file name; none where there are none."""
     files = sorted((folder or results_folder()).glob(f"{kind}-*.json"))
     return [json.loads(path.read_text("utf8")) for path in files]
-
-
-def load_first_directions(folder: Path | None = None) -> dict[str, np.ndarray]:
-    """Return the first NADs of the large run as small pictures, (n, C, H, W), by the name of its file."""
-    files = sorted((folder or results_folder()).glob("large-*.npz"))
-    pictures = {}
-    for path in files:
-        with np.load(path) as file:
-            pictures[path.stem] = file["directions"].astype(np.float32) * file["scale"]
-    return pictures
