@@ -92,12 +92,13 @@ def _stack(figure: Figure) -> None:
         axes[0].tick_params(labelleft=True, labelbottom=True)
         axes[0].set_ylabel(label)
     figure.draw_without_rendering()
+    wide = list(figure.legends)
     for axis in figure.axes:
         legend = axis.get_legend()
         if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
-            figure.legends.append(legend)
+            wide.append(legend)
     handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for legend in list(figure.legends):  # legends that would squeeze the panels go above them, in one column
+    for legend in wide:  # legends that would squeeze the panels go above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
         lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
         figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
