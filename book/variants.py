@@ -92,17 +92,22 @@ def _stack(figure: Figure) -> None:
         axes[0].tick_params(labelleft=True, labelbottom=True)
         axes[0].set_ylabel(label)
     figure.draw_without_rendering()
-    wide = list(figure.legends)
-    for axis in figure.axes:
-        legend = axis.get_legend()
-        if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
-            wide.append(legend)
+    wide = [axis for axis in figure.axes if (legend := axis.get_legend()) and _width(legend) > 0.8 * _width(axis)]
+    if len(wide) > 1:  # each panel keeps a legend of its own, below it and in one column
+        rows = [len(axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2)).get_texts()) for axis in wide]
+        figure.set_size_inches(NARROW, figure.get_size_inches()[1] + 0.17 * sum(rows))
+        wide = []
     handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for legend in wide:  # legends that would squeeze the panels go above them, in one column
+    legends = [*figure.legends, *filter(None, (axis.get_legend() for axis in wide))]
+    for legend in legends:  # those that would squeeze the panels go above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
         lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
         figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
+
+
+def _width(artist: Any) -> float:
+    return artist.get_window_extent().width
 
 
 def _panels(figure: Figure) -> list[Axes]:
