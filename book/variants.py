@@ -15,7 +15,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedLocator
 from nads_book.figures.style import DARK, STYLE, drawn_with
 
 NARROW = 4.0  # inches
@@ -133,5 +133,5 @@ def _wrap(axis: Axes) -> None:
     axis.set_xlabel(textwrap.fill(axis.get_xlabel(), 40))
     axis.title.set_text(textwrap.fill(axis.get_title(), 50))  # unlike set_title, this keeps the font size
     names = [text.get_text() for text in axis.get_yticklabels()]
-    if isinstance(axis.yaxis.get_major_formatter(), FixedFormatter) and max(map(len, names), default=0) > 20:
+    if isinstance(axis.yaxis.get_major_locator(), FixedLocator) and max(map(len, names), default=0) > 20:
         axis.set_yticks(axis.get_yticks(), [textwrap.fill(name, 20) for name in names])
