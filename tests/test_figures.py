@@ -266,6 +266,12 @@ def test_a_narrow_figure_draws_each_legend_once():
     assert upper.y0 > first.y1 > first.y0 > lower.y1 and lower.y0 > second.y1
 
 
+def test_four_pictures_of_a_narrow_figure_are_two_rows():
+    narrow = Variants(figures.plot_images, {f"picture {n}": torch.eye(4) for n in range(4)}).variant("narrow")
+    assert {axis.get_subplotspec().get_geometry()[:2] for axis in narrow.axes} == {(2, 2)}
+    assert narrow.get_size_inches()[1] < 1.5 * NARROW
+
+
 def test_a_narrow_figure_wraps_the_names_of_its_rows():
     checks = [Check("eq1", "a setting", 1.0, 0.1, 1.0, 2.0)]
     narrow = Variants(figures.plot_checks, {"a statement with a name of many words": checks}).variant("narrow")
