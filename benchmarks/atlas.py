@@ -2,6 +2,7 @@
 
 .venv/bin/python -m nads_book atlas --folder _build/atlas          # computes the entries: an hour of two cores
 .venv/bin/python benchmarks/atlas.py ship _build/atlas             # measures them, for book/results/studies/
+.venv/bin/python benchmarks/atlas.py again _build/atlas            # computes one entry with two other seeds
 .venv/bin/python benchmarks/atlas.py predict _build/atlas       # predictions of the first-step law for 8 waves; before:
 .venv/bin/python benchmarks/atlas.py train                         # the networks; resumes after an interrupt
 .venv/bin/python benchmarks/atlas.py control                       # those that learned nothing, otherwise and longer
@@ -22,7 +23,7 @@ import nads_book as nb
 import numpy as np
 import torch
 from nads_book.atlas import ATLAS, Atlas, Computed
-from nads_book.atlas.measures import alignment, products, wave_energies
+from nads_book.atlas.measures import Measured, alignment, products, wave_energies
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
@@ -43,6 +44,7 @@ SMALL = (
 WAVES = ((0, 2), (4, 4), (0, 8), (6, 10), (8, 8), (12, 4), (16, 0), (14, 14))
 NOISE_STD, SEED = 3.0, 11
 FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
+REPEATED, OTHER_SEEDS = "resnet-tanh", (1, 2)  # a symmetry gives one of its measures exactly
 LONGER = 40  # epochs, ten times as many, along the wave of most energy, one between, and the wave of least
 LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
 
@@ -73,18 +75,27 @@ def assemble(computed: Mapping[str, Computed]) -> Atlas:
 FACTS = ("num_networks", "seconds", "processor", "torch", "commit", "date", "estimator", "numbers")
 
 
+def described(facts: Mapping[str, Any], measures: Mapping[str, Measured]) -> dict[str, Any]:
+    """Return facts and measures of an entry as they are stored."""
+    rounded = {
+        key: [float(f"{measured.value:.6g}"), float(f"{measured.error:.4g}"), measured.num_parts]
+        for key, measured in measures.items()
+    }
+    return {"facts": {key: facts[key] for key in FACTS}, "measures": rounded}
+
+
+def repeat(folder: Path) -> None:
+    """Compute one entry from other networks and write ``atlas-again.json``, which tests its intervals."""
+    found = []
+    for seed in OTHER_SEEDS:
+        computed = nb.atlas.compute_entry(ATLAS[REPEATED], folder / f"seed{seed}", seed=seed)
+        found.append({"seed": seed} | described(computed.nads.provenance, computed.measures))
+    write_compact(study_path("atlas-again.json"), {REPEATED: found}, depth=2)
+
+
 def write_atlas(atlas: Atlas, folder: Path) -> None:
     """Write ``atlas.json`` and ``atlas.npz``, which `load_atlas` reads."""
-    content = {
-        name: {
-            "facts": {key: atlas.facts[name][key] for key in FACTS},
-            "measures": {
-                key: [float(f"{measured.value:.6g}"), float(f"{measured.error:.4g}"), measured.num_parts]
-                for key, measured in atlas.measures[name].items()
-            },
-        }
-        for name in atlas.entries
-    }
+    content = {name: described(atlas.facts[name], atlas.measures[name]) for name in atlas.entries}
     with atomic_write(folder / "atlas.json") as file:
         rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
         file.write(f"{{\n {rows}\n}}\n")
@@ -167,7 +178,7 @@ def train(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
-    for name in ("ship", "predict"):
+    for name in ("ship", "predict", "again"):
         commands.add_parser(name).add_argument("folder", type=Path)
     commands.add_parser("train").add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     commands.add_parser("control")
@@ -180,7 +191,7 @@ def main() -> None:
         for wave in LONGER_WAVES:
             train((0,), FAILED, (wave,), epochs=LONGER)
     else:
-        {"ship": ship, "predict": predict}[options.what](options.folder)
+        {"ship": ship, "predict": predict, "again": repeat}[options.what](options.folder)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedLocator
 from nads_book.figures.style import DARK, STYLE, drawn_with
 
 NARROW = 4.0  # inches
@@ -73,7 +73,10 @@ def _stackable(figure: Figure) -> bool:
 
 
 def _stack(figure: Figure) -> None:
-    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure."""
+    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure.
+
+    Four pictures without ticks are put in two rows.
+    """
     panels = _panels(figure)
     grid = panels[0].get_gridspec()
     height = max(figure.get_size_inches()[1] / (grid.nrows if grid else 1), 0.75 * NARROW)
@@ -81,27 +84,35 @@ def _stack(figure: Figure) -> None:
     for axis in [axis for axis in figure.axes if not axis.axison]:
         axis.remove()
     places = _places(figure)
-    figure.set_size_inches(NARROW, height * len(places) + 0.4)
-    column = figure.add_gridspec(len(places), 1)
+    columns = 2 if len(places) == IMAGES and all(_maps(axis) and not axis.get_xticks().size for axis in panels) else 1
+    rows = len(places) // columns
+    figure.set_size_inches(NARROW, (height if columns == 1 else 0.55 * NARROW) * rows + 0.4)
+    grid = figure.add_gridspec(rows, columns)
     label = ""
-    for row, axes in enumerate(places.values()):
+    for place, axes in enumerate(places.values()):
         for axis in axes:
-            axis.set_subplotspec(column[row])
-            _wrap(axis)
+            axis.set_subplotspec(grid[divmod(place, columns)])
+            _wrap(axis, 50 // columns)
         label = axes[0].get_ylabel() or label  # in a row, only the first panel has a label
         axes[0].tick_params(labelleft=True, labelbottom=True)
         axes[0].set_ylabel(label)
     figure.draw_without_rendering()
-    for axis in figure.axes:
-        legend = axis.get_legend()
-        if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
-            figure.legends.append(legend)
+    wide = [axis for axis in figure.axes if (legend := axis.get_legend()) and _width(legend) > 0.8 * _width(axis)]
+    if len(wide) > 1:  # each panel keeps a legend of its own, below it and in one column
+        labels = [axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2)).get_texts() for axis in wide]
+        figure.set_size_inches(NARROW, figure.get_size_inches()[1] + 0.17 * sum(map(len, labels)))
+        wide = []
     handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for legend in list(figure.legends):  # legends that would squeeze the panels go above them, in one column
+    legends = [*figure.legends, *filter(None, (axis.get_legend() for axis in wide))]
+    for legend in legends:  # those that would squeeze the panels go above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
         lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
         figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
+
+
+def _width(artist: Any) -> float:
+    return artist.get_window_extent().width
 
 
 def _panels(figure: Figure) -> list[Axes]:
@@ -122,10 +133,13 @@ def _maps(axis: Axes) -> bool:
     return bool(axis.images) or any(collection.get_array() is not None for collection in axis.collections)
 
 
-def _wrap(axis: Axes) -> None:
+def _wrap(axis: Axes, width: int) -> None:
     """Break long labels, which would make the figure wider than a telephone."""
     axis.set_xlabel(textwrap.fill(axis.get_xlabel(), 40))
-    axis.title.set_text(textwrap.fill(axis.get_title(), 50))  # unlike set_title, this keeps the font size
+    lines = axis.get_title().splitlines() if width < 50 else [axis.get_title()]
+    axis.title.set_text(
+        "\n".join(textwrap.fill(line, width) for line in lines)
+    )  # unlike set_title, this keeps the font size
     names = [text.get_text() for text in axis.get_yticklabels()]
-    if isinstance(axis.yaxis.get_major_formatter(), FixedFormatter) and max(map(len, names), default=0) > 20:
+    if isinstance(axis.yaxis.get_major_locator(), FixedLocator) and max(map(len, names), default=0) > 20:
         axis.set_yticks(axis.get_yticks(), [textwrap.fill(name, 20) for name in names])

@@ -245,6 +245,39 @@ def test_many_names_keep_their_width(count, narrow):
     assert (variants.variant("narrow") is not None) == narrow
 
 
+def shown_legends(figure):
+    """Return the labels of each legend that a figure draws."""
+    found = [*figure.legends, *(axis.get_legend() for axis in figure.axes if axis.get_legend())]
+    return [tuple(text.get_text() for text in one.get_texts()) for one in found]
+
+
+def test_a_narrow_figure_draws_each_legend_once():
+    name, places = "a name that is far too long for a panel of a narrow figure", np.arange(3.0)
+    narrow = Variants(figures.plot_tails, {name: torch.tensor([1.0, 2.0])}).variant("narrow")
+    assert len(narrow.legends) == 1 and shown_legends(narrow)[0][1] == name and len(shown_legends(narrow)) == 1
+    measured = {f"pooling of one kind, number {n}": (places, places) for n in "abc"}
+    exact = {f"convolution of one kind, number {n}": places for n in "abc"}
+    narrow = Variants(figures.plot_kept_shares, places, places, measured, exact).variant("narrow")
+    assert not narrow.legends and len(shown_legends(narrow)) == 2  # the panels name different things
+    narrow.draw_without_rendering()
+    (upper, first), (lower, second) = (
+        (axis.get_window_extent(), axis.get_legend().get_window_extent()) for axis in narrow.axes
+    )
+    assert upper.y0 > first.y1 > first.y0 > lower.y1 and lower.y0 > second.y1
+
+
+def test_four_pictures_of_a_narrow_figure_are_two_rows():
+    narrow = Variants(figures.plot_images, {f"picture {n}": torch.eye(4) for n in range(4)}).variant("narrow")
+    assert {axis.get_subplotspec().get_geometry()[:2] for axis in narrow.axes} == {(2, 2)}
+    assert narrow.get_size_inches()[1] < 1.5 * NARROW
+
+
+def test_a_narrow_figure_wraps_the_names_of_its_rows():
+    checks = [Check("eq1", "a setting", 1.0, 0.1, 1.0, 2.0)]
+    narrow = Variants(figures.plot_checks, {"a statement with a name of many words": checks}).variant("narrow")
+    assert "\n" in narrow.axes[0].get_yticklabels()[0].get_text()
+
+
 @pytest.mark.parametrize(("name", "expected"), [("plot_checks", VARIANTS), ("plot_directions", VARIANTS[:1])])
 def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
     assert not hasattr(CALLS[name](), "_repr_mimebundle_")

@@ -99,14 +99,23 @@ def estimate(values: Iterable[float], digits: int = 2, sign: bool = False) -> st
     return f"{value} ({' to '.join(ends)})" if ends and value != "–" else value
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in percent, with a fixed count of decimals.
+
+    >>> percent(0.321), percent(0.0005, 2)
+    ('32 %', '0.05 %')
+    """
+    return f"{fixed(100 * share, digits)} %"
+
+
 def bold_share(share: float, count: int) -> str:
     """Return a share of a count, in bold, with its 95 % interval.
 
     >>> bold_share(0.5, 100)
-    '**50.0%** (40.4% to 59.6%)'
+    '**50.0 %** (40.4 to 59.6)'
     """
     low, high = accuracy_interval(share, count)
-    return f"**{share:.1%}** ({low:.1%} to {high:.1%})"
+    return f"**{percent(share, 1)}** ({fixed(100 * low)} to {fixed(100 * high)})"
 
 
 def effect(before: float, after: float, count: int) -> str:

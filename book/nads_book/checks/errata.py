@@ -34,6 +34,7 @@ class Statement:
         otherwise: verdict if the checks contradict the printed form but not ours.
         is_printed: whether the text prints the statement at all.
         is_exact: whether the paper states it as exact; an approximation that it announces is not falsified.
+        is_random: whether the checks draw samples of a random quantity; otherwise only rounding errors remain.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Statement:
     otherwise: str = "holds with a changed constant"
     is_printed: bool = True
     is_exact: bool = True
+    is_random: bool = True
 
     def verdict(self, results: Sequence[Check]) -> str:
         """Return the outcome of the checks in words."""
@@ -58,6 +60,11 @@ class Statement:
         if results[0].is_bound:
             ours, printed = sum(c.z >= LIMIT for c in results), sum(c.z_printed >= LIMIT for c in results)
             return f"{text}our bound is exceeded in {ours}, the printed one in {printed}."
+        if not self.is_random:
+            ours = readable(max(abs(c.simulated - c.formula) for c in results))
+            printed = readable(max(abs(c.simulated - c.printed) for c in results))
+            text += f"the output differs by at most {ours} from our form and by {printed} from the printed one."
+            return f"{text} Rounding errors are below {readable(LIMIT * max(c.standard_error for c in results))}."
         printed_z = f", the printed one {readable_z(worst(results, printed=True))}" if self.is_printed else ""
         return f"{text}our form is off by at most {readable_z(worst(results))} standard errors{printed_z}."
 

@@ -184,7 +184,7 @@ def plot_accuracy_by_energy(
     kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
     for axis, series in zip(axes, panels.values(), strict=True):
         if learned is not None:
-            label = f"learned: above {learned:.0%}"
+            label = f"learned: above {100 * learned:.0f} %"
             axis.axhline(100 * learned, color=shade(0.4), linestyle=":", linewidth=1, label=label)
         for label, (energies, accuracies) in series.items():
             place = kinds.index(label)
