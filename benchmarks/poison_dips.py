@@ -2,10 +2,10 @@
 
 .venv/bin/python benchmarks/poison_dips.py  # about ten minutes on one CPU thread; needs CIFAR-10
 
-At both, the second NAD of the carrier has a photos' mean of more than two standard deviations. If this is the reason, a
-hole at that mean costs at least ten points less than a hole at zero there, and at neighbours without such a mean (NADs 50
-and 300) no hole costs more than three points. The results of the paper's size refer to version 1 of the NADs, and so does
-this. Results go to book/results/studies/poison-dips.json.
+At both, the second NAD of the carrier has a photos' mean of more than two standard deviations. If this is the reason,
+a hole at that mean costs at least ten points less than a hole at zero there, and at neighbours without such a mean
+(NADs 50 and 300) no hole costs more than three points. The results of the paper's size refer to version 1 of the NADs,
+and so does this. Results go to book/results/studies/poison-dips.json.
 """
 
 from __future__ import annotations

@@ -94,7 +94,9 @@ def draw_intro(path: Path) -> None:
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
     variants = Variants(figures.plot_directions, {label: load_nads(name) for label, name in names.items()})
     variants.light.savefig(path, dpi=200)
-    variants.variant("dark").savefig(path.with_suffix(".dark.png"), dpi=200)
+    for name in VARIANTS:
+        figure = variants.variant(name)
+        figure.savefig(path.with_suffix(f".{name}.png"), dpi=200, facecolor=figure.get_facecolor())
 
 
 def combine_pictures() -> dict[str, np.ndarray]:
