@@ -272,12 +272,13 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
 
 
 def polish(pages: Path) -> None:
-    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, and lists that are none to a screen reader."""
+    """Mend what the theme and Sphinx leave: a large icon font, lists that are none to a screen reader, lone signs."""
     used = set()
     for path in pages.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
+        text = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", text)  # a narrow cell keeps a number and its sign on one line
         if text != page:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
