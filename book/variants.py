@@ -70,49 +70,6 @@ def _arrangement(figure: Figure) -> Callable[[Figure], None] | None:
     return _transpose if _transposable(figure) else None
 
 
-def _stackable(figure: Figure) -> bool:
-    """Return whether the panels are one row or column, with at most `IMAGES` images and at most `TICKS` names each."""
-    places, panels = _places(figure), _panels(figure)
-    grids = {axis.get_gridspec() for axis in panels}
-    if len(grids) != 1 or None in grids:
-        return False
-    (grid,) = grids
-    in_line = grid is not None and 1 in (grid.nrows, grid.ncols) and grid.nrows * grid.ncols == len(places)
-    return in_line and sum(map(_maps, panels)) <= IMAGES and all(len(axis.get_xticks()) <= TICKS for axis in panels)
-
-
-def _stack(figure: Figure) -> None:
-    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure."""
-    panels = _panels(figure)
-    grid = panels[0].get_gridspec()
-    height = max(figure.get_size_inches()[1] / (grid.nrows if grid else 1), 0.75 * NARROW)
-    height *= 0.93 if any(map(_maps, panels)) else 0.85
-    for axis in [axis for axis in figure.axes if not axis.axison]:
-        axis.remove()
-    places = _places(figure)
-    figure.set_size_inches(NARROW, height * len(places) + 0.4)
-    column = figure.add_gridspec(len(places), 1)
-    label = ""
-    for row, axes in enumerate(places.values()):
-        for axis in axes:
-            axis.set_subplotspec(column[row])
-            _wrap(axis)
-        label = axes[0].get_ylabel() or label  # in a row, only the first panel has a label
-        axes[0].tick_params(labelleft=True, labelbottom=True)
-        axes[0].set_ylabel(label)
-    figure.draw_without_rendering()
-    for axis in figure.axes:
-        legend = axis.get_legend()
-        if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
-            figure.legends.append(legend)
-    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for legend in list(figure.legends):  # legends that would squeeze the panels go above them, in one column
-        names = [text.get_text() for text in legend.get_texts()]
-        lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
-        figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
-        legend.remove()
-
-
 def _rows(figure: Figure) -> list[list[Axes]]:
     """Return the axes of a figure whose places all have one, row by row; of other figures an empty list."""
     placed = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
@@ -177,6 +134,49 @@ def _fold(figure: Figure) -> None:
             row[columns[0]].set_ylabel(label)
     for axis in [axis for axis in figure.axes if not axis.axison]:
         axis.remove()
+
+
+def _stackable(figure: Figure) -> bool:
+    """Return whether the panels are one row or column, with at most `IMAGES` images and at most `TICKS` names each."""
+    places, panels = _places(figure), _panels(figure)
+    grids = {axis.get_gridspec() for axis in panels}
+    if len(grids) != 1 or None in grids:
+        return False
+    (grid,) = grids
+    in_line = grid is not None and 1 in (grid.nrows, grid.ncols) and grid.nrows * grid.ncols == len(places)
+    return in_line and sum(map(_maps, panels)) <= IMAGES and all(len(axis.get_xticks()) <= TICKS for axis in panels)
+
+
+def _stack(figure: Figure) -> None:
+    """Put the panels that are drawn below each other, with labels and legends that fit a narrow figure."""
+    panels = _panels(figure)
+    grid = panels[0].get_gridspec()
+    height = max(figure.get_size_inches()[1] / (grid.nrows if grid else 1), 0.75 * NARROW)
+    height *= 0.93 if any(map(_maps, panels)) else 0.85
+    for axis in [axis for axis in figure.axes if not axis.axison]:
+        axis.remove()
+    places = _places(figure)
+    figure.set_size_inches(NARROW, height * len(places) + 0.4)
+    column = figure.add_gridspec(len(places), 1)
+    label = ""
+    for row, axes in enumerate(places.values()):
+        for axis in axes:
+            axis.set_subplotspec(column[row])
+            _wrap(axis)
+        label = axes[0].get_ylabel() or label  # in a row, only the first panel has a label
+        axes[0].tick_params(labelleft=True, labelbottom=True)
+        axes[0].set_ylabel(label)
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        legend = axis.get_legend()
+        if legend and legend.get_window_extent().width > 0.8 * axis.get_window_extent().width:
+            figure.legends.append(legend)
+    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    for legend in list(figure.legends):  # legends that would squeeze the panels go above them, in one column
+        names = [text.get_text() for text in legend.get_texts()]
+        lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
+        figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
+        legend.remove()
 
 
 def _panels(figure: Figure) -> list[Axes]:
