@@ -94,7 +94,9 @@ def draw_intro(path: Path) -> None:
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
     variants = Variants(figures.plot_directions, {label: load_nads(name) for label, name in names.items()})
     variants.light.savefig(path, dpi=200)
-    variants.variant("dark").savefig(path.with_suffix(".dark.png"), dpi=200)
+    for name in VARIANTS:
+        figure = variants.variant(name)
+        figure.savefig(path.with_suffix(f".{name}.png"), dpi=200, facecolor=figure.get_facecolor())
 
 
 def combine_pictures() -> dict[str, np.ndarray]:
@@ -270,12 +272,13 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
 
 
 def polish(pages: Path) -> None:
-    """Mend what the theme and Sphinx leave: an icon font of 1.5 MB, and lists that are none to a screen reader."""
+    """Mend what the theme and Sphinx leave: a large icon font, lists that are none to a screen reader, lone signs."""
     used = set()
     for path in pages.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
+        text = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", text)  # a narrow cell keeps a number and its sign on one line
         if text != page:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))

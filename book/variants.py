@@ -1,4 +1,4 @@
-"""Variants of a figure for the pages of the book: on dark ground, and narrow, with its panels in a column.
+"""Variants of a figure for the pages of the book: on dark ground, and narrow, with its panels in one or two columns.
 
 A variant is drawn by calling the plot function again, with other matplotlib settings. Figures use this module only in a
 kernel that `build` started.
@@ -43,11 +43,11 @@ class Variants:
         return drawn_with(STYLE, self._draw)
 
     def variant(self, name: str) -> Figure | None:
-        """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot stand in a column."""
-        narrow = name.startswith("narrow")
-        if narrow and not _stackable(self.light):
+        """Return one of `VARIANTS`, or None for a narrow one of a figure whose panels cannot be rearranged."""
+        arrange = None
+        if name.startswith("narrow") and (arrange := _arrangement(self.light)) is None:
             return None
-        return drawn_with(STYLE | (DARK if name.endswith("dark") else {}), self._draw, _stack if narrow else None)
+        return drawn_with(STYLE | (DARK if name.endswith("dark") else {}), self._draw, arrange)
 
     def bundle(self, **_: Any) -> dict[str, str]:
         """Return the variants as a notebook stores them: MIME type -> PNG in base64."""
@@ -59,6 +59,81 @@ def _png(figure: Figure) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor())
     return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _arrangement(figure: Figure) -> Callable[[Figure], None] | None:
+    """Return how the panels of a figure are arranged in a narrow one, or None if they cannot be."""
+    if _stackable(figure):
+        return _stack
+    if _blocks(figure):
+        return _fold
+    return _transpose if _transposable(figure) else None
+
+
+def _rows(figure: Figure) -> list[list[Axes]]:
+    """Return the axes of a figure whose places all have one, row by row; of other figures an empty list."""
+    placed = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
+    grids = {axis.get_gridspec() for axis in placed}
+    grid = grids.pop() if len(grids) == 1 else None
+    if grid is None or len(placed) != grid.nrows * grid.ncols:
+        return []
+    placed.sort(key=lambda axis: axis.get_subplotspec().num1)
+    return [placed[start : start + grid.ncols] for start in range(0, len(placed), grid.ncols)]
+
+
+def _transposable(figure: Figure) -> bool:
+    """Return whether the panels are two rows of at most six, all in use, with titles on top only."""
+    rows = _rows(figure)
+    if len(rows) != 2 or not 2 <= len(rows[0]) <= 6 or any(axis.get_title() for axis in rows[1]):
+        return False
+    return all(axis.axison for row in rows for axis in row)
+
+
+def _transpose(figure: Figure) -> None:
+    """Draw the columns of a figure as rows: titles become labels at the left, and the rows' labels become titles."""
+    rows, bars = _rows(figure), [axis for axis in figure.axes if axis.get_label() == "<colorbar>"]
+    maps, tall = any(map(_maps, rows[0])), len(rows[0])
+    figure.set_size_inches(NARROW, (1.55 if maps else 1.35) * tall + (1.2 if bars else 0.7))
+    names, titles = [row[0].get_ylabel() for row in rows], [axis.get_title() for axis in rows[0]]
+    grid = figure.add_gridspec(tall, 2)
+    for place, (name, row) in enumerate(zip(names, rows, strict=True)):
+        for line, (axis, title) in enumerate(zip(row, titles, strict=True)):
+            axis.set_subplotspec(grid[line, place])
+            axis.set(title=name if line == 0 else "", ylabel="" if place else title)
+            axis.set_xlabel(axis.get_xlabel() if line == tall - 1 else "")
+            axis.tick_params(labelleft=not (maps and place), labelbottom=line == tall - 1)
+    for bar in bars:  # below the panels that it belongs to
+        colours = bar._colorbar  # type: ignore[attr-defined]
+        label, parents = bar.get_ylabel(), bar._colorbar_info["parents"]  # type: ignore[attr-defined]
+        options = {"extend": colours.extend, "label": textwrap.fill(label, 24), "location": "bottom", "aspect": 15}
+        colours.remove()
+        figure.colorbar(colours.mappable, ax=parents, **options)
+
+
+def _blocks(figure: Figure) -> list[range]:
+    """Return the columns of each block of panels, if a column without panels separates two blocks; otherwise none."""
+    rows = _rows(figure)
+    gaps = [place for place, column in enumerate(zip(*rows, strict=True)) if not any(axis.axison for axis in column)]
+    if len(gaps) != 1 or not 0 < gaps[0] < len(rows[0]) - 1:
+        return []
+    return [range(gaps[0]), range(gaps[0] + 1, len(rows[0]))]
+
+
+def _fold(figure: Figure) -> None:
+    """Put the second block of panels below the first one, with the same labels at the left."""
+    rows, blocks = _rows(figure), _blocks(figure)
+    wide = max(map(len, blocks))
+    side = (NARROW - 0.4) / wide
+    figure.set_size_inches(NARROW, 2 * len(rows) * (side + 0.03) + 0.6)
+    grid = figure.add_gridspec(2 * len(rows), wide)
+    for place, row in enumerate(rows):
+        label = row[0].get_ylabel()
+        for number, columns in enumerate(blocks):
+            for column, old in enumerate(columns):
+                row[old].set_subplotspec(grid[number * len(rows) + place, column])
+            row[columns[0]].set_ylabel(label)
+    for axis in [axis for axis in figure.axes if not axis.axison]:
+        axis.remove()
 
 
 def _stackable(figure: Figure) -> bool:

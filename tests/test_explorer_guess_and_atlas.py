@@ -200,6 +200,23 @@ def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     assert not reader.troubles
 
 
+def test_both_maps_show_without_a_bet(reader):
+    reader.page.goto(f"{reader.site}/guess.html")
+    bet(reader, " ")  # one wave is no bet
+    reader.page.get_by_role("button", name="Show me without a bet").click()
+    tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
+    assert maps.last.is_visible() and set(scores(reader)) == {"chance", "the 5 coarsest", "the 5 brightest in the map"}
+    heading = reader.page.locator("nad-guess .verdict p").first.inner_text()
+    assert f"{learned(tasks, tasks)} of {len(tasks)}" in heading
+    assert reader.page.locator("nad-guess .guessed").count() == 0 and "bet." not in reader.page.url
+    reader.page.get_by_label("Network", exact=True).select_option(label="LeNet")
+    assert maps.last.is_visible() and reader.see("accuracies of LeNet", "nad-guess").shape == (16, 16, 4)
+    assert not reader.page.get_by_role("button", name="Save picture").is_visible()
+    reader.page.get_by_role("button", name="Make a bet").click()
+    assert proceed(reader).is_disabled() and not maps.last.is_visible()
+    assert not reader.troubles
+
+
 def test_a_bet_may_be_changed_with_the_map(reader):
     reader.page.goto(f"{reader.site}/guess.html")
     bet(reader, " r dl l l ")

@@ -48,13 +48,9 @@ class Cell:
 
 
 FACTORIAL = [
-    Cell("lenet", optimiser, rate, noise, decay)
-    for optimiser, rates in RATES.items()
-    for rate, noise, decay in itertools.product(rates, LABEL_NOISE, WEIGHT_DECAY)
+    Cell("lenet", name, *rest) for name in RATES for rest in itertools.product(RATES[name], LABEL_NOISE, WEIGHT_DECAY)
 ]
-SECOND = [
-    Cell("cnn", optimiser, rate) for optimiser, rate in (("sgd", 0.5), ("sgd", 0.05), ("adam", 1e-3), ("adam", 1e-2))
-]
+SECOND = [Cell("cnn", "sgd", 0.5), Cell("cnn", "sgd", 0.05), Cell("cnn", "adam", 1e-3), Cell("cnn", "adam", 1e-2)]
 CELLS = [*FACTORIAL, *SECOND, *(Cell(overlap=overlap) for overlap in OVERLAPS)]
 
 

@@ -69,17 +69,22 @@ class Guess {
     this.question = h("p", { class: "question" });
     this.verdict = h("div", { class: "verdict", "aria-live": "polite" });
     this.next = h("button", { class: "main", click: () => this.proceed() });
+    this.skip = h("button", { click: () => this.show() }, "Show me without a bet");
     this.again = h("button", { click: () => this.restart() });
     this.link = shared ? copyButton("Copy link", addressNow) : "";
     this.save = h("button", { click: () => this.savePicture() }, "Save picture");
     const names = Object.fromEntries(networks.map(({ label }, i) => [i, label]));
-    this.menu = menuOf("Network", names, (i) => this.restart(networks[i]));
+    this.menu = menuOf("Network", names, (i) => {
+      const shown = this.stage === "done" && !this.chosen.size;
+      this.restart(networks[i]);
+      if (shown) this.show();
+    });
     this.root = h("div", { class: "explorer guess", role: "group", "aria-label": "Bet on what a network will learn" },
       h("section", {}, this.question, this.verdict,
         h("div", { class: "maps" },
           h("div", { class: "example" }, this.status, this.wave.element, ...this.images.map(({ element }) => element), this.stronger),
           this.before.element, this.after.element),
-        h("div", { class: "buttons" }, this.next, this.again, this.link, this.save,
+        h("div", { class: "buttons" }, this.next, this.skip, this.again, this.link, this.save,
           networks.length > 1 ? this.menu.element : null)));
     host.attachShadow({ mode: "open" }).replaceChildren(h("style", {}, STYLE), this.root);
     followTheme(host, this.root);
@@ -111,7 +116,7 @@ class Guess {
 
   /** Add a bet that was decided to the address. */
   describe(address) {
-    if (this.stage !== "done" || !this.addressed) return;
+    if (this.stage !== "done" || !this.addressed || !this.chosen.size) return;
     const waves = (tasks) => JSON.stringify([...tasks].map(([ky, kx]) => [ky, kx]));
     address.set("bet.network", this.network.name);
     address.set("bet.waves", waves(this.chosen));
@@ -171,6 +176,13 @@ class Guess {
     else Object.assign(this, { stage: "done" });
     this.draw();
     if (this.addressed) saveAddress();
+    this.root.scrollIntoView?.({ block: "nearest" });
+  }
+
+  /** Both maps at once, for a reader who does not bet. */
+  show() {
+    Object.assign(this, { stage: "done", chosen: new Set(), blind: new Set() });
+    this.draw();
     this.root.scrollIntoView?.({ block: "nearest" });
   }
 
@@ -236,10 +248,13 @@ class Guess {
       h("strong", {}, "You may change your bet."),
     ] : [this.shared ? `Somebody's bet on ${label}:` : ""]));
     this.next.hidden = stage === "done";
+    this.skip.hidden = stage !== "blind";
     this.next.disabled = left > 0;
     this.next.textContent = left ? `Choose ${left} more` : stage === "blind" ? "Lock in the bet" : `Reveal what ${label} learned`;
-    this.again.textContent = this.shared ? "Make your own bet" : "Bet again";
-    for (const button of [this.again, this.link, this.save]) button.hidden = stage !== "done";
+    const bet = chosen.size > 0;
+    this.again.textContent = this.shared ? "Make your own bet" : bet ? "Bet again" : "Make a bet";
+    this.again.hidden = stage !== "done";
+    for (const button of [this.link, this.save]) button.hidden = stage !== "done" || !bet;
   }
 
   /** The score, and what it is to be compared with. */
@@ -264,8 +279,10 @@ class Guess {
     const share = ordered(tasks, learned), score = (number, text, kind) =>
       h("li", { class: kind }, h("strong", {}, `${number}`), h("span", {}, text));
     this.verdict.replaceChildren(
-      h("p", {}, h("strong", {}, `${own} of ${asked} waves were learned.`)),
-      h("ul", { class: "scores", "aria-label": `Waves of ${asked} that were learned` }, score(own, changed ? "your bet with the map" : "your bet", "own"),
+      h("p", {}, h("strong", {}, this.chosen.size ? `${own} of ${asked} waves were learned.`
+        : `${label} learned ${this.right(tasks)} of ${tasks.length} waves. How many would a bet on ${asked} get right?`)),
+      h("ul", { class: "scores", "aria-label": `Waves of ${asked} that were learned` },
+        this.chosen.size ? score(own, changed ? "your bet with the map" : "your bet", "own") : null,
         changed ? score(blind, "your blind bet", "own") : null, score(chance.toFixed(1), "chance"),
         score(coarsest, `the ${asked} coarsest`), score(brightest, `the ${asked} brightest in the map`)),
       h("p", {}, ...(finer ? [`${label} learns ${nameOf(finer)} (${percent(finer[3])}), but not the coarser ${nameOf(failed)} (${
