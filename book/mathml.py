@@ -25,6 +25,7 @@ REJECTED = {
     r"\\(eq)?ref\b": "refer to formulas with the role {eq}",
     r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": "use aligned or gathered, and let Sphinx number it",
 }
+CONTINUED = re.compile(r'(<mtd style="text-align: left[^>]*>)<mo[^>]*>([+−±∓])')  # a line that begins with a sign
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def convert(tex: str, block: bool) -> str:
         ValueError: for a formula that cannot be converted.
 
     >>> convert("x", block=False)
-    '<math><semantics><mrow><mi>x</mi></mrow><annotation encoding="application/x-tex">x</annotation></semantics></math>'
+    '<math><semantics><mi>x</mi><annotation encoding="application/x-tex">x</annotation></semantics></math>'
     """
     tex = tex.strip()
     for pattern, advice in REJECTED.items():
@@ -52,9 +53,10 @@ def convert(tex: str, block: bool) -> str:
     if r"\\" in tex and r"\begin" not in tex:
         raise ValueError(r"lines that end with \\ need an environment, such as aligned")
     try:
-        return CONVERTER.convert_with_local_state(tex, displaystyle=block)
+        found = CONVERTER.convert_with_local_state(tex, displaystyle=block)
     except LatexError as error:
         raise ValueError(f"character {error}") from None
+    return CONTINUED.sub(r'\1<mo form="infix">\2', found)
 
 
 def render(node: nodes.Node, block: bool) -> str:
