@@ -430,10 +430,13 @@ def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
         assert page.url.endswith("07_poison.html") and link.evaluate("(link) => document.activeElement === link")
 
 
+LOADED = "() => [...document.fonts].some((font) => /NADs Math/.test(font.family) && font.status === 'loaded')"
+
+
 def test_pages_open_as_files(browser, html):
     for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
         with Visit(browser, f"file://{html}/{name}.html") as visit:
             visit.read()
             assert visit.page.locator(":is(nad-explorer, nad-note) canvas[role=img]").count()
             if visit.page.locator("math").count():
-                assert visit.page.evaluate("() => document.fonts.ready.then(() => document.fonts.check('1em NADs Math'))")
+                visit.page.wait_for_function(LOADED)

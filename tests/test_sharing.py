@@ -36,7 +36,7 @@ def site(tmp_path):
         '<a href="https://example.org">others</a>.</p>'
     )
     chapter = (
-        f'<h1>1. A “chapter”</h1><p>{LONG}{FORMULA}</p>'
+        f"<h1>1. A “chapter”</h1><p>{LONG}{FORMULA}</p>"
         '<figure><a class="enlarge" href="../_images/figure.png"><img src="../_images/figure.png" alt="navy, all over">'
         '</a></figure><section id="part"><h2 id="two">Part</h2><details><summary>More</summary><p>Folded.</p></details>'
         '<div class="cell tag_hide-input"><div class="cell_input">code</div><div class="cell_output">4</div></div>'
