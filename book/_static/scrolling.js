@@ -10,3 +10,6 @@ const watch = new ResizeObserver((entries) => {
   }
 });
 addEventListener("load", () => document.querySelectorAll("div.formula").forEach((formula) => watch.observe(formula)));
+
+// The theme looks for other boxes that scroll when the window changes: folded ones it comes to when they are opened.
+document.addEventListener("toggle", () => dispatchEvent(new Event("resize")), true);
