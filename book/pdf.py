@@ -39,7 +39,7 @@ img { max-width: 100%; height: auto; }
 figure, table, .cell_output img, pre, .admonition { break-inside: avoid; }
 h1, h2, h3, h4 {
   break-after: avoid;
-  padding-top: 3px; /* else Chromium writes a heading on top of a page on the page before, too, and so its bookmark twice */
+  padding-top: 3px; /* else the bookmark of a heading on top of a page has its text twice */
   white-space: pre-wrap; /* else the bookmark of two lines lacks the space between them */
 }
 a { color: inherit; text-decoration: none; }

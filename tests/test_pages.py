@@ -197,7 +197,7 @@ def test_formulas_are_mathml_that_the_font_has(html):
         count += len(formulas)
         for part in article.select("pre, code, script, style"):
             part.decompose()
-        assert not re.search(r"\\[(\[a-zA-Z]|\$\$", article.get_text()), name
+        assert not re.search(r"\\[(\[a-zA-Z]|\$\$", article.get_text()), path.name
     assert count > 100
 
 
