@@ -272,7 +272,11 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
 
 
 def polish(pages: Path) -> None:
-    """Mend what the theme and Sphinx leave: a large icon font, lists that are none to a screen reader, lone signs."""
+    """Mend what the theme and Sphinx leave.
+
+    These are an icon font of 1.5 MB, lists that are none to a screen reader, lone signs, and a script that measures
+    folded cells, for which the browser has to lay out each of them.
+    """
     used = set()
     for path in pages.rglob("*.html"):
         page = text = path.read_text("utf8")
@@ -287,6 +291,10 @@ def polish(pages: Path) -> None:
         names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
         return icon[0] if names & used else ""
 
+    for path in pages.glob("_static/scripts/pydata-sphinx-theme.js"):
+        measures = ".forEach(e=>{e.tabIndex=e.scrollWidth"
+        shown = measures.replace("e.tabIndex", "if(e.checkVisibility())e.tabIndex")
+        path.write_text(path.read_text("utf8").replace(measures, shown), "utf8")
     for path in pages.glob("_static/scripts/fontawesome.js"):
         path.write_text(ICON.sub(kept, path.read_text("utf8")), "utf8")
 

@@ -37,7 +37,11 @@ article.bd-article { padding: 0; }
 article:first-of-type { break-before: auto; }
 img { max-width: 100%; height: auto; }
 figure, table, .cell_output img, pre, .admonition { break-inside: avoid; }
-h1, h2, h3, h4 { break-after: avoid; }
+h1, h2, h3, h4 {
+  break-after: avoid;
+  padding-top: 3px; /* else the bookmark of a heading on top of a page has its text twice */
+  white-space: pre-wrap; /* else the bookmark of two lines lacks the space between them */
+}
 a { color: inherit; text-decoration: none; }
 .cover { text-align: center; padding-top: 35vh; break-after: page; }
 """
@@ -114,20 +118,16 @@ def combine(site: Path, root: Path = ROOT) -> str:
     first = (site / f"{names[0]}.html").read_text("utf8")
     styles = "".join(re.findall(r'<link [^>]*rel="stylesheet"[^>]*>', first)).replace("../_static", "_static")
     about = re.search(r'<p class="component-about">.*?</p>', first, re.DOTALL)
-    mathjax = (
-        '<script>window.MathJax = {options: {processHtmlClass: "tex2jax_process|mathjax_process|math|output_area", '
-        'enableMenu: false}}</script><script defer src="_static/mathjax/tex-chtml.js"></script>'
-    )
     cover = f'<div class="cover"><p style="font-size:3em">{config["title"]}</p><p>{config["author"]}</p>'
     cover += (about[0] if about else "") + f"<p>{address}</p></div>"
     return (
         f'<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        f"<title>{config['title']}</title>{styles}<style>{PRINT}</style>{mathjax}</head><body>{cover}{articles}</body></html>"
+        f"<title>{config['title']}</title>{styles}<style>{PRINT}</style></head><body>{cover}{articles}</body></html>"
     )
 
 
 def print_page(browser: Any, page: Path, target: Path) -> None:
-    """Print a page to a PDF once its formulas are set.
+    """Print a page to a PDF once its fonts are loaded.
 
     Args:
         browser: Playwright's Chromium.
@@ -137,7 +137,7 @@ def print_page(browser: Any, page: Path, target: Path) -> None:
     tab = browser.new_page()
     tab.set_default_timeout(600_000)
     tab.goto(page.as_uri())
-    tab.evaluate("() => globalThis.MathJax?.startup?.promise")
+    tab.evaluate("() => document.fonts.ready.then(() => {})")
     foot = '<p style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></span></p>'
     tab.pdf(
         path=target, prefer_css_page_size=True, print_background=True, outline=True, tagged=True,

@@ -62,18 +62,18 @@ def text_of(element: Tag) -> str:
     copy = BeautifulSoup(str(element), "html.parser")
     for clutter in copy.select(".headerlink, .claim-mark"):
         clutter.decompose()
-    for formula in copy.select(".math"):
-        formula.string = plain(formula.get_text())
+    for formula in copy.select("math:has(annotation)"):
+        formula.replace_with(plain(formula.annotation.get_text()))
     return " ".join(copy.get_text().split())
 
 
 def plain(tex: str) -> str:
     r"""Write a short formula as text.
 
-    >>> plain(r"\(\varepsilon = \frac{1}{2}\)")
+    >>> plain(r"\varepsilon = \frac{1}{2}")
     'ε = 1/2'
     """
-    tex = re.sub(r"\\[()\[\]]|\\(mathbf|mathcal|mathrm|mathbb|text|operatorname|left|right)\b", "", tex)
+    tex = re.sub(r"\\(mathbf|mathcal|mathrm|mathbb|text|operatorname|left|right)\b", "", tex)
     tex = re.sub(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", tex)
     tex = re.sub(r"\\([a-zA-Z]+)", lambda name: GREEK.get(name[1], " "), tex)
     return " ".join(re.sub(r"\\.|[{}$]", "", tex).split())
@@ -200,13 +200,9 @@ def share(site: Path, root: Path, names: list[str]) -> None:
 
 
 def lighten(path: Path) -> None:
-    """Let a page load neither MathJax without a formula, nor what only the page of search results needs."""
-    text = changed = path.read_text("utf8")
-    if 'class="math' not in text:
-        script = r"\s*<script[^>]*(?:mathjax[^>]*></script>|>window\.MathJax.*?</script>)"
-        changed = re.sub(script, "", changed, flags=re.IGNORECASE | re.DOTALL)
-    if path.name != "search.html":
-        script = r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>'
-        changed = re.sub(script, "", changed)
+    """Let a page not load what only the page of search results needs."""
+    text = path.read_text("utf8")
+    script = r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>'
+    changed = re.sub(script, "", text) if path.name != "search.html" else text
     if changed != text:
         path.write_text(changed, "utf8")

@@ -92,7 +92,8 @@ def small_book(tmp_path, monkeypatch):
     """Return a function that writes a chapter of a book; it returns the root of that book."""
     scripts = tmp_path / "scripts"
     scripts.mkdir()
-    shutil.copy(ROOT / "book" / "execute.py", scripts)
+    for name in ("execute.py", "mathml.py"):
+        shutil.copy(ROOT / "book" / name, scripts)
     (scripts / "stage.py").write_text(STAGE)
     monkeypatch.setattr(build, "BOOK", scripts)
     monkeypatch.delenv("NADS_RESULTS", raising=False)
@@ -235,13 +236,15 @@ def test_a_chapter_depends_on_the_code_that_its_cells_use(small_book, monkeypatc
     assert inputs() != before
 
 
-def test_a_broken_reference_fails_the_build_and_leaves_the_last_book(small_book):
-    root = small_book(text="# Small\n\nSee {numref}`fig-missing`.")
+def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_book):
+    root = small_book(text="# Small\n\nSee {numref}`fig-missing`.\n\nWith $x^2$, but $\\nosuch{x}$.")
     last = root / "_build" / "html" / "index.html"
     last.parent.mkdir(parents=True)
     last.write_text("the last book")
-    with pytest.raises(build.BuildError, match="fig-missing"):
+    with pytest.raises(build.BuildError, match="fig-missing") as failed:
         build.build(root / "_build", "smoke", root)
+    message = str(failed.value)
+    assert re.search(r"notebooks/small.ipynb:\d+: .*nosuch\{x\}", message) and "x^2" not in message
     assert last.read_text() == "the last book"
 
 

@@ -13,6 +13,7 @@ import nads_core
 
 build = pytest.importorskip("build", reason=NEEDS_BOOK)
 BeautifulSoup, Image = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup, build.pages.Image
+cut_font = pytest.importorskip("cut_font", reason=NEEDS_BOOK)
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 
 ROOT = BOOK.parent.parent
@@ -90,7 +91,6 @@ def test_pages_are_rendered(html):
         page = (html / f"{name}.html").read_text("utf8")
         assert "takeaway admonition" in page and "cell_output" in page
     assert 'id="nads_core.compute_nads"' in (html / "book" / "api.html").read_text("utf8")
-    assert "mathjax/tex-chtml.js" in (html / CHAPTERS[0]).with_suffix(".html").read_text("utf8")
 
 
 def test_launch_buttons_open_the_right_notebook(html):
@@ -176,7 +176,29 @@ def test_pages_load_only_what_they_need(html):
     for path in html.rglob("*.html"):
         page = path.read_text("utf8")
         assert ("searchindex.js" in page) == (path.name == "search.html"), path.name
-        assert 'class="math' in page or "mathjax/" not in page, path.name
+        assert "mathjax" not in page.lower(), path.name
+    assert not [path for path in html.rglob("*") if "mathjax" in path.name.lower()]
+    script = (html / "_static" / "scripts" / "pydata-sphinx-theme.js").read_text("utf8")
+    assert "checkVisibility())e.tabIndex" in script, "the theme measures folded cells again: see pages.polish"
+
+
+def test_formulas_are_mathml_that_the_font_has(html):
+    """No script looks for TeX, so none may be left on a page, also in what cells display."""
+    shown = set(map(chr, cut_font.ranges((ROOT / "book" / "_static" / "book.css").read_text("utf8"))))
+    count = 0
+    for path in (*html.glob("book/*.html"), *html.glob("notebooks/*.html")):
+        article = BeautifulSoup(path.read_text("utf8"), "html.parser").select_one("article")
+        formulas = article.select(".math")
+        for formula in formulas:
+            assert formula.math.annotation.extract().get_text(), path.name
+            assert not set(formula.math.get_text()) - shown - {"\n"}, f"{path.name}: {formula}"
+        numbered = article.select("div.math[id]")
+        assert all(formula.select_one(".eqno a.headerlink")["href"] == f"#{formula['id']}" for formula in numbered)
+        count += len(formulas)
+        for part in article.select("pre, code, script, style"):
+            part.decompose()
+        assert not re.search(r"\\[(\[a-zA-Z]|\$\$", article.get_text()), path.name
+    assert count > 100
 
 
 def test_citations_have_the_numbers_of_the_list(html):
@@ -255,7 +277,7 @@ class Visit:
 
 CUT = """(() => {
   document.querySelectorAll("details").forEach((part) => (part.open = true));
-  const wide = ".highlight pre, div.math, mjx-container[display], .pst-scrollable-table-container, .text_html, figure";
+  const wide = ".highlight pre, div.math, div.formula, .pst-scrollable-table-container, .text_html, figure";
   return [...document.querySelectorAll(wide)]
     .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth)
     .map((part) => `${part.className || part.tagName}: ${part.textContent.trim().slice(0, 80)}`);
@@ -332,6 +354,21 @@ def test_a_page_stands_still_on_a_telephone(browser, address, name):
         assert page.evaluate("shifts.reduce((sum, shift) => sum + shift, 0)") <= 0.1
 
 
+def test_a_wide_formula_scrolls_in_its_own_box(browser, address):
+    options = {"viewport": {"width": 375, "height": 800}, "is_mobile": True, "has_touch": True}
+    with Visit(browser, f"{address}/notebooks/02_pooling_theory.html", **options) as visit:
+        page = visit.page
+        page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.locator("div.formula[tabindex='0']").first.wait_for()
+        wide = """() => [...document.querySelectorAll("div.formula")].map((box) => [box, box.querySelector("math")])
+          .map(([box, math]) => [math.offsetLeft < box.offsetLeft || math.scrollWidth > box.scrollWidth,
+            box.scrollWidth > box.clientWidth, box.tabIndex === 0])"""
+        formulas = page.evaluate(wide)
+        assert any(scrolls for _, scrolls, _ in formulas)
+        assert all(not cut and scrolls == focusable for cut, scrolls, focusable in formulas)
+
+
 def test_search_quotes_text_without_tex_or_buttons(browser, address):
     with Visit(browser, f"{address}/search.html?q=anisotropy") as visit:
         visit.page.locator("#search-results .context").first.wait_for()
@@ -395,10 +432,13 @@ def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
         assert page.url.endswith("07_poison.html") and link.evaluate("(link) => document.activeElement === link")
 
 
+LOADED = "() => [...document.fonts].some((font) => /NADs Math/.test(font.family) && font.status === 'loaded')"
+
+
 def test_pages_open_as_files(browser, html):
     for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
         with Visit(browser, f"file://{html}/{name}.html") as visit:
             visit.read()
             assert visit.page.locator(":is(nad-explorer, nad-note) canvas[role=img]").count()
-            if visit.page.locator(".math").count():
-                visit.page.locator("mjx-container").first.wait_for()
+            if visit.page.locator("math").count():
+                visit.page.wait_for_function(LOADED)

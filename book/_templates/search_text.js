@@ -3,12 +3,12 @@
 Search.htmlToText = (page, anchor) => {
   const words = WORDS;
   const content = new DOMParser().parseFromString(page, "text/html");
-  const plain = (tex) => tex.replace(/\\[()[\]]/g, "")
+  const plain = (tex) => tex
     .replace(/\\(mathbf|mathcal|mathrm|mathbb|text|operatorname|hat|tilde|bar|left|right)\b/g, "")
     .replace(/\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}/g, "$1/$2")
     .replace(/\\([a-zA-Z]+)/g, (_, name) => words[name] ?? " ")
     .replace(/\\./g, " ").replace(/[{}$]/g, "").replace(/[ ~]+/g, " ");
-  for (const formula of content.querySelectorAll(".math")) formula.textContent = plain(formula.textContent);
+  for (const tex of content.querySelectorAll("math annotation")) tex.closest("math").replaceWith(plain(tex.textContent));
   const clutter = ".headerlink, script, style, noscript, .bd-header-article, .claim-mark, .byline, .cell_input, "
     + ".prev-next-area, .bd-footer-article, nad-explorer, nad-guess, nad-atlas";
   for (const part of content.querySelectorAll(clutter)) part.remove();

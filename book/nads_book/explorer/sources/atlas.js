@@ -29,6 +29,16 @@ async function unpackAtlas(packet) {
 }
 
 const paintNad = (canvas, nad, alt) => paint(canvas, TILE, (i) => COLOURS.diverging[nad[i] + 128], alt);
+// A card shows four NADs on one canvas: hundreds of canvases take a browser long. Where each pixel is from, or -1.
+const GAP = 3, SIDE = 2 * TILE + GAP;
+const SQUARE = Int16Array.from({ length: SIDE * SIDE }, (_, i) => {
+  const y = Math.floor(i / SIDE), x = i % SIDE, [down, right] = [y, x].map((at) => at >= TILE + GAP);
+  const [row, column] = [[y, down], [x, right]].map(([at, second]) => at - second * (TILE + GAP));
+  return row < TILE && column < TILE ? (2 * down + right) * AREA + row * TILE + column : -1;
+});
+const EMPTY = [0, 0, 0, 0];
+const paintFour = (canvas, nads) => paint(canvas, SIDE,
+  (i) => (SQUARE[i] < 0 ? EMPTY : COLOURS.diverging[nads[Math.floor(SQUARE[i] / AREA)][SQUARE[i] % AREA] + 128]), "");
 const paintWaves = (canvas, waves, alt) => paint(canvas, TILE, (i) => COLOURS.magma[waves[i]], alt);
 
 class Atlas {
@@ -103,11 +113,11 @@ class Atlas {
   }
 
   card(entry) {
-    const canvases = [0, 1, 2, 3].map(() => h("canvas", {})), value = h("span", { class: "value" });
-    canvases.forEach((canvas, i) => paintNad(canvas, entry.nads[i]));
+    const canvas = h("canvas", {}), value = h("span", { class: "value" });
+    paintFour(canvas, entry.nads);
     const element = h("button", { class: "card", title: entry.name, "data-name": entry.name,
       click: () => this.choose(entry) },
-    h("span", { class: "tiles" }, ...canvases), h("span", { class: "kind" }, entry.base ? entry.family : ""), h("span", { class: "name" }, entry.change), value);
+    canvas, h("span", { class: "kind" }, entry.base ? entry.family : ""), h("span", { class: "name" }, entry.change), value);
     return { element, value };
   }
 

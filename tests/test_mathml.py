@@ -1,0 +1,48 @@
+"""Formulas as MathML, without a book around them; what a page does with them is in test_pages.py and test_book.py."""
+
+import pytest
+from conftest import BOOK, NEEDS_BOOK
+
+mathml = pytest.importorskip("mathml", reason=NEEDS_BOOK)
+cut_font = pytest.importorskip("cut_font", reason=NEEDS_BOOK)
+BeautifulSoup = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup
+
+
+def converted(tex, block=True):
+    """Return the formula's element, less its annotation, and the annotation's text."""
+    formula = BeautifulSoup(mathml.convert(tex, block), "html.parser").math
+    return formula, formula.annotation.extract().get_text()
+
+
+def test_a_formula_keeps_its_tex_and_its_place():
+    tex = r"\operatorname{diag}(\mathbb E\,\lVert\mathcal N\rVert) < \tfrac12 \widehat{x}"
+    for block in (False, True):
+        formula, kept = converted(tex, block)
+        assert kept == tex and (formula.get("display") == "block") == block
+        assert not set("\\{}") & set(formula.get_text()), "no TeX is left"
+        assert {"diag", "𝔼", "‖"} <= {part.get_text() for part in formula.select("mi, mo")}
+        assert [part.get_text() for part in formula.mfrac.find_all("mn")] == ["1", "2"]
+
+
+def test_lines_are_aligned_and_continued():
+    formula, _ = converted("\\begin{aligned}\na &= b \\\\\n&+ c\n\\end{aligned}")
+    assert [cell.get_text() for cell in formula.select("mtd")] == ["a", "=b", "", "+c"]
+    assert formula.select("mtr")[1].mo["form"] == "infix", "TeX has a space behind that sign"
+    cases, _ = converted(r"\begin{cases} 1 & x \\ 2 & y \end{cases}")
+    assert len(cases.select("mtr")) == 2 and "{" in cases.mo
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [r"\nosuch", r"\frac{1", r"a & b", r"a \\ b", "a\n\nb", r"\eqref{x}", r"\begin{align} a &= b \end{align}", "x^1^2"],
+)
+def test_what_cannot_be_converted_is_an_error(tex):
+    with pytest.raises(ValueError, match="."):
+        mathml.convert(tex, block=True)
+
+
+def test_the_range_of_the_font_is_read_from_the_style_sheet():
+    assert cut_font.ranges("@font-face { unicode-range: U+41-43, U+1D400; }") == [0x41, 0x42, 0x43, 0x1D400]
+    with pytest.raises(ValueError, match="unicode-range"):
+        cut_font.ranges("body {}")
+    assert (BOOK.parent.parent / "book" / "_static" / "STIXTwoMath.woff2").stat().st_size < 2e5
