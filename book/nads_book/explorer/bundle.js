@@ -1,4 +1,4 @@
-// sources: 480e046fdd28abbb96177bbecbab681054a23a47533eb990852a32a85f06629a
+// sources: 183c127cbb541d62661e4df0ace39ca88bd7b86d1dc347fc83a7174ff1955d7f
 var nadExplorer=(()=>{var He=Object.defineProperty;var Gt=Object.getOwnPropertyDescriptor;var Vt=Object.getOwnPropertyNames;var Xt=Object.prototype.hasOwnProperty;var Kt=(r,e)=>{for(var t in e)He(r,t,{get:e[t],enumerable:!0})},Qt=(r,e,t,s)=>{if(e&&typeof e=="object"||typeof e=="function")for(let o of Vt(e))!Xt.call(r,o)&&o!==t&&He(r,o,{get:()=>e[o],enumerable:!(s=Gt(e,o))||s.enumerable});return r};var Zt=r=>Qt(He({},"__esModule",{value:!0}),r);var Ws={};Kt(Ws,{default:()=>Hs});var T=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }
@@ -183,9 +183,9 @@ span.held { display: block; color: var(--muted); }
 .switches { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; margin: 0.3rem 0 0.8rem; }
 .switches .switch { text-align: left; }
 .changes .chips { align-items: center; margin-bottom: 0.8rem; }
-.beside { display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; }
-.beside .pictures { grid-template-columns: 1fr 1fr; }
-.beside .pictures .note { grid-column: 1 / -1; }
+div.beside { display: grid; grid-template-columns: 1fr 1fr; gap: 1.2rem; }
+div.beside .pictures { grid-template-columns: 1fr 1fr; }
+div.beside .pictures .note { grid-column: 1 / -1; }
 .accuracies { list-style: none; padding: 0; margin: 0.5rem 0; display: grid; gap: 0.3rem; font-size: 0.9rem; }
 .accuracies li { display: grid; grid-template-columns: 9.5em 1fr 4em; gap: 0.5rem; align-items: center; padding: 0.1rem 0.3rem; border-left: 3px solid transparent; }
 .accuracies li.chosen { border-left-color: var(--accent); background: var(--panel); }
@@ -207,7 +207,7 @@ span.held { display: block; color: var(--muted); }
 
 @container (max-width: 560px) {
   .note { grid-column: 1 / -1; }
-  .fourier, .mixer, .beside, .guess[data-stage] .maps { grid-template-columns: minmax(0, 1fr); }
+  .fourier, .mixer, div.beside, .guess[data-stage] .maps { grid-template-columns: minmax(0, 1fr); }
   .strip { grid-template-columns: repeat(4, 1fr); }
   section .slider { grid-template-columns: 1fr 3.2em; gap: 0 0.75rem; }
   section .slider span { grid-column: 1 / -1; }
