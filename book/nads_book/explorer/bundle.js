@@ -1,4 +1,4 @@
-// sources: 183c127cbb541d62661e4df0ace39ca88bd7b86d1dc347fc83a7174ff1955d7f
+// sources: bf3915bba1a40d36e9a4af54ebf5cb7c944c62d7548869b38f25b39858b0faa4
 var nadExplorer=(()=>{var He=Object.defineProperty;var Gt=Object.getOwnPropertyDescriptor;var Vt=Object.getOwnPropertyNames;var Xt=Object.prototype.hasOwnProperty;var Kt=(r,e)=>{for(var t in e)He(r,t,{get:e[t],enumerable:!0})},Qt=(r,e,t,s)=>{if(e&&typeof e=="object"||typeof e=="function")for(let o of Vt(e))!Xt.call(r,o)&&o!==t&&He(r,o,{get:()=>e[o],enumerable:!(s=Gt(e,o))||s.enumerable});return r};var Zt=r=>Qt(He({},"__esModule",{value:!0}),r);var Ws={};Kt(Ws,{default:()=>Hs});var T=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }
