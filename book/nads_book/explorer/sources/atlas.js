@@ -30,7 +30,8 @@ async function unpackAtlas(packet) {
 
 const paintNad = (canvas, nad, alt) => paint(canvas, TILE, (i) => COLOURS.diverging[nad[i] + 128], alt);
 // A card shows four NADs on one canvas: hundreds of canvases take a browser long. Where each pixel is from, or -1.
-const GAP = 3, SIDE = 2 * TILE + GAP;
+const GAP = 3;
+const SIDE = 2 * TILE + GAP;
 const SQUARE = Int16Array.from({ length: SIDE * SIDE }, (_, i) => {
   const y = Math.floor(i / SIDE), x = i % SIDE, [down, right] = [y, x].map((at) => at >= TILE + GAP);
   const [row, column] = [[y, down], [x, right]].map(([at, second]) => at - second * (TILE + GAP));
