@@ -1,0 +1,116 @@
+"""The factorial of chapter 12: its design, its analysis on made-up accuracies, and one training."""
+
+from dataclasses import asdict, replace
+
+import forgetting as script
+import numpy as np
+import pytest
+import torch
+from nads_book.experiments.forgetting import (
+    CELLS,
+    FACTORIAL,
+    MIDDLE,
+    SEEDS,
+    WAVES,
+    Cell,
+    accuracies,
+    contrasts,
+    effects,
+    orders,
+    wave_energies,
+    waves,
+)
+
+import nads_core as nc
+
+ENERGIES = np.geomspace(1, 0.01, WAVES)
+
+
+def rows(accuracy):
+    return [
+        {"cell": asdict(cell), "wave": list(wave), "seed": seed, "test_accuracies": [0.5, accuracy(cell, place, seed)]}
+        for cell in CELLS
+        for place, wave in enumerate(waves())
+        for seed in SEEDS
+    ]
+
+
+def test_the_design_is_a_full_factorial_with_distinct_cells():
+    assert len(FACTORIAL) == 36 == len(set(FACTORIAL)) and len(set(CELLS)) == 43
+    assert {cell.optimiser: sum(c.optimiser == cell.optimiser for c in FACTORIAL) for cell in FACTORIAL} == {
+        "sgd": 12, "momentum": 12, "adam": 12,
+    }  # fmt: skip
+    energies = wave_energies("lenet")
+    assert len(waves()) == len(set(waves())) == WAVES and 0.4 < energies[0] < 0.44 and 0.009 < energies[-1] < 0.01
+    assert np.abs(np.log(energies / np.geomspace(0.42, 0.0095, WAVES))).max() < 0.5  # as near as the grid allows
+    assert wave_energies("cnn").shape == (WAVES,)
+
+
+def test_contrasts_compare_cells_that_differ_in_one_factor():
+    sides = contrasts()
+    for name, (first, second) in sides.items():
+        assert first and len(first) == len(second), name
+    for treated, without in zip(*sides["label noise"], strict=True):
+        assert replace(treated, label_noise=0.0) == without
+    for treated, without in zip(*sides["weight decay"], strict=True):
+        assert replace(treated, weight_decay=0.0) == without
+    for low, usual in zip(*sides["low rate, sgd"], strict=True):
+        assert low.rate < usual.rate and replace(low, rate=usual.rate) == usual
+
+
+def test_energies_order_accuracies():
+    falling = np.linspace(0.9, 0.5, WAVES)
+    found = orders(ENERGIES, np.stack([falling, falling]))
+    assert found["area"] == 1 and found["correlation"] == pytest.approx(1) and found["learned"] == sum(falling > 0.55)
+    assert orders(ENERGIES, np.stack([falling[::-1]] * 2))["area"] == 0
+    assert np.isnan(orders(ENERGIES, np.full((2, WAVES), 0.5))["area"])  # nothing is learned
+
+
+def test_only_complete_cells_are_analysed():
+    everything = rows(lambda *_: 0.7)
+    assert len(accuracies(everything)) == len(CELLS) and len(accuracies(everything[1:])) == len(CELLS) - 1
+    assert (accuracies(everything, time=0)[Cell()] == 0.5).all()
+
+
+def test_effects_are_those_put_in():
+    generator = np.random.default_rng(0)
+    noise = generator.normal(0, 0.002, (len(CELLS), WAVES, len(SEEDS)))
+
+    def accuracy(cell, place, seed):
+        value = 0.9 - 0.02 * place - 0.05 * bool(cell.label_noise)
+        value += 0.03 * (cell.optimiser == "sgd" and cell.rate == 2.0)
+        if cell.optimiser == "adam":  # the reverse order
+            value = 0.9 - 0.02 * (WAVES - 1 - place)
+        return value + noise[CELLS.index(cell), place, seed]
+
+    found = {(name, response): value for name, response, value in effects(accuracies(rows(accuracy)), draws=100)}
+    value, low, high = found["label noise", "middle"]
+    assert value == pytest.approx(-5 * 2 / 3, abs=0.2) and low < value < high  # the cells of Adam have none
+    assert found["high rate, sgd", "middle"][0] == pytest.approx(3, abs=0.2)
+    assert found["weight decay", "middle"][0] == pytest.approx(0, abs=0.2)
+    assert found["adam", "correlation"][0] == pytest.approx(-2, abs=0.1)
+    assert found["adam", "correlation"][2] < -1.5
+
+
+@pytest.mark.parametrize("cell", [Cell(), Cell(optimiser="adam", rate=1e-3, label_noise=0.2, overlap=0.5)])
+def test_one_training(cell, monkeypatch):
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(script, "NUM_SAMPLES", 256)
+    try:
+        row = script.train(cell, waves()[0], 1)
+        assert row == script.train(cell, waves()[0], 1)
+    finally:
+        torch.set_num_threads(threads)
+    assert len(row["test_accuracies"]) == len(script.LOGGED) and all(0 <= a <= 1 for a in row["test_accuracies"])
+    assert Cell(**row["cell"]) == cell and script.identity(row) == script.identity(row)
+
+
+def test_a_margin_that_varies_makes_classes_overlap():
+    direction = nc.fourier_direction((0, 4), size=32)
+    images, labels = script.dataset(direction, Cell(), 0)
+    separated = (images * direction).sum((1, 2, 3)) * (2 * labels - 1)
+    torch.testing.assert_close(separated, torch.ones_like(separated), atol=1e-4, rtol=0)
+    images, labels = script.dataset(direction, Cell(overlap=1.0), 0)
+    margins = (images * direction).sum((1, 2, 3)) * (2 * labels - 1)
+    assert float((margins < 0).double().mean()) == pytest.approx(0.159, abs=0.02) and float(margins.std()) > 0.9
+    assert MIDDLE == slice(4, -4)
