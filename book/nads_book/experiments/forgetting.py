@@ -94,20 +94,18 @@ def orders(energies: np.ndarray, table: np.ndarray) -> dict[str, float]:
     """
     means = table.mean(0)
     learned = means > LEARNED
-    return {
-        "area": area_under_curve(energies, learned), "correlation": rank_correlation(energies, means),
-        "learned": int(learned.sum()),
-    }  # fmt: skip
+    area, correlation = area_under_curve(energies, learned), rank_correlation(energies, means)
+    return {"area": area, "correlation": correlation, "learned": int(learned.sum())}
 
 
-def contrasts() -> dict[str, tuple[list[Cell], list[Cell]]]:
+def contrasts() -> dict[str, tuple[list[Cell], ...]]:
     """Return the two sets of cells of the factorial that each registered effect compares."""
 
     def where(**fields: Any) -> list[Cell]:
         return [cell for cell in FACTORIAL if cell == replace(cell, **fields)]
 
-    def rates(optimiser: str, first: int, second: int) -> tuple[list[Cell], list[Cell]]:
-        return tuple(where(optimiser=optimiser, rate=RATES[optimiser][i]) for i in (first, second))  # type: ignore[return-value]
+    def rates(optimiser: str, *places: int) -> tuple[list[Cell], ...]:
+        return tuple(where(optimiser=optimiser, rate=RATES[optimiser][place]) for place in places)
 
     sgd = where(optimiser="sgd", rate=0.5)
     return {
