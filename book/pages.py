@@ -283,6 +283,7 @@ def polish(pages: Path) -> None:
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
         text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
         text = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", text)  # a narrow cell keeps a number and its sign on one line
+        text = re.sub(r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", text)  # and a mantissa and its power of ten
         if text != page:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
