@@ -16,8 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.stored import load_atlas
 from nads_book.experiments.forgetting import (
     CELLS,
     MIDDLE,
@@ -134,9 +136,11 @@ def score() -> None:
     stored, registered = json.loads(FILE.read_text()), tomllib.loads(REGISTERED.read_text("utf8"))
     if len(stored["rows"]) < len(units()):
         raise SystemExit(f"{len(stored['rows'])} of {len(units())} networks: an incomplete design has no score")
-    tables = accuracies(stored["rows"])
+    tables, atlas = accuracies(stored["rows"]), load_atlas()
+    cnn = atlas.waves[list(atlas.entries).index("cnn")]
+    energies = {"lenet": wave_energies(), "cnn": np.array([cnn[wave] for wave in waves()])}
     for cell, table in tables.items():
-        print(cell, orders(wave_energies(cell.architecture), table), f"middle {100 * table[:, MIDDLE].mean():.1f}")
+        print(cell, orders(energies[cell.architecture], table), f"middle {100 * table[:, MIDDLE].mean():.1f}")
     for name, response, (value, low, high) in effects(tables):
         expected = registered["effects"][name][response]
         met = "yes" if expected[0] <= value <= expected[1] else "no"

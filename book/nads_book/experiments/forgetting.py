@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.atlas.stored import load_atlas
 from nads_book.experiments.frequency_maps import LEARNED
 from nads_book.experiments.statistics import area_under_curve, rank_correlation, resampled, with_interval
 from nads_book.experiments.waves import predicted_energies
@@ -64,12 +63,9 @@ def waves() -> list[Frequency]:
     return chosen
 
 
-def wave_energies(architecture: str) -> np.ndarray:
-    """Return the energies of `waves` at initialisation, (16,), up to a factor."""
-    if architecture == "lenet":
-        return np.array([predicted_energies("lenet")[k] for k in waves()])
-    atlas = load_atlas()
-    return np.array([atlas.waves[list(atlas.entries).index(architecture)][k] for k in waves()])
+def wave_energies() -> np.ndarray:
+    """Return the energies of `waves` in LeNets at initialisation, (16,), the largest of the grid 1."""
+    return np.array([predicted_energies("lenet")[k] for k in waves()])
 
 
 def accuracies(rows: Sequence[Mapping[str, Any]], time: int = -1) -> dict[Cell, np.ndarray]:
@@ -125,7 +121,7 @@ def effects(
     Responses are ``middle``, the mean accuracy of the eight waves in the middle in points, and ``correlation``.
     Intervals draw waves again, each with its own networks of all cells and seeds.
     """
-    energies = wave_energies("lenet")
+    energies = wave_energies()
 
     def middle(_: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
         return float(100 * (first.mean() - second.mean()))
