@@ -396,6 +396,7 @@ COMPLETE = {
         "fig3-lenet",
         "fig7-lenet",
         "random-lenet",
+        "law-lenet",
         "fig8-lenet",
         "random-logreg",
         "fig1-lenet.laptop",
