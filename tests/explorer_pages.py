@@ -10,6 +10,7 @@ from conftest import BOOK
 from guess import Guess
 from nads_book.experiments.base import shipped_nads
 from nads_book.explorer import AtlasGallery, Changes, Stack, bundle, views
+from nads_book.explorer.data import compressed
 
 import nads_core as nc
 
@@ -65,6 +66,17 @@ def changed_pictures():
     return [Changes("note", [note], book=True), Changes("flip", flips, book=True)]
 
 
+def trained_directions():
+    """Return the configuration of a figure with two networks, invented: direction i at step s is wave (0, i + s)."""
+    entries = {"lenet|photos": {"steps": [0, 1, 10], "start": [1, 0.5, -0.25], "signal": [None, 0.1, 0.9]},
+               "cnn|photos": {"steps": [0, 1], "start": [1, 0.75], "signal": None}}  # fmt: skip
+    waves = [nc.fourier_direction((0, 1 + i + step), 32)[0].numpy() for entry in entries.values()
+             for step in range(len(entry["steps"])) for i in range(2)]  # fmt: skip
+    pixels = np.rint(127 * np.stack(waves) / np.abs(waves).max((1, 2), keepdims=True)).astype(np.int8)
+    names = {"networks": {"lenet": "LeNet", "cnn": "CNN"}, "data": {"photos": "photos"}}
+    return compressed((names | {"entries": entries, "shown": 2}, pixels.tobytes()))
+
+
 def write_site(folder):
     """Write the pages that the tests visit, and return their folder."""
     views.write_pages_data(folder / "_static" / "explorer")
@@ -78,6 +90,7 @@ def write_site(folder):
     write_page(folder, "guess.html", Guess(book=True))
     curves = nb.experiments.stored.load_study("two-trainings.json")
     write_page(folder, "training.html", Raw(bundle.element("nad-training", curves, "Curves.", book=True)))
+    write_page(folder, "trained.html", Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)))
     write_page(folder, "fold.html", Raw(bundle.element("nad-fold", {}, "A wave.", book=True)))
     write_page(folder, "atlas.html", AtlasGallery(book=True))
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)

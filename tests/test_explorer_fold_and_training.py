@@ -1,4 +1,4 @@
-"""The wave that folds, the two trainings, and energies on the scale of their network, in a real browser."""
+"""Figures about folding and training, and energies on the scale of their network, in a real browser."""
 
 import re
 
@@ -69,7 +69,21 @@ def test_the_wave_can_be_seen_once_it_is_strong(reader):
     assert abs(projections[0]) < 0.1 and projections[1] > 0.5
 
 
-@pytest.mark.parametrize("name", ["fold", "training"])
+def test_directions_of_networks_that_train(reader):
+    """The slider shows the pictures and cosines of its step; a network with fewer steps moves it to its last."""
+    reader.open("trained.html")
+    for step, (start, signal) in enumerate((("1.00", "–"), ("0.50", "0.10"), ("−0.25", "0.90"))):
+        reader.slide("Step", step)
+        assert f"G₀ {start}, with the signal {signal}" in told(reader, "nad-trained")
+        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained")[..., :3].astype(float)
+        across = np.abs(np.fft.rfft((pixels[..., 0] - pixels[..., 2]).sum(0)))
+        assert across.argmax() == 2 + step
+    reader.page.get_by_role("combobox", name="Network").select_option("cnn")
+    assert told(reader, "nad-trained") == "At step 1, the cosine of G with G₀ 0.75."
+    assert not reader.troubles
+
+
+@pytest.mark.parametrize("name", ["fold", "trained", "training"])
 def test_a_narrow_screen_shows_all_of_it(browser, site, name):
     reader = Reader(browser.new_page(viewport={"width": 320, "height": 700}), site).open(f"{name}.html")
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320 and not reader.troubles

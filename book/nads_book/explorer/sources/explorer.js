@@ -7,6 +7,7 @@ import "./fold.js";
 import "./guess.js";
 import "./page.js";
 import "./stack.js";
+import "./trained.js";
 import "./training.js";
 import { render } from "./notebook.js";
 
