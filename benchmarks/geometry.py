@@ -1,7 +1,8 @@
 """How NADs change while networks train: the second moment G_t of trained networks' gradients, at chosen steps.
 
 ``python benchmarks/geometry.py run`` trains all networks, one per core, and resumes at the last condition. ``python
-benchmarks/geometry.py check`` compares the first step of a deep linear network with its closed form.
+benchmarks/geometry.py first-steps`` takes one small step with the labels and one with the opposite labels: a test with
+more power, added after the first result of ``run``, in which the noise of labels hid the sign for LeNet.
 ``book/preregistered/geometry.toml`` has what was expected. Results go to ``book/results/studies/geometry.json``.
 
 Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the second moment of the
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +37,7 @@ from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence, seeded
 
-FILE = study_path("geometry.json")
+FILE, FIRST = study_path("geometry.json"), study_path("first-steps.json")
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
@@ -306,47 +306,84 @@ def run(workers: int | None) -> None:
         pool.shutdown(kill_workers=True)
 
 
-def linear_first_step(second_moment: Tensor, rate: float, hidden: int = 64) -> Tensor:
-    """Return the expected change (D, D) of G after one step of a deep linear network, to first order in the rate.
+def first_steps(identities: range, network: str, images: Tensor, labels: Tensor) -> Tensor:
+    """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3, 2, D).
 
-    f(x) = a^T W x with W (h, D) ~ N(0, 1 / D) and a (h) ~ N(0, 1 / h), loss (f(x) - y)^2 / 2 over data with second
-    moment S and labels that are as often y as -y. Then beta = W^T a changes by -rate K S beta, K = W^T W + |a|^2 I, and
-
-        E[K S beta beta^T] = ((h + 2) / (h D) + (h + 1) / D^2) S + tr(S) / D^2 I
-
-    from Wick's theorem; the change is -rate times it and its transpose. ``check`` compares it with networks.
+    To first order, what the labels change has opposite signs in the two steps, so their mean shows the rest.
     """
-    dimension = len(second_moment)
-    a2, w2 = 1 / hidden, 1 / dimension
-    identity = torch.eye(dimension, dtype=second_moment.dtype)
-    # |a|^2 S beta beta^T: E[|a|^2 a a^T] = a2^2 (h + 2) I, so that W^T a a^T W gives h (h + 2) a2^2 w2 S
-    learned_first = hidden * (hidden + 2) * a2**2 * w2 * second_moment
-    # W^T W S W^T a a^T W with E[a a^T] = a2 I: E[W^T W S W^T W] = w2^2 (h^2 S + h S + h tr(S) I)
-    learned_last = a2 * w2**2 * ((hidden**2 + hidden) * second_moment + hidden * second_moment.trace() * identity)
-    return -2 * rate * (learned_first + learned_last)
+    torch.set_num_threads(1)
+    few, found = images[:SMALL_BATCH], []
+    for identity in identities:
+        generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
+        inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+        batch = torch.randint(len(images), (SMALL_BATCH,), generator=generator)
+        times = []
+        for target in (None, labels[batch], 1 - labels[batch]):
+            with seeded(seed_sequence(identity, 0)):
+                model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
+            if target is not None:
+                optimiser = torch.optim.SGD(model.parameters(), lr=SMALL_RATE)
+                F.cross_entropy(model(images[batch]), target).backward()
+                optimiser.step()
+            times.append(input_gradients(model, inputs, few))
+        found.append(torch.stack(times))
+    return torch.stack(found)
 
 
-def check(num_networks: int = 20_000, dimension: int = 12, hidden: int = 6, rate: float = 1e-3) -> None:
-    """Compare the closed form with networks that take one step of their exact gradient."""
-    torch.manual_seed(0)
-    factor = torch.randn(dimension, dimension, dtype=torch.float64)
-    second_moment = factor @ factor.T / dimension
-    first = torch.randn(num_networks, hidden, dimension, dtype=torch.float64) / dimension**0.5
-    last = torch.randn(num_networks, hidden, dtype=torch.float64) / hidden**0.5
-    beta = torch.einsum("nh,nhd->nd", last, first)
-    residual = beta @ second_moment  # gradient of the loss in beta, (n, D)
-    new_first = first - rate * last[:, :, None] * residual[:, None]
-    new_last = last - rate * torch.einsum("nhd,nd->nh", first, residual)
-    after = torch.einsum("nh,nhd->nd", new_last, new_first)
-    change = (after.T @ after - beta.T @ beta) / num_networks
-    expected = linear_first_step(second_moment, rate, hidden)
-    print(f"relative difference {float((change - expected).norm() / expected.norm()):.3f}")
-    print(f"cosine {float((change * expected).sum() / change.norm() / expected.norm()):.4f}")
+def run_first_steps(workers: int | None) -> None:
+    """Measure the first step on photos with opposite labels, for the networks that the file lacks."""
+    from loky import get_reusable_executor
+
+    stored = json.loads(FIRST.read_text()) if FIRST.exists() else {"rate": SMALL_RATE, "rows": [], "runs": []}
+    done = {row["network"] for row in stored["rows"]}
+    stored["runs"].append(environment(torch.device("cpu")))
+    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+    images, labels = photos()
+    x = images.flatten(1).double()
+    second_moment = x.T @ x / len(x)
+    try:
+        for network, size in NETWORKS.items():
+            if network in done:
+                continue
+
+            def computed(function: Callable[..., Tensor], ids: range, *given: Any, network: str = network) -> Tensor:
+                parts = [ids[i : i + 32] for i in range(0, len(ids), 32)]
+                futures = [pool.submit(function, part, network, images, labels, *given) for part in parts]
+                return torch.cat([future.result() for future in tqdm(futures, network, unit="32 networks")])
+
+            start = torch.eye(DIMENSION, dtype=torch.float64)[None]
+            if size.untrained:
+                others = computed(trajectories, range(10**6, 10**6 + size.untrained), 0)[:, 0]
+                symmetries = size.architecture.symmetries_at(SIZE, 1)
+                groups = [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
+                start = torch.stack(groups)
+            gradients = computed(first_steps, range(2 * 10**6, 2 * 10**6 + 2 * size.early))
+            initial = start.mean(0)
+            laws = {"G_0 S G_0": (initial @ second_moment @ initial)[None], "S": second_moment[None], "G_0": start}
+            before, *after = (
+                torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)]) for t in range(gradients.shape[1])
+            )
+            changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
+            changes["mean of both"] = sum(changes.values()) / 2
+            traces = {name: change.diagonal(dim1=1, dim2=2).sum(1) for name, change in changes.items()}
+            size_before = before.diagonal(dim1=1, dim2=2).sum(1)
+
+            def growth(groups: Tensor, trace: Tensor, before: Tensor = size_before) -> float:
+                return float(trace[groups].sum() / before[groups].sum())
+
+            stored["rows"].append({
+                "network": network, "num_networks": len(gradients),
+                "change": {name: cosines(change, laws) for name, change in changes.items()},
+                "growth": {name: with_jackknife(partial(growth, trace=trace)) for name, trace in traces.items()},
+            })  # fmt: skip
+            write_compact(FIRST, stored | {"num_units": len(NETWORKS)})
+    finally:
+        pool.shutdown(kill_workers=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "check"))
+    parser.add_argument("what", choices=("run", "first-steps"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    sys.exit(run(options.workers) if options.what == "run" else check())
+    (run if options.what == "run" else run_first_steps)(options.workers)
