@@ -264,7 +264,8 @@ def run(workers: int | None) -> None:
 
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
     done = {(row["network"], row["data"]) for row in stored["rows"]}
-    conditions = [(network, data) for data in DATA for network in NETWORKS]
+    late = ("resnet", "resnet-nonorm")  # the most expensive ones come last
+    conditions = sorted(((network, data) for data in DATA for network in NETWORKS), key=lambda pair: pair[0] in late)
     stored |= {"num_units": len(conditions), "steps": STEPS}
     stored["runs"].append(environment(torch.device("cpu")))
     pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
