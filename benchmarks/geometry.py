@@ -41,6 +41,7 @@ FILE, FIRST = study_path("geometry.json"), study_path("first-steps.json")
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
+FIRST_RATES = (SMALL_RATE, 0.005, 0.02)  # of steps with opposite labels; the larger ones were added after a look
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
@@ -91,6 +92,8 @@ NETWORKS = {
     "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),  # a quarter of the width, with batch norm
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
+# ResNets are too slow for the many networks that a first step asks for
+FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 
 
@@ -307,7 +310,7 @@ def run(workers: int | None) -> None:
         pool.shutdown(kill_workers=True)
 
 
-def first_steps(identities: range, network: str, images: Tensor, labels: Tensor) -> Tensor:
+def first_steps(identities: range, network: str, images: Tensor, labels: Tensor, rate: float) -> Tensor:
     """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3, 2, D).
 
     To first order, what the labels change has opposite signs in the two steps, so their mean shows the rest.
@@ -323,7 +326,7 @@ def first_steps(identities: range, network: str, images: Tensor, labels: Tensor)
             with seeded(seed_sequence(identity, 0)):
                 model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
             if target is not None:
-                optimiser = torch.optim.SGD(model.parameters(), lr=SMALL_RATE)
+                optimiser = torch.optim.SGD(model.parameters(), lr=rate)
                 F.cross_entropy(model(images[batch]), target).backward()
                 optimiser.step()
             times.append(input_gradients(model, inputs, few))
@@ -332,20 +335,22 @@ def first_steps(identities: range, network: str, images: Tensor, labels: Tensor)
 
 
 def run_first_steps(workers: int | None) -> None:
-    """Measure the first step on photos with opposite labels, for the networks that the file lacks."""
+    """Measure the first step on photos with opposite labels, of the networks that the file lacks."""
     from loky import get_reusable_executor
 
-    stored = json.loads(FIRST.read_text()) if FIRST.exists() else {"rate": SMALL_RATE, "rows": [], "runs": []}
-    done = {row["network"] for row in stored["rows"]}
+    stored = json.loads(FIRST.read_text()) if FIRST.exists() else {"rows": [], "runs": []}
+    done = {(row["network"], row["rate"]) for row in stored["rows"]}
+    conditions = [(network, rate) for network in FIRST_NETWORKS for rate in FIRST_RATES]
     stored["runs"].append(environment(torch.device("cpu")))
     pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
     images, labels = photos()
     x = images.flatten(1).double()
     second_moment = x.T @ x / len(x)
     try:
-        for network, size in NETWORKS.items():
-            if network in done:
+        for network, rate in conditions:
+            if (network, rate) in done:
                 continue
+            size = NETWORKS[network]
 
             def computed(function: Callable[..., Tensor], ids: range, *given: Any, network: str = network) -> Tensor:
                 parts = [ids[i : i + 32] for i in range(0, len(ids), 32)]
@@ -358,7 +363,7 @@ def run_first_steps(workers: int | None) -> None:
                 symmetries = size.architecture.symmetries_at(SIZE, 1)
                 groups = [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
                 start = torch.stack(groups)
-            gradients = computed(first_steps, range(2 * 10**6, 2 * 10**6 + 2 * size.early))
+            gradients = computed(first_steps, range(2 * 10**6, 2 * 10**6 + 2 * size.early), rate)
             initial = start.mean(0)
             laws = {"G_0 S G_0": (initial @ second_moment @ initial)[None], "S": second_moment[None], "G_0": start}
             before, *after = (
@@ -373,11 +378,11 @@ def run_first_steps(workers: int | None) -> None:
                 return float(trace[groups].sum() / before[groups].sum())
 
             stored["rows"].append({
-                "network": network, "num_networks": len(gradients),
+                "network": network, "rate": rate, "num_networks": len(gradients),
                 "change": {name: cosines(change, laws) for name, change in changes.items()},
                 "growth": {name: with_jackknife(partial(growth, trace=trace)) for name, trace in traces.items()},
             })  # fmt: skip
-            write_compact(FIRST, stored | {"num_units": len(NETWORKS)})
+            write_compact(FIRST, stored | {"num_units": len(conditions)})
     finally:
         pool.shutdown(kill_workers=True)
 
