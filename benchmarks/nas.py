@@ -8,14 +8,10 @@ status 1 if one differs); ``measure`` computes the measures, and resumes. Result
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
-import lzma
 import os
+import runpy
 import sys
-from ast import literal_eval
-from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +27,9 @@ from tqdm import tqdm
 import nads_core as nc
 from nads_core.runtime.provenance import environment
 
-FILE, TABLES = study_path("nas.json"), Path(__file__).parent / "nas_tables"
+FILE = study_path("nas.json")
+CONTEST = runpy.run_path(str(Path(__file__).parents[1] / "book" / "preregistered" / "nas_score.py"))  # reads the tables
+proxies, macro = CONTEST["proxies"], CONTEST["macro"]
 OPERATIONS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")  # digits 0 to 4
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of the six digits of a cell
 NUM_NETWORKS, NUM_IMAGES, SHAPE = 64, 5_000, (3, 32, 32)
@@ -134,37 +132,10 @@ def nas_bench_macro(digits: str, num_classes: int = 10) -> nn.Sequential:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, num_classes))
 
 
-def _read(name: str) -> str:
-    return lzma.open(TABLES / name).read().decode()
-
-
-@lru_cache
-def proxies() -> dict[str, dict[str, dict[str, float]]]:
-    """Return the published table: data set -> digits of the cell -> proxies, parameters and accuracy."""
-    tables = json.loads(_read("zc_nasbench201.json.xz"))["nasbench201"]
-    return {
-        name: {"".join(map(str, literal_eval(cell))): record for cell, record in table.items()}
-        for name, table in tables.items()
-    }
-
-
-@lru_cache
-def macro() -> dict[str, dict[str, float]]:
-    """Return the table of NAS-Bench-Macro: digits -> accuracy and parameters."""
-    table: dict[str, dict[str, float]] = json.loads(_read("nasbench_macro.json.xz"))
-    return table
-
-
 def macro_keys() -> list[str]:
     """Return the sampled keys."""
     ordered = sorted(macro(), key=lambda key: (float(macro()[key]["mean_acc"]), key))
     return [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, NUM_MACRO)]
-
-
-def classes() -> dict[str, str]:
-    """Return the class of isomorphic cells of each cell of NAS-Bench-201."""
-    rows = csv.DictReader(io.StringIO(_read("nasbench201_all.csv.xz")))
-    return {row["cell"].zfill(6): row["class"] for row in rows}
 
 
 def has_path(digits: str) -> bool:
@@ -255,21 +226,6 @@ def measure(workers: int) -> None:
     finally:
         write_compact(FILE, stored)
         pool.shutdown(kill_workers=True)
-
-
-def scores(row: Mapping[str, float], stored: Mapping[str, float]) -> dict[str, float]:
-    """Return the scores that compete, from the measures of a network; all are the higher the better by hypothesis."""
-    dimension = float(np.prod(SHAPE))
-    return {
-        "between": row["between"] / row["trace"] * dimension / stored["between_trace"],
-        "between, each": row["between_each"] * dimension / stored["between_trace"],
-        "between over within": row["between"] / row["within"],
-        "fewer directions": row["squares"] / row["trace"] ** 2,
-        "more directions": -row["squares"] / row["trace"] ** 2,
-        "first components": row["components_10"] / row["trace"],
-        "components": row["components_50"] / row["trace"],
-        "light tails": -row["heaviness"],
-    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,174 @@
+"""The contest of NADs with published proxies: ``python book/preregistered/nas_score.py choose``, then ``score``.
+
+``choose`` ranks the scores on one half of the cells, on CIFAR-10. The best is written into ``nas.toml`` and committed;
+only then ``score`` looks at the other half, at other data sets, and at NAS-Bench-Macro.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import lzma
+import math
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nads_book.experiments.statistics import rank_correlation, resampled, with_interval
+from nads_book.experiments.stored import load_study
+
+TABLES = Path(__file__).parents[2] / "benchmarks" / "nas_tables"
+DATA = ("cifar10", "cifar100", "ImageNet16-120")
+BASELINES = ("jacov", "synflow", "params", "flops")
+Estimate = tuple[float, float, float]  # with its 95 % interval
+
+
+def read_table(name: str) -> str:
+    """Return the text of a published table."""
+    return lzma.open(TABLES / name).read().decode()
+
+
+@lru_cache
+def proxies() -> dict[str, dict[str, dict[str, float]]]:
+    """Return the published table: data set -> digits of the cell -> proxies, parameters and accuracy."""
+    tables = json.loads(read_table("zc_nasbench201.json.xz"))["nasbench201"]
+    return {
+        name: {"".join(digit for digit in cell if digit.isdigit()): record for cell, record in table.items()}
+        for name, table in tables.items()
+    }
+
+
+@lru_cache
+def macro() -> dict[str, dict[str, float]]:
+    """Return the table of NAS-Bench-Macro: digits -> accuracy and parameters."""
+    table: dict[str, dict[str, float]] = json.loads(read_table("nasbench_macro.json.xz"))
+    return table
+
+
+@lru_cache
+def classes() -> dict[str, str]:
+    """Return the class of isomorphic cells of each cell of NAS-Bench-201."""
+    rows = csv.DictReader(io.StringIO(read_table("nasbench201_all.csv.xz")))
+    return {row["cell"].zfill(6): row["class"] for row in rows}
+
+
+def chosen_on(cell: str) -> bool:
+    """Whether a cell belongs to the half on which the score is chosen, as do all cells isomorphic to it."""
+    return hashlib.sha256(classes()[cell].encode()).digest()[0] % 2 == 0
+
+
+def scores(row: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores that compete, from the measures of a network; a network without a path has -inf.
+
+    With C the second moment of random networks, of trace 1, and B and W the covariances of photos between and
+    within classes: ``between`` tr(CB), the same as a median over networks, its ratio to tr(CW), 1 / the number of
+    directions, tr(C^2), with either sign, the energy in the first 10 or 50 principal components, and how evenly slopes
+    spread over networks.
+    """
+    names = ("between", "between, each", "between over within", "fewer directions", "more directions")
+    names += ("10 components", "50 components", "light tails")
+    if "rejected" in row:
+        return dict.fromkeys(names, -math.inf)
+    squares = row["squares"] / row["trace"] ** 2
+    values = (
+        row["between"] / row["trace"], row["between_each"], row["between"] / row["within"], squares, -squares,
+        row["components_10"] / row["trace"], row["components_50"] / row["trace"], -row["heaviness"],
+    )  # fmt: skip
+    return dict(zip(names, values, strict=True))
+
+
+def table_of(data: str, cells: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of NAS-Bench-Macro."""
+    stored, cells = load_study("nas.json"), list(cells)
+    benchmark = "macro" if data == "macro" else "201"
+    rows = {row["key"]: row for row in stored["rows"] if row["benchmark"] == benchmark}
+    own = [scores(rows[cell], stored) for cell in cells]
+    if data == "macro":
+        known = [
+            {"params": macro()[c]["params"], "flops": macro()[c]["flops"], "val_accuracy": macro()[c]["mean_acc"]}
+            for c in cells
+        ]
+    else:
+        known = [{name: proxies()[data][c][name] for name in (*BASELINES, "val_accuracy")} for c in cells]
+    return {name: np.array([row[name] for row in table]) for table in (own, known) for name in table[0]}
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Return midranks from 0 to 1, so that sums of ranks of different scores are comparable."""
+    order = np.sort(values)
+    return (np.searchsorted(order, values) + np.searchsorted(order, values, "right")) / (2 * len(values))
+
+
+def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
+    """Return Spearman correlations with accuracy, with bootstrap intervals over cells.
+
+    ``alone`` is the chosen score; each baseline; ``rank sum`` of jacov and synflow, and ``with NADs`` with the score
+    added; ``upper half`` the score among the cells above the median accuracy. ``gain`` is the paired difference of the
+    two sums, ``over X`` that of the score and a baseline.
+    """
+    accuracy = table["val_accuracy"]
+    columns = {"alone": ranks(table[name]), **{b: ranks(table[b]) for b in BASELINES if b in table}}
+    if "jacov" in table:
+        columns["rank sum"] = columns["jacov"] + columns["synflow"]
+        columns["with NADs"] = columns["rank sum"] + columns["alone"]
+    upper = accuracy >= np.median(accuracy)
+
+    def correlations(accuracy: np.ndarray, *scores: np.ndarray) -> np.ndarray:
+        return np.array([rank_correlation(score, accuracy) for score in scores])
+
+    drawn = np.array([correlations(*(x[draw] for x in (accuracy, *columns.values()))) for draw in draws(len(accuracy))])
+    found = {key: with_interval(drawn[:, place]) for place, key in enumerate(columns)}
+    for key in columns:
+        if key in BASELINES:
+            found[f"over {key}"] = with_interval(drawn[:, 0] - drawn[:, list(columns).index(key)])
+    if "rank sum" in columns:
+        places = [list(columns).index(key) for key in ("with NADs", "rank sum")]
+        found["gain"] = with_interval(drawn[:, places[0]] - drawn[:, places[1]])
+    for key in ("alone", *[b for b in BASELINES if b in table]):
+        found[f"upper half, {key}"] = with_interval(
+            resampled(rank_correlation, columns[key][upper], accuracy[upper], num_resamples=2_000)
+        )
+    return found
+
+
+def draws(n: int, num_resamples: int = 2_000) -> list[np.ndarray]:
+    """Return all n places, followed by n places drawn with replacement, again and again."""
+    generator = np.random.default_rng(0)
+    return [np.arange(n), *generator.integers(n, size=(num_resamples, n))]
+
+
+def choose() -> str:
+    """Return the score with the largest correlation on the first half of the cells, on CIFAR-10, and print all."""
+    cells = [cell for cell in proxies()["cifar10"] if chosen_on(cell)]
+    table = table_of("cifar10", cells)
+    found = {name: rank_correlation(ranks(values), table["val_accuracy"]) for name, values in table.items()}
+    del found["val_accuracy"]
+    for name, value in sorted(found.items(), key=lambda pair: -pair[1]):
+        print(f"{value:6.3f}  {name}{' (published)' if name in BASELINES else ''}")
+    return max((name for name in found if name not in BASELINES), key=lambda name: found[name])
+
+
+def score(name: str) -> dict[str, dict[str, Estimate]]:
+    """Return `compare` for the second half of the cells on each data set, and for NAS-Bench-Macro."""
+    rows = load_study("nas.json")["rows"]
+    cells = [cell for cell in proxies()["cifar10"] if not chosen_on(cell)]
+    keys = [row["key"] for row in rows if row["benchmark"] == "macro"]
+    return {data: compare(table_of(data, cells), name) for data in DATA} | {
+        "macro": compare(table_of("macro", keys), name)
+    }
+
+
+if __name__ == "__main__":
+    registered = tomllib.loads(Path(__file__).with_name("nas.toml").read_text("utf8"))
+    if sys.argv[1:] == ["choose"]:
+        print("chosen:", choose())
+    else:
+        for data, found in score(registered["sealed"]["score"]).items():
+            for key, (value, low, high) in found.items():
+                print(f"{data:<16} {key:<24} {value:6.3f} ({low:.3f} to {high:.3f})")

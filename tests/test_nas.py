@@ -1,0 +1,44 @@
+"""The contest on architecture search: published baselines, its split, and correlations that are known."""
+
+import numpy as np
+import pytest
+from preregistered import nas_score
+
+
+def test_published_baselines_are_reproduced_to_the_third_decimal():
+    table = nas_score.proxies()["cifar10"]
+    columns = {name: np.array([record[name] for record in table.values()]) for name in next(iter(table.values()))}
+    found = nas_score.compare(columns | {"noise": columns["jacov"]}, "noise")
+    published = {"jacov": 0.747, "synflow": 0.737, "params": 0.693, "flops": 0.663, "rank sum": 0.876}
+    assert {name: round(found[name][0], 3) for name in published} == published
+    assert found["over jacov"] == (0, 0, 0) and found["alone"] == found["jacov"]
+    assert 0.42 < min(found[f"upper half, {name}"][0] for name in nas_score.BASELINES)
+    assert max(found[f"upper half, {name}"][0] for name in nas_score.BASELINES) < 0.495
+
+
+def test_isomorphic_cells_are_in_the_same_half():
+    classes, cells = nas_score.classes(), list(nas_score.proxies()["cifar10"])
+    halves = {}
+    for cell in classes:
+        halves.setdefault(classes[cell], set()).add(nas_score.chosen_on(cell))
+    assert all(len(half) == 1 for half in halves.values()) and len(halves) < len(classes)
+    assert 0.4 < np.mean([nas_score.chosen_on(cell) for cell in cells]) < 0.6
+
+
+def test_a_score_that_adds_something_raises_the_sum():
+    generator = np.random.default_rng(1)
+    accuracy = generator.normal(size=300)
+    known = {name: accuracy + generator.normal(size=300) for name in (*nas_score.BASELINES, "good")}
+    columns = known | {"val_accuracy": accuracy, "noise": generator.normal(size=300)}
+    good, noise = (nas_score.compare(columns, name) for name in ("good", "noise"))
+    assert good["gain"][1] > 0 > noise["gain"][2]
+    assert noise["alone"][1] < 0 < noise["alone"][2]
+
+
+def test_networks_without_a_path_rank_last():
+    row = {"between": 2.0, "within": 4.0, "trace": 1.0, "squares": 0.5, "heaviness": 1.5, "between_each": 1.0,
+           "components_10": 0.3, "components_50": 0.6}  # fmt: skip
+    found, rejected = nas_score.scores(row, {}), nas_score.scores({"rejected": "no path"}, {})
+    assert found["between over within"] == 0.5 and found["more directions"] == -0.5
+    assert all(rejected[name] < value for name, value in found.items())
+    assert nas_score.ranks(np.array([-np.inf, 3, 1, -np.inf])) == pytest.approx([0.25, 0.875, 0.625, 0.25])
