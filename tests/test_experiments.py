@@ -397,6 +397,7 @@ COMPLETE = {
         "fig7-lenet",
         "random-lenet",
         "law-lenet",
+        "law-cnn",
         "fig8-lenet",
         "random-logreg",
         "fig1-lenet.laptop",
