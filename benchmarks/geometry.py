@@ -19,11 +19,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.statistics import rank_correlation
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
 from torch import Tensor, nn
@@ -46,6 +48,7 @@ STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
 LEADING = 8  # directions whose pictures are stored
+NUM_ORDERED = 100  # first NADs, whose order at the start is compared with that of later energies
 
 
 class Linear(nn.Module):
@@ -131,8 +134,10 @@ def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tenso
     return gradients.unflatten(0, inputs.shape[:2]).mean(1).flatten(1)
 
 
-def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int) -> Tensor:
-    """Return the gradients of one network at the start, after one small step, and as it trains: (times, 2, D).
+def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int) -> tuple[Tensor, Tensor]:
+    """Return a network's gradients (times, 2, D) and training accuracies (times,), as it trains.
+
+    The times are the start, one small step from it, and those of ``STEPS``.
 
     Args:
         network: name in ``NETWORKS``.
@@ -157,24 +162,34 @@ def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: in
         F.cross_entropy(model(images[batch]), labels[batch]).backward()
         optimiser.step()
 
-    few = images[:SMALL_BATCH]
+    few, times, accuracies = images[:SMALL_BATCH], list[Tensor](), list[Tensor]()
+
+    def look(model: nn.Module) -> None:
+        times.append(input_gradients(model, inputs, few))
+        with torch.no_grad():
+            accuracies.append((model.eval()(few).argmax(1) == labels[:SMALL_BATCH]).float().mean())
+        model.train()
+
     model, optimiser = begin(RATE)
-    times = [input_gradients(model, inputs, few)]
+    look(model)
     if steps:
         other, small = begin(SMALL_RATE)
         advance(other, small, SMALL_BATCH)
-        times.append(input_gradients(other, inputs, few))
+        look(other)
     for step in range(1, steps + 1):
         advance(model, optimiser, BATCH)
         if step in STEPS:
-            times.append(input_gradients(model, inputs, few))
-    return torch.stack(times)
+            look(model)
+    return torch.stack(times), torch.stack(accuracies)
 
 
-def trajectories(identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int) -> Tensor:
-    """Return the gradients of several networks, (n, times, 2, D); see `trajectory`."""
+def trajectories(
+    identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see `trajectory`."""
     torch.set_num_threads(1)
-    return torch.stack([trajectory(network, images, labels, identity, steps) for identity in identities])
+    found = [trajectory(network, images, labels, identity, steps) for identity in identities]
+    return torch.stack([one for one, _ in found]), torch.stack([one for _, one in found])
 
 
 def moment(gradients: Tensor) -> Tensor:
@@ -217,20 +232,79 @@ def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
     return [None if np.isnan(x) else round(x, 5) for x in (value, value - half, value + half)]
 
 
-def cosines(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, dict[str, list[float | None]]]:
-    """Return the cosine of a stack's mean with each law, and how far G_0 S G_0 is ahead of the others in size."""
+def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
+    """Return how a stack's mean (D, D) agrees with each law, with intervals.
+
+    ``cosine`` and ``law ahead``, how far G_0 S G_0 is ahead of the others in size, are None unless the interval of the
+    mean's squared norm excludes zero: a ratio with a denominator near zero has no valid interval. ``along`` is the
+    component along each law, which needs no ratio, and ``rank`` tr(A)^2 / |A|^2.
+    """
     products, first = Products(stack, laws), "G_0 S G_0"
+    traces = stack.diagonal(dim1=1, dim2=2).sum(1)
 
     def ahead(name: str, groups: Tensor) -> float:
         return abs(products.cosine(first, groups)) - abs(products.cosine(name, groups))
 
+    def along(name: str, groups: Tensor) -> float:
+        return float(products.with_law[name][groups].mean()) / products.law[name] ** 0.5
+
+    def rank(groups: Tensor) -> float:
+        return float(traces[groups].mean()) ** 2 / squared_norm(products.own[groups][:, groups])
+
+    _, low, _ = with_jackknife(
+        lambda groups: squared_norm(products.own[groups][:, groups]) / float(products.own.trace())
+    )
+    known = low is not None and low > 0
+    nothing = [None, None, None]
     return {
-        "cosine": {name: with_jackknife(partial(products.cosine, name)) for name in laws},
-        "law ahead": {name: with_jackknife(partial(ahead, name)) for name in laws if name != first},
+        "cosine": {name: with_jackknife(partial(products.cosine, name)) if known else nothing for name in laws},
+        "law ahead": {
+            name: with_jackknife(partial(ahead, name)) if known else nothing for name in laws if name != first
+        },
+        "along": {name: with_jackknife(partial(along, name)) for name in laws},
+        "rank": with_jackknife(rank) if known else nothing,
     }
 
 
-def measured(network: str, data: str, gradients: list[Tensor], start: Tensor) -> Iterator[dict[str, Any]]:
+def laws_of(data: str, start: Tensor) -> dict[str, Tensor]:
+    """Return the matrices that changes are compared with, each (groups, D, D) with independent groups, or one.
+
+    ``signal`` is s s', s = G_0 E[y x]; ``class means`` the same without G_0; ``first of law`` v v', v the leading
+    eigenvector of G_0 S G_0, a matrix of rank one that knows no labels. Random labels have no signal.
+    """
+    images, labels = dataset(data)
+    x = images.flatten(1).double()
+    second_moment, initial = x.T @ x / len(x), start.mean(0)
+    law = initial @ second_moment @ initial
+    leading = torch.linalg.eigh(law)[1][:, -1]
+    laws = {"G_0 S G_0": law, "S": second_moment, "first of law": torch.outer(leading, leading)}
+    if data != "random labels":
+        means = (x * (2 * labels[:, None] - 1)).mean(0)
+        laws |= {"class means": torch.outer(means, means), "signal": torch.outer(initial @ means, initial @ means)}
+    return {name: law[None] for name, law in laws.items()} | {"G_0": start}
+
+
+def order_kept(moments: Tensor, start: Tensor, signal: Tensor | None) -> list[float | None]:
+    """Return the rank correlation of the energies along the first NADs with those at the start, with its interval.
+
+    Args:
+        moments: (groups, D, D).
+        start: G_0 of other networks, (groups, D, D).
+        signal: s s', whose direction is removed from the moments; None for nothing.
+    """
+    values, vectors = torch.linalg.eigh(start.mean(0))
+    directions = vectors.flip(1)[:, :NUM_ORDERED]
+    if signal is not None:
+        unit = torch.linalg.eigh(signal)[1][:, -1]
+        directions = directions - torch.outer(unit, unit @ directions)
+    energies = torch.stack([(directions * (one @ directions)).sum(0) for one in moments]).numpy()  # (groups, n)
+    first = values.flip(0)[:NUM_ORDERED].numpy()
+    return with_jackknife(lambda groups: rank_correlation(first, energies[groups.numpy()].mean(0)))
+
+
+def measured(
+    network: str, data: str, gradients: list[Tensor], accuracies: list[Tensor], start: Tensor
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each time.
 
     Args:
@@ -238,76 +312,103 @@ def measured(network: str, data: str, gradients: list[Tensor], start: Tensor) ->
         data: one of ``DATA``.
         gradients: of all networks at each time, (n, 2, D); the first time is the start, the second one small step, and
             later times have fewer networks.
+        accuracies: on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
     """
-    images, labels = dataset(data)
-    x = images.flatten(1).double()
-    second_moment, initial = x.T @ x / len(x), start.mean(0)
-    laws = {"G_0 S G_0": (initial @ second_moment @ initial)[None], "S": second_moment[None], "G_0": start}
-    if data != "random labels":  # what G_0 passes of the difference of the classes' means
-        signal = initial @ (x * (2 * labels[:, None] - 1)).mean(0)
-        laws["signal"] = torch.outer(signal, signal)[None]
+    laws = laws_of(data, start)
+    signal = laws["signal"][0] if "signal" in laws else None
     reached = [step for step in STEPS if step <= NETWORKS[network].last]
-    for step, after in zip([0, "small", *reached], gradients, strict=True):
+    for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before = torch.stack([moment(part) for part in gradients[0][: len(after)].chunk(GROUPS)])
         now = torch.stack([moment(part) for part in after.chunk(GROUPS)])
         traces = torch.stack([now.diagonal(dim1=1, dim2=2).sum(1), before.diagonal(dim1=1, dim2=2).sum(1)])
+        unit = after / after.mean(1, keepdim=True).norm(dim=2, keepdim=True)  # all networks weigh the same
         leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
+        right = accuracy.view(GROUPS, -1)
         yield {
             "network": network, "data": data, "step": step, "num_networks": len(after),
+            "accuracy": with_jackknife(lambda groups, right=right: float(right[groups].mean())),
             "growth": with_jackknife(lambda groups, t=traces: float(t[0, groups].sum() / t[1, groups].sum())),
-            "moment": cosines(now, laws), "change": cosines(now - before, laws) if step != 0 else None,
+            "moment": compared(now, laws), "change": compared(now - before, laws) if step != 0 else None,
+            "of equal networks": compared(torch.stack([moment(part) for part in unit.chunk(GROUPS)]), laws),
+            "order kept": order_kept(now, start, signal) if len(start) > 1 else None,
             "leading": [[round(127 * float(v / row.abs().max())) for v in row] for row in leading],
         }  # fmt: skip
 
 
-def run(workers: int | None) -> None:
-    """Measure the conditions that the file lacks."""
-    from loky import get_reusable_executor
+class Pool:
+    """Processes that follow networks, one core each.
 
+    Args:
+        workers: number of processes.
+        folder: folder of the trajectories, which are kept there, so that another measure needs no new training.
+    """
+
+    def __init__(self, workers: int | None, folder: Path):
+        from loky import get_reusable_executor
+
+        self.folder = folder
+        self.executor = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+
+    def __enter__(self) -> Pool:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.executor.shutdown(kill_workers=True)
+
+    def results(self, function: Callable[..., Any], identities: range, size: int, label: str, *given: Any) -> list[Any]:
+        """Return the results of ``function(part, *given)`` for parts of the networks, with a progress bar."""
+        parts = [identities[i : i + size] for i in range(0, len(identities), size)]
+        futures = [self.executor.submit(function, part, *given) for part in parts]
+        return [future.result() for future in tqdm(futures, label, unit=f"{size} networks")]
+
+    def trajectories(self, network: str, data: str, identities: range, steps: int) -> tuple[Tensor, Tensor]:
+        """Return what `trajectories` does, from the folder if it is there."""
+        path = self.folder / f"{network}, {data}, {identities.start}, {len(identities)}, {steps}.pt"
+        if not path.exists():
+            images, labels = dataset(data)
+            given = (network, images, None if data == "random labels" else labels, steps)
+            size = 4 if steps else 64  # networks of a task, each of which sends the images to its process
+            found = self.results(trajectories, identities, size, path.stem, *given)
+            torch.save((torch.cat([one for one, _ in found]), torch.cat([one for _, one in found])), path)
+        gradients, accuracies = torch.load(path)
+        return gradients, accuracies
+
+    def start(self, network: str, data: str) -> Tensor:
+        """Return G_0 of other networks, (groups, D, D), or the identity where it is known to be that."""
+        size = NETWORKS[network]
+        if not size.untrained:
+            return torch.eye(DIMENSION, dtype=torch.float64)[None]
+        if data == "random labels" or network != "resnet":
+            data = "photos"  # the images count for batch norm alone
+        others = self.trajectories(network, data, range(10**6, 10**6 + size.untrained), 0)[0][:, 0]
+        symmetries = size.architecture.symmetries_at(SIZE, 1)
+        return torch.stack([symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)])
+
+
+def run(workers: int | None, folder: Path) -> None:
+    """Measure the conditions that the file lacks."""
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
     done = {(row["network"], row["data"]) for row in stored["rows"]}
-    late = ("resnet", "resnet-nonorm")  # the most expensive ones come last
-    conditions = sorted(((network, data) for data in DATA for network in NETWORKS), key=lambda pair: pair[0] in late)
+    slow = ("resnet", "resnet-nonorm")  # they come last
+    conditions = sorted(((network, data) for data in DATA for network in NETWORKS), key=lambda pair: pair[0] in slow)
     stored |= {"num_units": len(conditions), "steps": STEPS}
     stored["runs"].append(environment(torch.device("cpu")))
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-
-    starts: dict[tuple[str, bool], Tensor] = {}  # by network and whether the images are photos, for batch norm
-
-    def gradients(network: str, data: str, identities: range, steps: int) -> Tensor:
-        images, labels = dataset(data)
-        given = (network, images, None if data == "random labels" else labels)
-        size = 4 if steps else 64  # networks of a task, each of which sends the images to its process
-        parts = [identities[i : i + size] for i in range(0, len(identities), size)]
-        futures = [pool.submit(trajectories, part, *given, steps) for part in parts]
-        label = f"{network}, {data}, {len(done)} of {len(conditions)}"
-        return torch.cat([future.result() for future in tqdm(futures, label, unit=f"{size} networks")])
-
-    try:
+    with Pool(workers, folder) as pool:
         for network, data in conditions:
             if (network, data) in done:
                 continue
-            size, key = NETWORKS[network], (network, data in ("photos", "random labels"))
-            if not size.untrained:
-                starts[key] = torch.eye(DIMENSION, dtype=torch.float64)[None]
-            elif key not in starts:
-                others = gradients(network, data, range(10**6, 10**6 + size.untrained), 0)[:, 0]
-                symmetries = size.architecture.symmetries_at(SIZE, 1)
-                groups = [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
-                starts[key] = torch.stack(groups)
-            late = gradients(network, data, range(size.late), size.last)
-            early = (
-                gradients(network, data, range(size.late, size.early), EARLY) if size.early > size.late else late[:0]
+            size = NETWORKS[network]
+            late = pool.trajectories(network, data, range(size.late), size.last)
+            more = range(size.late, size.early)
+            early = pool.trajectories(network, data, more, EARLY) if more else tuple(one[:0] for one in late)
+            gradients, accuracies = (
+                [torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t] for t in range(a.shape[1])]
+                for a, b in zip(late, early, strict=True)
             )
-            times = [
-                torch.cat([late[:, t], early[:, t]]) if t < early.shape[1] else late[:, t] for t in range(late.shape[1])
-            ]
-            stored["rows"] += measured(network, data, times, starts[key])
-            done.add((network, data))
+            stored["rows"] += measured(network, data, gradients, accuracies, pool.start(network, data))
             write_compact(FILE, stored)
-    finally:
-        pool.shutdown(kill_workers=True)
 
 
 def first_steps(identities: range, network: str, images: Tensor, labels: Tensor, rate: float) -> Tensor:
@@ -334,62 +435,43 @@ def first_steps(identities: range, network: str, images: Tensor, labels: Tensor,
     return torch.stack(found)
 
 
-def run_first_steps(workers: int | None) -> None:
-    """Measure the first step on photos with opposite labels, of the networks that the file lacks."""
-    from loky import get_reusable_executor
-
+def run_first_steps(workers: int | None, folder: Path) -> None:
+    """Measure the first step on photos with opposite labels, for the networks and rates that the file lacks."""
     stored = json.loads(FIRST.read_text()) if FIRST.exists() else {"rows": [], "runs": []}
     done = {(row["network"], row["rate"]) for row in stored["rows"]}
     conditions = [(network, rate) for network in FIRST_NETWORKS for rate in FIRST_RATES]
+    stored |= {"num_units": len(conditions)}
     stored["runs"].append(environment(torch.device("cpu")))
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
     images, labels = photos()
-    x = images.flatten(1).double()
-    second_moment = x.T @ x / len(x)
-    try:
+    with Pool(workers, folder) as pool:
         for network, rate in conditions:
             if (network, rate) in done:
                 continue
-            size = NETWORKS[network]
-
-            def computed(function: Callable[..., Tensor], ids: range, *given: Any, network: str = network) -> Tensor:
-                parts = [ids[i : i + 32] for i in range(0, len(ids), 32)]
-                futures = [pool.submit(function, part, network, images, labels, *given) for part in parts]
-                return torch.cat([future.result() for future in tqdm(futures, network, unit="32 networks")])
-
-            start = torch.eye(DIMENSION, dtype=torch.float64)[None]
-            if size.untrained:
-                others = computed(trajectories, range(10**6, 10**6 + size.untrained), 0)[:, 0]
-                symmetries = size.architecture.symmetries_at(SIZE, 1)
-                groups = [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
-                start = torch.stack(groups)
-            gradients = computed(first_steps, range(2 * 10**6, 2 * 10**6 + 2 * size.early), rate)
-            initial = start.mean(0)
-            laws = {"G_0 S G_0": (initial @ second_moment @ initial)[None], "S": second_moment[None], "G_0": start}
+            identities, label = range(2 * 10**6, 2 * 10**6 + 2 * NETWORKS[network].early), f"{network}, {rate:g}"
+            gradients = torch.cat(pool.results(first_steps, identities, 32, label, network, images, labels, rate))
+            laws = laws_of("photos", pool.start(network, "photos"))
             before, *after = (
                 torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)]) for t in range(gradients.shape[1])
             )
             changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
             changes["mean of both"] = sum(changes.values()) / 2
-            traces = {name: change.diagonal(dim1=1, dim2=2).sum(1) for name, change in changes.items()}
-            size_before = before.diagonal(dim1=1, dim2=2).sum(1)
+            sizes = before.diagonal(dim1=1, dim2=2).sum(1)
 
-            def growth(groups: Tensor, trace: Tensor, before: Tensor = size_before) -> float:
-                return float(trace[groups].sum() / before[groups].sum())
+            def growth(groups: Tensor, change: Tensor, sizes: Tensor = sizes) -> float:
+                return float(change.diagonal(dim1=1, dim2=2).sum(1)[groups].sum() / sizes[groups].sum())
 
             stored["rows"].append({
                 "network": network, "rate": rate, "num_networks": len(gradients),
-                "change": {name: cosines(change, laws) for name, change in changes.items()},
-                "growth": {name: with_jackknife(partial(growth, trace=trace)) for name, trace in traces.items()},
+                "change": {name: compared(change, laws) for name, change in changes.items()},
+                "growth": {name: with_jackknife(partial(growth, change=change)) for name, change in changes.items()},
             })  # fmt: skip
-            write_compact(FIRST, stored | {"num_units": len(conditions)})
-    finally:
-        pool.shutdown(kill_workers=True)
+            write_compact(FIRST, stored)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("run", "first-steps"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--folder", type=Path, default=Path("trajectories"), help="of the trajectories, about 1 GB")
     options = parser.parse_args()
-    (run if options.what == "run" else run_first_steps)(options.workers)
+    (run if options.what == "run" else run_first_steps)(options.workers, options.folder)

@@ -1,5 +1,7 @@
 """How the second moment of networks is followed as they train: unbiased cosines, the jackknife, and one trajectory."""
 
+import json
+
 import geometry
 import numpy as np
 import pytest
@@ -26,11 +28,16 @@ def test_noise_does_not_lower_a_cosine():
 
 
 def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
-    rest = stack(torch.zeros(5, 5, dtype=torch.float64), 1)
-    opposite = torch.cat([rest[:8], -rest[:8]])  # of mean zero, so that products of different groups are negative
-    products = geometry.Products(opposite, {"law": torch.eye(5, dtype=torch.float64)[None]})
-    assert np.isnan(products.cosine("law", torch.arange(geometry.GROUPS)))
-    assert geometry.with_jackknife(lambda groups: products.cosine("law", groups))[0] is None
+    laws = {"G_0 S G_0": torch.eye(5, dtype=torch.float64)[None], "S": torch.ones(1, 5, 5, dtype=torch.float64)}
+    resolved = 0
+    for seed in range(100):
+        found = geometry.compared(stack(torch.zeros(5, 5, dtype=torch.float64), 1, seed=seed), laws)
+        resolved += found["cosine"]["S"][0] is not None
+        assert (found["law ahead"]["S"][0] is None) == (found["cosine"]["S"][0] is None)
+        assert None not in found["along"]["S"]
+    assert resolved <= 8
+    found = geometry.compared(stack(torch.ones(5, 5, dtype=torch.float64), 0.1), laws)
+    assert found["cosine"]["S"][0] > 0.99 and found["along"]["S"][1] > 4.5 and 0.9 < found["rank"][0] < 1.1
 
 
 def test_the_jackknife_covers():
@@ -46,13 +53,46 @@ def test_one_trajectory():
     generator = torch.Generator().manual_seed(0)
     images = torch.randn(64, 1, 32, 32, generator=generator)
     labels = torch.randint(2, (64,), generator=generator)
-    first, again = (geometry.trajectory("linear", images, labels, 3, 3) for _ in range(2))
+    (first, accuracies), (again, _) = (geometry.trajectory("linear", images, labels, 3, 3) for _ in range(2))
     assert first.shape == (4, 2, 1024) and torch.equal(first, again)  # start, small step, steps 1 and 3
+    assert accuracies.shape == (4,) and accuracies[0] < accuracies[3] <= 1
     small, one = ((first[i] - first[0]).norm() for i in (1, 2))
     assert 0 < small < one
-    assert torch.equal(first[0], geometry.trajectory("linear", images, None, 3, 0)[0])
-    other = geometry.trajectory("linear", images, labels, 4, 0)
+    assert torch.equal(first[0], geometry.trajectory("linear", images, None, 3, 0)[0][0])
+    other, _ = geometry.trajectory("linear", images, labels, 4, 0)
     assert not torch.allclose(other[0], first[0])
+
+
+def test_the_order_of_energies():
+    """It is 1 for the start itself, and survives a signal that is removed; shuffled energies have none."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.linspace(1, 2, 150, dtype=torch.float64)
+    start = torch.diag(values).expand(16, -1, -1)
+    signal = torch.randn(150, generator=generator, dtype=torch.float64)
+    signal = torch.outer(signal, signal)
+    assert geometry.order_kept(start, start, None) == [1, 1, 1]
+    kept, removed = (geometry.order_kept(start + 3 * signal, start, one)[0] for one in (None, signal))
+    assert abs(kept) < 0.3 and removed > 0.9
+    shuffled = torch.diag(values[torch.randperm(150, generator=generator)]).expand(16, -1, -1)
+    assert abs(geometry.order_kept(shuffled, start, None)[0]) < 0.3
+
+
+def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monkeypatch):
+    """A linear network learns a wave: from step to step its change turns towards the signal."""
+    size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
+    monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
+    monkeypatch.setattr(geometry, "DATA", ("learned wave",))
+    monkeypatch.setattr(geometry, "FILE", tmp_path / "geometry.json")
+    geometry.run(1, tmp_path / "kept")
+    rows = {row["step"]: row for row in json.loads(geometry.FILE.read_text())["rows"]}
+    assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 64, 64, 32]
+    assert rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1] and rows[0]["order kept"] is None
+    assert rows[30]["accuracy"][0] > rows[0]["accuracy"][0] + 0.1
+    assert rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])
+    geometry.FILE.unlink()
+    monkeypatch.setattr(geometry, "trajectories", None)
+    geometry.run(1, tmp_path / "kept")
+    assert {row["step"]: row for row in json.loads(geometry.FILE.read_text())["rows"]} == rows
 
 
 def test_batch_norm_is_measured_with_the_statistics_of_the_images():
@@ -64,12 +104,6 @@ def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     expected = (weights[1] - weights[0]) / images.var(correction=1).add(1e-5).sqrt()
     torch.testing.assert_close(gradients, expected.detach().expand(2, -1), rtol=1e-3, atol=1e-6)
     assert network.training
-
-
-def test_the_closed_form_of_a_deep_linear_network(capsys):
-    geometry.check()
-    difference, cosine = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
-    assert difference < 0.1 and cosine > 0.995
 
 
 def test_networks_of_the_design_can_be_built():
