@@ -196,7 +196,10 @@ def test_a_chapter(tmp_path):
     toc = tmp_path / "_toc.yml"
     line = "      - file: notebooks/08_flip\n"
     toc.write_text(toc.read_text().replace(line, f"{line}      - file: notebooks/99_mine\n"))
-    assert build.chapters(tmp_path)[5] == "notebooks/99_mine" and len(build.chapters(tmp_path)) == 13
+    assert (
+        build.chapters(tmp_path)[5] == "notebooks/99_mine"
+        and len(build.chapters(tmp_path)) == len(build.chapters()) + 1
+    )
     cells = nbformat.read(build.Chapter("notebooks/99_mine", tmp_path / "_build", "smoke", tmp_path).source, 4).cells
     assert [cell.cell_type for cell in cells] == ["markdown", "code"] and cells[1].metadata["tags"] == ["parameters"]
 
