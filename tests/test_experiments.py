@@ -398,6 +398,7 @@ COMPLETE = {
         "random-lenet",
         "law-lenet",
         "law-cnn",
+        "law-resnet18.narrow",
         "fig8-lenet",
         "random-logreg",
         "fig1-lenet.laptop",
