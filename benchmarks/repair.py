@@ -66,7 +66,7 @@ def predict() -> None:
     directions, rows = torch.stack([nc.fourier_direction(wave) for wave in waves()]), []
     for name, build in NETWORKS.items():
         nads = nc.compute_nads(
-            partial(build, 1, 32, 2), NUM_NETWORKS, image_shape=(1, 32, 32), symmetries=(), noise=None, seed=0
+            partial(build, 1, 32, 2), NUM_NETWORKS, image_shape=(1, 32, 32), symmetries=(), debiasing="subtract", seed=0
         )
         energies = nads.energy(directions) / nads.eigenvalues.mean()
         rows.append({"network": name, "energies": [round(float(energy), 4) for energy in energies]})

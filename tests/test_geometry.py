@@ -95,6 +95,24 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     assert {row["step"]: row for row in json.loads(geometry.FILE.read_text())["rows"]} == rows
 
 
+def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
+    """The mean of both steps is the label-free change, which is opposite to S for a deep linear network."""
+    size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
+    wave = nc.fourier_direction((0, 4), size=32)
+    data = nc.separable_dataset(wave, 600, noise_std=1.0, seed=0)
+    images, labels = 10 * data[0], data[1]  # a large data variance, so that few networks show it
+    monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
+    monkeypatch.setattr(geometry, "FIRST_NETWORKS", ("linear",))
+    monkeypatch.setattr(geometry, "FIRST_RATES", (0.0002,))
+    monkeypatch.setattr(geometry, "FIRST", tmp_path / "first.json")
+    monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
+    geometry.run_first_steps(1, tmp_path / "kept")
+    (row,) = json.loads(geometry.FIRST.read_text())["rows"]
+    growth = {name: value for name, (value, _, _) in row["growth"].items()}
+    assert growth["mean of both"] == pytest.approx((growth["labels"] + growth["opposite labels"]) / 2, abs=1e-5)
+    assert row["growth"]["mean of both"][2] < 0 and row["change"]["mean of both"]["along"]["S"][2] < 0
+
+
 def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.BatchNorm2d(1), torch.nn.Flatten(), torch.nn.Linear(1024, 2))

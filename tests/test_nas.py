@@ -38,7 +38,7 @@ def test_a_score_that_adds_something_raises_the_sum():
 def test_networks_without_a_path_rank_last():
     row = {"between": 2.0, "within": 4.0, "trace": 1.0, "squares": 0.5, "heaviness": 1.5, "between_each": 1.0,
            "components_10": 0.3, "components_50": 0.6}  # fmt: skip
-    found, rejected = nas_score.scores(row, {}), nas_score.scores({"rejected": "no path"}, {})
+    found, rejected = nas_score.scores(row), nas_score.scores({"rejected": "no path"})
     assert found["between over within"] == 0.5 and found["more directions"] == -0.5
     assert all(rejected[name] < value for name, value in found.items())
     assert nas_score.ranks(np.array([-np.inf, 3, 1, -np.inf])) == pytest.approx([0.25, 0.875, 0.625, 0.25])

@@ -63,7 +63,7 @@ def chosen_on(cell: str) -> bool:
     return hashlib.sha256(classes()[cell].encode()).digest()[0] % 2 == 0
 
 
-def scores(row: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, float]:
+def scores(row: Mapping[str, Any]) -> dict[str, float]:
     """Return the scores that compete, from the measures of a network; a network without a path has -inf.
 
     With C the second moment of random networks, of trace 1, and B and W the covariances of photos between and
@@ -85,10 +85,10 @@ def scores(row: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, float
 
 def table_of(data: str, cells: Iterable[str]) -> dict[str, np.ndarray]:
     """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of NAS-Bench-Macro."""
-    stored, cells = load_study("nas.json"), list(cells)
+    cells = list(cells)
     benchmark = "macro" if data == "macro" else "201"
-    rows = {row["key"]: row for row in stored["rows"] if row["benchmark"] == benchmark}
-    own = [scores(rows[cell], stored) for cell in cells]
+    rows = {row["key"]: row for row in load_study("nas.json")["rows"] if row["benchmark"] == benchmark}
+    own = [scores(rows[cell]) for cell in cells]
     if data == "macro":
         known = [
             {"params": macro()[c]["params"], "flops": macro()[c]["flops"], "val_accuracy": macro()[c]["mean_acc"]}
@@ -122,7 +122,7 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     def correlations(accuracy: np.ndarray, *scores: np.ndarray) -> np.ndarray:
         return np.array([rank_correlation(score, accuracy) for score in scores])
 
-    drawn = np.array([correlations(*(x[draw] for x in (accuracy, *columns.values()))) for draw in draws(len(accuracy))])
+    drawn = resampled(correlations, accuracy, *columns.values(), num_resamples=2_000)  # (draws, columns)
     found = {key: with_interval(drawn[:, place]) for place, key in enumerate(columns)}
     for key in columns:
         if key in BASELINES:
@@ -135,12 +135,6 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
             resampled(rank_correlation, columns[key][upper], accuracy[upper], num_resamples=2_000)
         )
     return found
-
-
-def draws(n: int, num_resamples: int = 2_000) -> list[np.ndarray]:
-    """Return all n places, followed by n places drawn with replacement, again and again."""
-    generator = np.random.default_rng(0)
-    return [np.arange(n), *generator.integers(n, size=(num_resamples, n))]
 
 
 def choose() -> str:

@@ -1,0 +1,47 @@
+"""The repair of architectures: its waves, its networks, and that a prediction is written once."""
+
+import json
+
+import numpy as np
+import pytest
+import repair
+import torch
+
+import nads_core as nc
+
+
+def test_the_waves_are_spread_over_all_frequencies():
+    waves = repair.waves()
+    lengths = [np.hypot(*wave) for wave in waves]
+    assert len(set(waves)) == 16 and lengths == sorted(lengths)
+    assert waves[0] == (0, 0) and lengths[-1] == pytest.approx(np.hypot(16, 16))
+
+
+def test_flat_networks_tell_places_apart():
+    """A global average of a periodic network gives shifted images one output; the last layer of a flat one does not."""
+    for name, build in repair.NETWORKS.items():
+        torch.manual_seed(0)
+        network = build(1, 32, 2).eval()
+        image = torch.randn(1, 1, 32, 32)
+        features = network.head(network.features(image) if hasattr(network, "features") else _body(network, image))
+        assert network.linear(features).shape == (1, 2)
+        assert (features.shape[1] > 200) == ("flat" in name), name
+
+
+def _body(network, image):
+    for name, layer in network.named_children():
+        if name == "head":
+            return image
+        image = layer(image)
+    raise AssertionError("there is no head")
+
+
+def test_a_prediction_is_written_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(repair, "FILE", tmp_path / "repair.json")
+    monkeypatch.setattr(repair, "NUM_NETWORKS", 64)
+    monkeypatch.setattr(repair, "NETWORKS", {"linear": nc.LOGREG.build})
+    repair.predict()
+    (row,) = json.loads(repair.FILE.read_text())["prediction"]
+    assert np.mean(row["energies"]) == pytest.approx(1, abs=0.2)  # logistic regression has no preference
+    with pytest.raises(SystemExit, match="committed"):
+        repair.predict()
