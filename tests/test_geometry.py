@@ -70,9 +70,21 @@ def test_the_order_of_energies():
     start = torch.diag(values).expand(16, -1, -1)
     signal = torch.randn(150, generator=generator, dtype=torch.float64)
     signal = torch.outer(signal, signal)
-    assert geometry.order_kept(start, start, None) == [1, 1, 1]
-    kept, removed = (geometry.order_kept(start + 3 * signal, start, one)[0] for one in (None, signal))
+    data = torch.diag(values.flip(0))
+    assert geometry.order_kept(start, start, data, None) == {"order kept": [1, 1, 1], "order of data": [-1, -1, -1]}
+    kept, removed = (
+        geometry.order_kept(start + 3 * signal, start, data, one)["order kept"][0] for one in (None, signal)
+    )
     assert abs(kept) < 0.3 and removed > 0.9
+
+
+def test_balanced_photos(monkeypatch):
+    """Both classes have the same number of photos, all from the larger set and with their labels."""
+    images, labels = torch.arange(10.0).view(10, 1, 1, 1), torch.tensor([0, 1, 1, 1, 0, 1, 1, 0, 1, 1])
+    monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
+    chosen, kept = geometry.dataset(geometry.BALANCED)
+    assert kept.bincount().tolist() == [3, 3]
+    assert torch.equal(labels[chosen.flatten().long()], kept)
     shuffled = torch.diag(values[torch.randperm(150, generator=generator)]).expand(16, -1, -1)
     assert abs(geometry.order_kept(shuffled, start, None)[0]) < 0.3
 
