@@ -97,13 +97,16 @@ NETWORKS = {
     "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),  # a quarter of the width, with batch norm
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
+SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
 # ResNets are too slow for the many networks that a first step asks for
 FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 BALANCED = "as many of both classes"  # photos of which E[yx] does not contain the mean; added after the first results
-# Added after the first results: does the rate explain that the deep linear network differs from the others?
+CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
+CONDITIONS += [(network, BALANCED) for network in NETWORKS if network not in SLOW]
+# Does the rate explain that the deep linear network differs from the others? Also added after the first results.
 NETWORKS["linear-slow"] = replace(NETWORKS["linear"], rate=RATE / 10)
-ADDED = [*((network, BALANCED) for network in ("lenet", "cnn", "mlp", "linear")), ("linear-slow", "photos")]
+CONDITIONS += [("linear-slow", "photos"), *((network, data) for network in SLOW for data in DATA)]
 
 
 def photos() -> tuple[Tensor, Tensor]:
@@ -411,13 +414,10 @@ def run(workers: int | None, folder: Path) -> None:
     """Measure the conditions that the file lacks."""
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
     done = {(row["network"], row["data"]) for row in stored["rows"]}
-    slow = ("resnet", "resnet-nonorm")  # they come last
-    conditions = [(network, data) for data in DATA for network in NETWORKS if network != "linear-slow"] + ADDED
-    conditions.sort(key=lambda pair: pair[0] in slow)
-    stored |= {"num_units": len(conditions), "steps": STEPS}
+    stored |= {"num_units": len(CONDITIONS), "steps": STEPS}
     stored["runs"].append(environment(torch.device("cpu")))
     with Pool(workers, folder) as pool:
-        for network, data in conditions:
+        for network, data in CONDITIONS:
             if (network, data) in done:
                 continue
             size = NETWORKS[network]
