@@ -1,0 +1,576 @@
+"""Do NADs rank pairs of an architecture and a data set? Scores from random weights, which are sealed, then trainings.
+
+``python benchmarks/other_data.py score`` computes the scores of all pairs from random networks, and resumes; they are
+committed. Then ``train`` trains all pairs, one network per core, cheap ones first, and resumes.
+``book/preregistered/other_data.toml`` has what was expected, and ``other_data_score.py`` beside it compares. Results go
+to ``book/results/studies/other-data-scores.json`` and ``other-data.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from definitions import sampled_halves
+from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.small_networks import Residual
+from nads_book.experiments.stored import load_nads, study_path
+from result_files import write_compact
+from torch import Tensor, nn
+from torch.nn import functional as F
+from tqdm import tqdm
+
+import nads_core as nc
+from nads_core.directions import NADs
+from nads_core.kernels import faster_max_pooling
+from nads_core.networks.architectures import Architecture
+from nads_core.runtime.files import atomic_write
+from nads_core.runtime.provenance import canonical, environment, fingerprint
+from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training.recipes import Dataset, Recipe, batches
+
+SCORES, TRAINED = study_path("other-data-scores.json"), study_path("other-data.json")
+ROOT = Path(__file__).parents[1]
+REGISTERED = ROOT / "book" / "preregistered" / "other_data.toml"
+FOLDER = ROOT / "_build" / "other_data"  # second moments, which are large and made again
+Shape = tuple[int, ...]  # channels and side of images; channels and length of series
+
+SHAPES: dict[str, Shape] = {"cifar10": (3, 32), "fashion-mnist": (1, 32), "imagenette": (3, 64), "mnist1d": (1, 40)}
+NUM_TRAIN = {"cifar10": 10_000, "fashion-mnist": 10_000, "imagenette": 8_000, "mnist1d": 4_000}
+NUM_TEST = {"cifar10": 5_000, "fashion-mnist": 5_000, "imagenette": 3_925, "mnist1d": 1_000}
+VARIANTS = ("as is", "shuffled", "flipped", "random phases")
+SERIES_VARIANTS = VARIANTS[:2]
+SEEDS = (0, 1)
+NUM_NETWORKS, GROUPS, NUM_INPUTS = 2_048, 8, 16  # groups of networks, for standard errors
+NUM_CLASSES, PARTS = 10, 10  # parts of the images, for standard errors
+SCORE_NAMES = ("ridge", "nearest mean", "first step", "ratio", "lift")  # the first is the primary one
+PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+_PERMUTATION, _PHASES = 17, 18  # seeds
+
+
+# --- Networks ---
+
+
+class ConvSeries(nn.Sequential):
+    """The convolutional network of MNIST-1D: three convolutions of stride 2 and 25 channels."""
+
+    def __init__(self, num_classes: int, length: int = 40):
+        layers: list[nn.Module] = []
+        channels = 1
+        for side in (5, 3, 3):
+            layers += [nn.Conv1d(channels, 25, side, 2, 1), nn.ReLU()]
+            channels, length = 25, (length + 2 - side) // 2 + 1
+        super().__init__(*layers, nn.Flatten(), nn.Linear(25 * length, num_classes))
+
+
+class RecurrentSeries(nn.Module):
+    """The recurrent network of MNIST-1D: a bidirectional GRU of 6 units, all of whose states are read."""
+
+    def __init__(self, num_classes: int, length: int = 40):
+        super().__init__()
+        self.gru = nn.GRU(1, 6, batch_first=True, bidirectional=True)
+        self.linear = nn.Linear(12 * length, num_classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states, _ = self.gru(x.transpose(1, 2))  # (N, 1, T) -> (N, T, 12)
+        return self.linear(states.flatten(1))
+
+
+def linear_series(num_classes: int) -> nn.Module:
+    """Return the linear model of MNIST-1D."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(40, num_classes))
+
+
+def dense_series(num_classes: int) -> nn.Module:
+    """Return the MLP of MNIST-1D: two hidden layers of 100, the second with a skip connection."""
+    hidden = Residual(nn.Linear(100, 100), nn.ReLU())
+    return nn.Sequential(nn.Flatten(), nn.Linear(40, 100), nn.ReLU(), hidden, nn.Linear(100, num_classes))
+
+
+SERIES: dict[str, Callable[[int], nn.Module]] = {
+    "linear": linear_series, "mlp": dense_series, "cnn": ConvSeries, "gru": RecurrentSeries,
+}  # fmt: skip
+# Patches are an eighth of the image's side, so that there are 64 tokens at each size.
+IMAGES: dict[str, Callable[[int], Architecture]] = {
+    "lenet": lambda side: nc.LENET,
+    "cnn": lambda side: ATLAS["cnn"].architecture,
+    "mlp": lambda side: ATLAS["mlp"].architecture,
+    "vit": lambda side: in_patches("vit", side // 8),
+    "mixer": lambda side: in_patches("mixer", side // 8),
+    "resnet": lambda side: ATLAS["resnet"].architecture,
+}
+# The first layer of these has independent weights of one symmetric distribution for every number of the input, whose
+# order and signs therefore do not matter: C is a multiple of the identity, exactly.
+ISOTROPIC = ("linear", "mlp")
+
+
+def in_patches(name: str, patch: int) -> Architecture:
+    """Return a network of the atlas on patches, with patches of another side."""
+    architecture = ATLAS[name].architecture
+    return replace(architecture, options=architecture.options | {"patch": patch}, flip_multiple=patch)
+
+
+def architectures(data: str) -> tuple[str, ...]:
+    """Return the architectures that are compared on a data set."""
+    return tuple(SERIES if len_of(data) == 1 else IMAGES)
+
+
+def len_of(data: str) -> int:
+    """Return 1 for series and 2 for images."""
+    return 1 if data == "mnist1d" else 2
+
+
+def build(data: str, name: str, num_classes: int = NUM_CLASSES) -> nn.Module:
+    """Return a new network for a data set; "logreg" is logistic regression, a baseline."""
+    channels, side = SHAPES[data]
+    if len_of(data) == 1:
+        return SERIES[name](num_classes)
+    return (nc.LOGREG if name == "logreg" else IMAGES[name](side)).build(channels, side, num_classes)
+
+
+def num_parameters(data: str, name: str) -> int:
+    """Return the number of parameters of a network for ten classes."""
+    return sum(parameter.numel() for parameter in build(data, name).parameters())
+
+
+# --- Data ---
+
+
+def load_part(data: str, train: bool) -> nc.ImageSet:
+    """Return the training or the test part of a data set."""
+    if len_of(data) == 1:
+        from nads_book.mnist1d import load_mnist1d  # which needs the authors' package
+
+        return load_mnist1d(train=train)
+    count = (NUM_TRAIN if train else NUM_TEST)[data]
+    return nc.load_images(data, train=train, num_images=count, size=SHAPES[data][1], progress=False)
+
+
+@lru_cache(maxsize=1)
+def upright(data: str) -> tuple[Dataset, Dataset, str]:
+    """Return the training and the test part of a data set, each channel standardised in training, and their source."""
+    parts = [load_part(data, train) for train in (True, False)]
+    counts, shape = [NUM_TRAIN[data], NUM_TEST[data]], SHAPES[data]
+    found, wanted = [len(part) for part in parts], (shape[0], *shape[1:] * len_of(data))
+    if found != counts or tuple(parts[0].images.shape[1:]) != wanted:
+        raise ValueError(f"{data}: {counts} inputs of shape {wanted} needed, got {found} {parts[0].images.shape[1:]}")
+    first = parts[0].images.transpose(0, 1).flatten(1)  # (C, N D)
+    mean, std = (value.view(-1, *[1] * len_of(data)) for value in (first.mean(1), first.std(1)))
+    train, test = (((part.images - mean) / std, part.labels) for part in parts)
+    return train, test, parts[0].source
+
+
+def permutation(size: int) -> Tensor:
+    """Return the permutation of all positions, (size,), the same for every channel and image."""
+    return torch.randperm(size, generator=torch.Generator().manual_seed(seed_sequence(_PERMUTATION, size)))
+
+
+def random_phases(images: Tensor) -> Tensor:
+    """Add a random phase to each frequency of images (N, C, H, W), the same for all images and channels.
+
+    This is a convolution with a fixed filter that lets every frequency pass: it is orthogonal, keeps the power spectrum
+    of all images, and commutes with shifts.
+    """
+    side = images.shape[-1]
+    generator = torch.Generator().manual_seed(seed_sequence(_PHASES, side))
+    noise = torch.fft.rfft2(torch.randn(side, side, generator=generator))  # of a real filter
+    return torch.fft.irfft2(torch.fft.rfft2(images) * noise / noise.abs(), s=(side, side))
+
+
+@lru_cache
+def flipping_nads(side: int) -> NADs:
+    """Return the NADs whose order "flipped" reverses: LeNet's, whatever architecture is trained, for one channel."""
+    if side == 32:
+        return load_nads("lenet", 2).completed()
+    path = FOLDER / f"lenet-{side}.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nc.compute_nads(nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False).save(path)
+    return NADs.load(path).completed()
+
+
+def changed(inputs: Tensor, variant: str) -> Tensor:
+    """Return a variant of normalised inputs, (N, C, H, W) or (N, C, T); all variants keep lengths and angles."""
+    if variant == "shuffled":
+        flat = inputs.flatten(2)
+        return flat[..., permutation(flat.shape[2])].view_as(inputs)
+    if variant == "flipped":
+        return nc.flip(inputs, flipping_nads(inputs.shape[-1]))
+    return random_phases(inputs) if variant == "random phases" else inputs
+
+
+def smoothness(inputs: Tensor) -> float:
+    """Return the share of the variance at frequencies of at most 1/8 cycle per pixel."""
+    waves = torch.fft.fftn(inputs - inputs.mean(0), dim=tuple(range(2, inputs.dim())))
+    energy = waves.abs().square().sum((0, 1))  # (H, W) or (T,)
+    squares = sum(f.square() for f in torch.meshgrid(*map(torch.fft.fftfreq, energy.shape), indexing="ij"))
+    return float(energy[squares <= 1 / 64].sum() / energy.sum())
+
+
+# --- Scores ---
+
+
+def averaged(moments: Tensor, symmetries: Sequence[str], side: int) -> Tensor:
+    """Average (..., D, D) matrices over the symmetries of the square that random networks have."""
+    grid = moments.view(-1, side, side, side, side)  # rows and columns of both directions
+    for name, axes in (("flip_rows", (1, 3)), ("flip_columns", (2, 4))):
+        if name in symmetries:
+            grid = (grid + grid.flip(axes)) / 2
+    if "transpose" in symmetries:
+        grid = (grid + grid.permute(0, 2, 1, 4, 3)) / 2
+    return grid.reshape(moments.shape)
+
+
+def second_moments(data: str, name: str) -> Tensor:
+    """Return C of one channel, (G, D, D), from G groups of random networks, without the noise of the inputs.
+
+    A random network does not change in distribution when the signs of one channel's first weights change, or channels
+    are exchanged. So C of all channels consists of equal blocks, one per channel, which are averaged.
+    """
+    channels, side = SHAPES[data]
+    size = side ** len_of(data)
+    if name in ISOTROPIC:
+        return torch.eye(size).expand(2, size, size)  # without error
+    shape = (channels, *[side] * len_of(data))
+    path = FOLDER / f"{name}-{'x'.join(map(str, shape))}-{NUM_NETWORKS}.pt"
+    if path.exists():
+        return torch.load(path)
+    factory, groups = partial(build, data, name, 1), []
+    for group in range(GROUPS):
+        halves = sampled_halves(factory, shape, nc.SmoothedGradient(NUM_INPUTS), NUM_NETWORKS // GROUPS, group)
+        x, y = halves.view(-1, 2, channels, size).movedim(1, 0).flatten(1, 2)  # each (n C, D)
+        products = x.T @ y / len(x)
+        moments = (products + products.T) / 2
+        if len_of(data) == 2:
+            moments = averaged(moments, IMAGES[name](side).symmetries_at(side, channels), side)
+        groups.append(moments)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, "wb") as file:
+        torch.save(torch.stack(groups), file)
+    return torch.stack(groups)
+
+
+def parts_of(labels: Tensor, number: int) -> Tensor:
+    """Return the part of each input, (N,), of ``number`` parts that have every class as often as possible."""
+    parts = torch.empty(len(labels), dtype=torch.long)
+    for label in labels.unique():
+        members = (labels == label).nonzero()[:, 0]
+        parts[members] = torch.arange(len(members)) % number
+    return parts
+
+
+@dataclass
+class Moments:
+    """What scores need of labelled inputs, from parts of them.
+
+    Args:
+        sums: (J, K, C, D) sums over the members of each class in each part.
+        sizes: (J, K) numbers of members.
+        within: (D, D) covariance within classes, summed over channels.
+    """
+
+    sums: Tensor
+    sizes: Tensor
+    within: Tensor
+
+    @classmethod
+    def of(cls, inputs: Tensor, labels: Tensor) -> Moments:
+        """Return the moments of inputs (N, C, ...) and labels (N,)."""
+        flat = inputs.flatten(2)
+        key = parts_of(labels, PARTS) * NUM_CLASSES + labels
+        sizes = torch.bincount(key, minlength=PARTS * NUM_CLASSES).view(PARTS, NUM_CLASSES)
+        sums = torch.zeros(PARTS * NUM_CLASSES, *flat.shape[1:]).index_add_(0, key, flat)
+        sums = sums.unflatten(0, (PARTS, NUM_CLASSES))
+        means = sums.sum(0) / sizes.sum(0)[:, None, None]
+        residuals = (flat - means[labels]).flatten(0, 1)  # (N C, D)
+        return cls(sums, sizes, residuals.T @ residuals / (len(flat) - NUM_CLASSES))
+
+    def between(self, moment: Tensor, left_out: int | None = None) -> float:
+        """Return tr(C B), with B the covariance of class means, less what means of random classes would give."""
+        chosen = [part for part in range(PARTS) if part != left_out]
+        sizes = self.sizes[chosen].sum(0)
+        means = self.sums[chosen].sum(0) / sizes[:, None, None]  # (K, C, D)
+        rows = (means - means.mean(0)).flatten(0, 1)
+        seen = float((rows @ moment * rows).sum()) / (NUM_CLASSES - 1)
+        return seen - float((1 / sizes).mean()) * float((moment * self.within).sum())
+
+
+def votes(moment: Tensor, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Return which inputs are classified correctly without training, (N,), by classes' means in the metric C.
+
+    One gradient step from small outputs moves the logit of class k along C m_k, with m_k the mean of the class less
+    that of all. "first step" takes the largest x'C m_k. "nearest mean" takes the nearest mean in the metric C: the same
+    directions, with thresholds midway between means. Means are those of the other half of the inputs.
+    """
+    flat = inputs.flatten(2)
+    halves = parts_of(labels, 2)
+    right = {name: torch.zeros(len(flat), dtype=torch.bool) for name in ("nearest mean", "first step")}
+    for half in (0, 1):
+        others, members = halves != half, halves == half
+        means = torch.stack([flat[others & (labels == label)].mean(0) for label in range(NUM_CLASSES)])
+        centre = means.mean(0)  # (C, D)
+        steps = (means - centre) @ moment  # (K, C, D)
+        logits = flat[members].flatten(1) @ steps.flatten(1).T  # (n, K)
+        thresholds = ((means + centre) / 2 * steps).sum((1, 2))
+        right["first step"][members] = logits.argmax(1) == labels[members]
+        right["nearest mean"][members] = (logits - thresholds).argmax(1) == labels[members]
+    return right
+
+
+def ridge_accuracies(moment: Tensor, inputs: Tensor, labels: Tensor, penalties: Sequence[float]) -> list[float]:
+    """Return the accuracies of linear classifiers with prior covariance C of their weights, one for each penalty.
+
+    It is where first steps along C lead if they are repeated: kernel ridge regression of the classes with the kernel
+    x'C x', the means removed, fitted to one half of the inputs and tested on the other, both ways. Penalties are in
+    units of the mean of the kernel's diagonal.
+    """
+    flat, halves = inputs.flatten(2), parts_of(labels, 2)
+    right = torch.zeros(len(penalties))
+    for half in (0, 1):
+        fit, test = (flat[halves == which] for which in (1 - half, half))
+        mean = fit.mean(0)
+        fit, test = fit - mean, (test - mean).flatten(1)
+        mapped = (fit @ moment).flatten(1).T  # (C D, n)
+        kernel = fit.flatten(1) @ mapped
+        across = test @ mapped
+        targets = F.one_hot(labels[halves != half], NUM_CLASSES).float()
+        offset = targets.mean(0)
+        scale = kernel.diagonal().mean()
+        for place, penalty in enumerate(penalties):
+            factor = torch.linalg.cholesky(kernel + penalty * scale * torch.eye(len(kernel)))
+            predicted = across @ torch.cholesky_solve(targets - offset, factor) + offset
+            right[place] += (predicted.argmax(1) == labels[halves == half]).sum()
+    return (right / len(flat)).tolist()
+
+
+def priors(groups: Tensor) -> list[Tensor]:
+    """Return C of all networks, and of half of them, without the negative eigenvalues that noise causes."""
+    found = []
+    for count in (len(groups), len(groups) // 2):
+        values, vectors = torch.linalg.eigh(groups[:count].mean(0))
+        found.append((vectors * values.clamp(min=0)) @ vectors.T)
+    return found
+
+
+def ridge(metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> list[float]:
+    """Return the accuracy with the best of the penalties, its standard error, and the same from half of the networks.
+
+    The difference of the two has the variance that the number of networks causes in the first.
+    """
+    values = ridge_accuracies(metrics[0], inputs, labels, PENALTIES)
+    best = max(range(len(values)), key=values.__getitem__)
+    (half,) = ridge_accuracies(metrics[1], inputs, labels, PENALTIES[best : best + 1])
+    p = values[best]
+    return [p, math.hypot(math.sqrt(p * (1 - p) / len(labels)), p - half), half]
+
+
+def jackknife(values: Tensor) -> float:
+    """Return the standard error from values (J,) with one of J parts left out each."""
+    return float(((len(values) - 1) * values.var(correction=0)).sqrt())
+
+
+def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> dict[str, list[float]]:
+    """Return the scores of random networks for training inputs, each with its standard error.
+
+    ``ratio`` is tr(C B) / tr(C W) with the covariances B between and W within classes; ``lift`` is tr(C B) D / (tr C
+    tr B); the others are accuracies, see `ridge` and `votes`. Errors are of networks and of images. The third number is
+    the score from half of the networks: it says how far accuracies depend on their number.
+
+    Args:
+        groups: C of groups of networks, (G, D, D).
+        metrics: what `priors` makes of them.
+        inputs: (N, C, ...).
+        labels: (N,).
+    """
+    data, eye = Moments.of(inputs, labels), torch.eye(groups.shape[1])
+    total, count = groups.sum(0), len(groups)
+    without = [(total - group) / (count - 1) for group in groups]
+
+    def traces(moment: Tensor, left_out: int | None = None) -> Tensor:
+        between = data.between(moment, left_out)
+        free = float(moment.trace()) * data.between(eye, left_out) / len(eye)
+        return torch.tensor([between / float((moment * data.within).sum()), between / free])
+
+    def accuracies(moment: Tensor) -> Tensor:
+        return torch.stack([right.double().mean() for right in votes(moment, inputs, labels).values()])
+
+    def all_scores(moment: Tensor) -> Tensor:
+        return torch.cat([accuracies(moment), traces(moment)])  # in the order of SCORE_NAMES, without the first
+
+    value, half = all_scores(total / count), all_scores(groups[: count // 2].mean(0))
+    of_networks = torch.stack([all_scores(moment) for moment in without])
+    of_images = torch.stack([traces(total / count, part) for part in range(PARTS)])
+    found = {"ridge": ridge(metrics, inputs, labels)}
+    for place, name in enumerate(SCORE_NAMES[1:]):
+        p = float(value[place])
+        image_error = math.sqrt(p * (1 - p) / len(labels)) if place < 2 else jackknife(of_images[:, place - 2])
+        error = math.hypot(jackknife(of_networks[:, place]), image_error)
+        found[name] = [p, error, float(half[place])]
+    return {name: [float(f"{x:.5g}") for x in numbers] for name, numbers in found.items()}
+
+
+def cells() -> list[tuple[str, str]]:
+    """Return all pairs of a data set and a variant."""
+    return [(data, variant) for data in SHAPES for variant in (VARIANTS if len_of(data) == 2 else SERIES_VARIANTS)]
+
+
+def score() -> None:
+    """Compute the scores of the pairs that the file lacks."""
+    stored = json.loads(SCORES.read_text("utf8")) if SCORES.exists() else {"rows": []}
+    done = {(row["data"], row["variant"], row["architecture"]) for row in stored["rows"]}
+    missing = [
+        (data, name) for data in SHAPES for name in architectures(data)
+        if any((data, variant, name) not in done for own, variant in cells() if own == data)
+    ]  # fmt: skip
+    if not missing:
+        sys.exit(f"the scores in {SCORES} are complete; they are committed and stay as they are")
+    facts = {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN, "names": list(SCORE_NAMES)}
+    stored |= facts | {"num_units": sum(len(architectures(data)) for data, _ in cells())}
+    for data, name in tqdm(missing, unit="architecture"):
+        groups, (train, _, source) = second_moments(data, name), upright(data)
+        stored.setdefault("sources", {})[data] = source
+        metrics = priors(groups)
+        for variant in (variant for own, variant in cells() if own == data):
+            if (data, variant, name) in done:
+                continue
+            inputs = changed(train[0], variant)
+            row = {"data": data, "variant": variant, "architecture": name, "parameters": num_parameters(data, name)}
+            row |= {"smoothness": round(smoothness(inputs), 5), "scores": scores_of(groups, metrics, inputs, train[1])}
+            stored["rows"].append(row)
+        write_compact(SCORES, stored | {"environment": environment(torch.device("cpu"))})
+    print(f'write into {REGISTERED.name}, and commit with the scores:  scores = "{fingerprint_of_scores()}"')
+
+
+def fingerprint_of_scores() -> str:
+    """Return the fingerprint of the scores; exit if they are not complete."""
+    content = json.loads(SCORES.read_text("utf8")) if SCORES.exists() else {"rows": []}
+    needed = sum(len(architectures(data)) for data, _ in cells())
+    if len(content["rows"]) != needed:
+        sys.exit(f"{len(content['rows'])} of {needed} scores: compute and commit all before the first training")
+    return fingerprint(canonical(content["rows"]))
+
+
+# --- Trainings ---
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One training."""
+
+    data: str
+    variant: str
+    architecture: str
+    seed: int
+
+
+SGD = replace(nc.CIFAR10_RECIPE, epochs=10)
+ADAM = Recipe(epochs=10, learning_rate=1e-3)
+PUBLISHED = Recipe(epochs=150, learning_rate=1e-2, batch_size=100)  # of MNIST-1D: Adam at a constant rate, 6,000 steps
+BY_SGD = ("lenet", "cnn", "resnet", "logreg")  # of images
+# Seconds of a training of 10,000 images at 32 x 32, or of one of MNIST-1D, on one core: for the order only.
+COSTS = {"logreg": 1, "linear": 2, "mlp": 4, "lenet": 8, "cnn": 11, "gru": 60, "mixer": 90, "vit": 130, "resnet": 200}
+
+
+def fitted(network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool) -> nn.Module:
+    """Train a network by SGD with clipped gradients, or by Adam; the rate falls linearly to zero or is constant."""
+    inputs, labels = train
+    parameters = list(network.train().parameters())
+    optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters)
+    if not adam:
+        optimiser = torch.optim.SGD(parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    total = recipe.num_steps(len(inputs))
+    for step, batch in enumerate(batches(len(inputs), recipe, seed)):
+        optimiser.param_groups[0]["lr"] = recipe.learning_rate if constant else recipe.rate(step, total)
+        optimiser.zero_grad()
+        loss = F.cross_entropy(network(inputs[batch]), labels[batch])
+        loss.backward()
+        if not adam:  # whose steps do not grow with the gradient
+            nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
+        optimiser.step()
+    if not math.isfinite(loss.item()):
+        raise ValueError(f"the training diverged: its last loss is {loss.item()}")
+    return network.eval()
+
+
+def train_unit(unit: Unit) -> dict[str, Any]:
+    """Train one network and return its row.
+
+    First weights and batches are the same for all variants of a data set, and others for each seed.
+    """
+    torch.set_num_threads(1)
+    start = time.process_time()
+    *parts, source = upright(unit.data)
+    train, test = ((changed(inputs, unit.variant), labels) for inputs, labels in parts)
+    names = [*IMAGES, *SERIES, "logreg"]
+    own = seed_sequence(unit.seed, names.index(unit.architecture), list(SHAPES).index(unit.data), 13)
+    with seeded(own):
+        network = faster_max_pooling(build(unit.data, unit.architecture))
+    series, adam = len_of(unit.data) == 1, unit.architecture not in BY_SGD
+    recipe = PUBLISHED if series else ADAM if adam else SGD
+    fitted(network, train, recipe, own % 2**31, adam or series, constant=series)
+    reached = {"test_accuracy": nc.accuracy(network, test), "train_accuracy": nc.accuracy(network, train)}
+    row = asdict(unit) | {name: round(value, 5) for name, value in reached.items()}
+    return row | {"seconds": round(time.process_time() - start, 1), "source": source}
+
+
+def cost(unit: Unit) -> float:
+    """Return about how many seconds a training takes."""
+    larger = (SHAPES[unit.data][1] / 32) ** 2 if len_of(unit.data) == 2 else 1
+    return COSTS[unit.architecture] * larger
+
+
+def units() -> list[Unit]:
+    """Return all trainings: the whole design with the first seed, cheap ones first, then with the second."""
+    everything = [
+        Unit(data, variant, name, seed) for seed in SEEDS for data, variant in cells()
+        for name in (*architectures(data), *(["logreg"] if len_of(data) == 2 else []))
+    ]  # fmt: skip
+    return sorted(everything, key=lambda unit: (unit.seed, cost(unit)))
+
+
+def train(workers: int | None) -> None:
+    """Train the networks that the results file lacks."""
+    from loky import as_completed, get_reusable_executor
+
+    sealed = fingerprint_of_scores()
+    if tomllib.loads(REGISTERED.read_text("utf8"))["sealed"]["scores"] != sealed:
+        sys.exit(
+            f"the scores are not those that {REGISTERED.name} seals: write {sealed} there and commit, or restore them"
+        )
+    stored = json.loads(TRAINED.read_text("utf8")) if TRAINED.exists() else {"scores": sealed, "rows": [], "runs": []}
+    if stored["scores"] != sealed:
+        sys.exit("the scores changed since the first training: restore them")
+    done = {tuple(row[name] for name in ("data", "variant", "architecture", "seed")) for row in stored["rows"]}
+    missing = [unit for unit in units() if (unit.data, unit.variant, unit.architecture, unit.seed) not in done]
+    for side in {SHAPES[unit.data][1] for unit in missing if unit.variant == "flipped"}:
+        flipping_nads(side)  # once, before processes need them
+    stored |= {"num_units": len(units()), "num_train": NUM_TRAIN, "num_test": NUM_TEST}
+    stored["runs"].append(environment(torch.device("cpu")))
+    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+    futures = [pool.submit(train_unit, unit) for unit in missing]
+    try:
+        for future in tqdm(as_completed(futures), total=len(units()), initial=len(done), unit="network"):
+            stored["rows"].append(future.result())
+            write_compact(TRAINED, stored)
+    finally:
+        write_compact(TRAINED, stored)
+        pool.shutdown(kill_workers=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("score", "train"))
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    score() if options.what == "score" else train(options.workers)

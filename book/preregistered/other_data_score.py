@@ -1,0 +1,344 @@
+"""How the sealed scores did on other data: ``python book/preregistered/other_data_score.py``.
+
+``--partial`` shows what there is before the end, without verdicts.
+
+``other_data.toml`` in this folder has what was expected and the criteria. Scores were computed from random weights and
+committed before the first training (``benchmarks/other_data.py``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nads_book.experiments.statistics import pooled_variance, with_interval
+from nads_book.experiments.stored import load_study
+
+Estimate = tuple[float, float, float]  # a number with its 95 % interval
+Values = np.ndarray  # (data sets, variants, architectures) of images
+AS_IS, SERIES, LINEAR, SAME = "as is", "mnist1d", "logreg", "mlp"  # SAME: no permutation of the input matters to it
+ACCURACIES = (
+    "ridge",
+    "nearest mean",
+    "first step",
+)  # scores whose differences are taken as they are; else of logarithms
+NUM_DRAWS = 1_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores, baselines and accuracies of the pairs of images, and of those of MNIST-1D.
+
+    Args:
+        data: names of the data sets of images.
+        variants: names of the variants, the first "as is".
+        architectures: names of the architectures.
+        accuracies: (data sets, variants, architectures, seeds), NaN where a training is missing.
+        predictors: name -> the same without seeds: scores, and baselines that no accuracy of these networks enters.
+        series: rows of MNIST-1D's scores.
+        series_accuracies: (variant, architecture) -> accuracies of MNIST-1D's networks, one for each seed.
+    """
+
+    data: list[str]
+    variants: list[str]
+    architectures: list[str]
+    accuracies: np.ndarray
+    predictors: dict[str, Values]
+    series: list[Mapping[str, Any]]
+    series_accuracies: dict[tuple[str, str], list[float]]
+
+    @classmethod
+    def of(cls, scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Table:
+        """Return the table of the content of both results files."""
+        rows = [row for row in scores["rows"] if row["data"] != SERIES]
+        axes = [list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "variant", "architecture")]
+        axes[1].sort(key=lambda variant: variant != AS_IS)
+        shape = tuple(map(len, axes))
+
+        def place(row: Mapping[str, Any]) -> tuple[int, ...]:
+            names = (row["data"], row["variant"], row["architecture"])
+            return tuple(axis.index(name) for axis, name in zip(axes, names, strict=True))
+
+        predictors = {
+            name: np.full(shape, np.nan)
+            for name in (*scores["names"], "parameters", "smoothness", "logistic regression")
+        }
+        for row in rows:
+            for name, (value, *_) in row["scores"].items():
+                predictors[name][place(row)] = value
+            predictors["parameters"][place(row)], predictors["smoothness"][place(row)] = (
+                row["parameters"],
+                row["smoothness"],
+            )
+        textbook = np.zeros(shape)  # whatever has local filters or patches loses something, and all of it as much
+        textbook[:, 1:, [name != SAME for name in axes[2]]] = -1
+        results: dict[tuple[int, ...], list[float]] = {}
+        linear: dict[tuple[int, int], list[float]] = {}
+        series: dict[tuple[str, str], list[float]] = {}
+        for row in sorted(trained["rows"], key=lambda row: row["seed"]):
+            if row["data"] == SERIES:
+                series.setdefault((row["variant"], row["architecture"]), []).append(row["test_accuracy"])
+            elif row["architecture"] == LINEAR:
+                where = axes[0].index(row["data"]), axes[1].index(row["variant"])
+                linear.setdefault(where, []).append(row["test_accuracy"])
+            else:
+                results.setdefault(place(row), []).append(row["test_accuracy"])
+        accuracies = np.full((*shape, max([1, *map(len, results.values())])), np.nan)
+        for index, values in results.items():
+            accuracies[index][: len(values)] = values
+        for (d, v), values in linear.items():
+            predictors["logistic regression"][d, v] = np.mean(values)
+        own = [row for row in scores["rows"] if row["data"] == SERIES]
+        return cls(*axes, accuracies, predictors | {"textbook": textbook}, own, series)
+
+    def means(self) -> Values:
+        """Return the accuracies, averaged over the seeds that are there."""
+        counts = np.isfinite(self.accuracies).sum(-1)
+        sums = np.nansum(self.accuracies, -1)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    def seed_deviation(self) -> Values:
+        """Return the standard error of each mean from the deviation between seeds, pooled within a data set."""
+        errors = np.zeros(self.accuracies.shape[:3])
+        for d in range(len(self.data)):
+            cells = self.accuracies[d].reshape(-1, self.accuracies.shape[-1])
+            groups = [values[np.isfinite(values)] for values in cells]
+            deviation = pooled_variance([group for group in groups if len(group) > 1]).deviation
+            counts = np.isfinite(self.accuracies[d]).sum(-1)
+            errors[d] = np.nan_to_num(deviation) / np.sqrt(np.maximum(counts, 1))
+        return errors
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return Spearman's correlations along the last axis, ties in the middle: (..., n) and (..., n) -> (...).
+
+    They are 0 where one of the two is constant, and NaN where a value is missing.
+    """
+
+    def ranks(x: np.ndarray) -> np.ndarray:
+        return np.sign(x[..., :, None] - x[..., None, :]).sum(-1)  # twice the midranks, with mean 0
+
+    x, y = ranks(a), ranks(b)
+    norm = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    return np.where(norm == 0, 0.0, (x * y).sum(-1) / np.where(norm == 0, 1.0, norm))
+
+
+# Statistics: (predictor, accuracies, each (data sets, variants, architectures)) -> a correlation for each unit (n,)
+
+
+def in_cells(values: Values, accuracies: Values) -> np.ndarray:
+    """Correlate over architectures, for each data set and variant: which architecture is best here?"""
+    return correlation(values, accuracies).ravel()
+
+
+def in_costs(values: Values, accuracies: Values) -> np.ndarray:
+    """Correlate losses over architectures, for each data set and changed variant: which one loses most?"""
+    return correlation(*(x[:, :1] - x[:, 1:] for x in (values, accuracies))).ravel()
+
+
+def over_variants(values: Values, accuracies: Values) -> np.ndarray:
+    """Correlate over variants, for each data set and architecture: which variant is hardest for it?"""
+    return correlation(*(x.swapaxes(1, 2) for x in (values, accuracies))).ravel()
+
+
+def over_all(values: Values, accuracies: Values) -> np.ndarray:
+    """Correlate over all pairs of images that are there, as one unit."""
+    there = np.isfinite(values) & np.isfinite(accuracies)
+    return correlation(values[there], accuracies[there]).ravel()
+
+
+STATISTICS: dict[str, Callable[[Values, Values], np.ndarray]] = {
+    "cells": in_cells, "costs": in_costs, "variants": over_variants, "all": over_all,
+}  # fmt: skip
+BASELINES = {
+    "cells": ("parameters", "other data"),
+    "costs": ("textbook", "parameters", "accuracy as is", "other data"),
+    "variants": ("smoothness", "other data"),
+    "all": ("parameters", "smoothness", "logistic regression"),
+}
+POST_HOC = ("accuracy as is", "other data")  # these know accuracies of the same networks
+
+
+def other_data(accuracies: Values) -> Values:
+    """Return the mean accuracy of an architecture on the same variant of the other data sets."""
+    sums, counts = np.nansum(accuracies, 0), np.isfinite(accuracies).sum(0)
+    others = counts - np.isfinite(accuracies)
+    return np.where(others > 0, (sums - np.nan_to_num(accuracies)) / np.maximum(others, 1), np.nan)
+
+
+def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Values:
+    """Return a predictor as the statistic takes it."""
+    if name == "other data":
+        return other_data(accuracies)
+    if name == "accuracy as is":
+        return np.where(np.arange(len(table.variants))[:, None] == 0, accuracies, 0.0)
+    values = table.predictors[name]
+    logarithm = statistic == "costs" and name not in (*ACCURACIES, "textbook")
+    return np.log(np.maximum(values, 1e-6)) if logarithm else values
+
+
+def compare(table: Table, without: tuple[str, ...] = ()) -> dict[tuple[str, str], Estimate]:
+    """Return all statistics of all predictors, and paired differences of the primary score to baselines.
+
+    Keys are (statistic, predictor), and (statistic, "over NAME"). Intervals draw units again, each with all of its
+    architectures or variants, and add the variance between trainings to their accuracies. The architectures and
+    the data sets are those of the design: nothing is said about others.
+
+    Args:
+        table: scores and accuracies.
+        without: architectures that are left out.
+    """
+    kept = np.array([name not in without for name in table.architectures])
+    rng, means, errors = np.random.default_rng(0), table.means(), table.seed_deviation()
+    scores = [name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)]
+    found: dict[tuple[str, str], Estimate] = {}
+    for statistic, function in STATISTICS.items():
+        names = (*scores, *BASELINES[statistic])
+        drawn = np.empty((NUM_DRAWS + 1, len(names)))
+        chosen = kept & (np.array(table.architectures) != SAME if statistic == "variants" else True)
+        for draw in range(NUM_DRAWS + 1):
+            noise = rng.normal(size=means.shape) * errors if draw else 0.0
+            accuracies = means + noise
+            if statistic == "all" and draw:  # cells are the units
+                cells = rng.integers(means.shape[0] * means.shape[1], size=means.shape[0] * means.shape[1])
+            units: np.ndarray | None = None
+            for column, name in enumerate(names):
+                values, target = prepared(table, name, statistic, accuracies)[..., chosen], accuracies[..., chosen]
+                if statistic == "all" and draw:
+                    values, target = (x.reshape(-1, chosen.sum())[cells][None] for x in (values, target))
+                each = function(values, target)
+                if units is None:
+                    units = rng.integers(len(each), size=len(each)) if draw else np.arange(len(each))
+                each = each[units]
+                drawn[draw, column] = each[np.isfinite(each)].mean() if np.isfinite(each).any() else np.nan
+        for column, name in enumerate(names):
+            found[statistic, name] = with_interval(drawn[:, column])
+            if name in BASELINES[statistic]:
+                found[statistic, f"over {name}"] = with_interval(drawn[:, 0] - drawn[:, column])
+    return found
+
+
+def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = ()) -> float:
+    """Return the share of all orders of the architectures whose scores, so exchanged, correlate at least as well."""
+    kept = [place for place, own in enumerate(table.architectures) if own not in without]
+    means = table.means()
+    values, function = prepared(table, name, statistic, means), STATISTICS[statistic]
+    results = [
+        np.nanmean(function(values[..., list(order)], means[..., kept])) for order in itertools.permutations(kept)
+    ]
+    return float(np.mean(np.array(results) >= results[0] - 1e-12))
+
+
+def verdicts(
+    found: Mapping[tuple[str, str], Estimate], without: Mapping[tuple[str, str], Estimate], enough: float
+) -> dict[str, str]:
+    """Return what the primary score supports.
+
+    Args:
+        found: result of `compare` with all architectures.
+        without: the same without the MLP.
+        enough: correlation below which a ranking is of no use.
+    """
+    primary = next(name for _, name in found)
+
+    def verdict(estimate: Estimate, *others: Estimate) -> str:
+        if estimate[2] < enough:
+            return "falsified"
+        return "supported" if min(low for _, low, _ in (estimate, *others)) > 0 else "inconclusive"
+
+    parts = {
+        "which architecture is best on given data": verdict(found["cells", primary], found["cells", "over parameters"]),
+        "which architecture loses most": verdict(
+            without["costs", primary], found["costs", primary], found["costs", "over textbook"]
+        ),
+    }
+    both = set(parts.values())
+    whole = "falsified" if "falsified" in both else "supported" if both == {"supported"} else "inconclusive"
+    return parts | {"NADs rank pairs of architecture and data": whole}
+
+
+def series_tests(rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, str], float]) -> dict[str, bool]:
+    """Return which accuracies of MNIST-1D the primary score predicts.
+
+    Args:
+        rows: scores of MNIST-1D.
+        accuracies: (variant, architecture) -> accuracy.
+    """
+    names = list(dict.fromkeys(row["architecture"] for row in rows))
+    score = {(row["variant"], row["architecture"]): next(iter(row["scores"].values())) for row in rows}
+
+    def fall(name: str) -> tuple[float, float]:
+        """Return the fall of the score from as is to shuffled, and its standard error."""
+        (a, a_error, *_), (b, b_error, *_) = score[AS_IS, name], score["shuffled", name]
+        return a - b, float(np.hypot(a_error, b_error))
+
+    falls = {name: fall(name)[0] for name in names}
+    costs = {name: accuracies[AS_IS, name] - accuracies["shuffled", name] for name in names}
+    order = [correlation(*(np.array([source[name] for name in names]) for source in (falls, costs)))]
+    order += [
+        correlation(np.array([score[v, n][0] for n in names]), np.array([accuracies[v, n] for n in names]))
+        for v in (AS_IS, "shuffled")
+    ]
+    return {
+        "the CNN's score falls": falls["cnn"] > 2 * fall("cnn")[1],
+        "the GRU's score falls": falls["gru"] > 2 * fall("gru")[1],
+        "the MLP's and the linear model's scores stay": max(abs(falls[n]) for n in (SAME, "linear")) < 0.005,
+        "local models lose more than the others": min(falls["cnn"], falls["gru"]) > max(falls[SAME], falls["linear"]),
+        "order of the costs (correlation above .7)": order[0] > 0.7,
+        "order of the accuracies as is (correlation above .7)": order[1] > 0.7,
+        "order of the accuracies, shuffled (correlation above .7)": order[2] > 0.7,
+    }
+
+
+def main() -> None:
+    """Print predictions beside results."""
+    partial = sys.argv[1:] == ["--partial"]
+    registered = tomllib.loads(Path(__file__).with_name("other_data.toml").read_text("utf8"))
+    scores = load_study("other-data-scores.json")
+    published = registered["mnist1d"]
+    known = {(v, n): a for v, key in ((AS_IS, "as_is"), ("shuffled", "shuffled")) for n, a in published[key].items()}
+    if len(scores["rows"]) < scores["num_units"]:
+        raise SystemExit(f"{len(scores['rows'])} of {scores['num_units']} scores: incomplete scores cannot be sealed")
+    for name, holds in series_tests([row for row in scores["rows"] if row["data"] == SERIES], known).items():
+        expected = published["expected"][name]
+        print(f"MNIST-1D, published accuracies: {name:<60} {holds!s:<6} expected {expected}")
+    trained = load_study("other-data.json")
+    if trained["scores"] != registered["sealed"]["scores"]:
+        raise SystemExit("the networks were trained beside other scores than those that were sealed")
+    if len(trained["rows"]) < trained["num_units"] and not partial:
+        raise SystemExit(
+            f"{len(trained['rows'])} of {trained['num_units']} networks: an incomplete design has no score"
+        )
+    table = Table.of(scores, trained)
+    own = {key: 100 * float(np.mean(values)) for key, values in table.series_accuracies.items()}
+    if len(own) == len(known):
+        for name, holds in series_tests(table.series, own).items():
+            print(f"MNIST-1D, our trainings: {name:<60} {holds}")
+        print("MNIST-1D, ours and published:", {key: (round(own[key], 1), known[key]) for key in known})
+    found, fewer = compare(table), compare(table, without=(SAME,))
+    for label, estimates in (("all six", found), (f"without {SAME}", fewer)):
+        ranges = registered["predicted"][label]
+        for (statistic, name), (value, low, high) in estimates.items():
+            text = f"{label:<12} {statistic:<9} {name:<26} {value:6.2f} ({low:.2f} to {high:.2f})"
+            if expected := ranges.get(statistic, {}).get(name):
+                text += f", predicted {expected}: {'yes' if expected[0] <= value <= expected[1] else 'no'}"
+            print(text + (" (post hoc)" if name.removeprefix("over ") in POST_HOC else ""))
+    primary = scores["names"][0]
+    for statistic in ("cells", "costs"):
+        for without in ((), (SAME,)):
+            p = chance(table, statistic, primary, without)
+            label = f"{statistic}, {primary}{', without ' + SAME if without else ''}"
+            print(f"{label}: as well by chance in {p:.3f} of the orders of architectures")
+    if not partial:
+        for name, verdict in verdicts(found, fewer, registered["criteria"]["enough"]).items():
+            print(f"{name}: {verdict}; expected {registered['criteria']['expected'][name]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,399 @@
+"""The sealed prediction on other data: its networks, variants and scores, the seal, and how it is judged."""
+
+import json
+import tomllib
+
+import numpy as np
+import other_data
+import pytest
+import torch
+from definitions import sampled_halves
+from nads_book.experiments.statistics import rank_correlation
+from preregistered import other_data_score as judged
+
+import nads_core as nc
+
+SHAPE = {"small": (3, 16)}
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """A small design on generated images, with files of its own."""
+    sizes = {"SHAPES": SHAPE, "NUM_TRAIN": {"small": 200}, "NUM_TEST": {"small": 100}, "NUM_NETWORKS": 32}
+    sizes |= {"VARIANTS": ("as is", "shuffled", "random phases"), "SEEDS": (0,), "FOLDER": tmp_path}
+    files = {
+        "SCORES": tmp_path / "scores.json",
+        "TRAINED": tmp_path / "trained.json",
+        "REGISTERED": tmp_path / "r.toml",
+    }
+    kept = {name: other_data.IMAGES[name] for name in ("lenet", "mlp")}
+    for name, value in (sizes | files | {"IMAGES": kept, "load_part": _generated}).items():
+        monkeypatch.setattr(other_data, name, value)
+    other_data.upright.cache_clear()
+    yield other_data
+    other_data.upright.cache_clear()
+
+
+def _generated(data, train):
+    count = (other_data.NUM_TRAIN if train else other_data.NUM_TEST)[data]
+    return nc.load_images("generated", train=train, num_images=count, size=other_data.SHAPES[data][1])
+
+
+# --- Networks and variants ---
+
+
+def test_the_networks_of_mnist1d_have_as_many_parameters_as_published():
+    counts = {name: other_data.num_parameters("mnist1d", name) for name in other_data.SERIES}
+    assert counts == {"linear": 410, "mlp": 15_210, "cnn": 5_210, "gru": 5_134}
+
+
+@pytest.mark.parametrize("data", ["cifar10", "fashion-mnist", "imagenette"])
+def test_all_networks_take_all_images(data):
+    channels, side = other_data.SHAPES[data]
+    for name in (*other_data.IMAGES, "logreg"):
+        assert other_data.build(data, name).eval()(torch.zeros(2, channels, side, side)).shape == (2, 10), name
+    assert other_data.build(data, "vit").learned.shape[0] == 64  # tokens at each size
+
+
+def test_the_design_is_complete_and_begins_with_cheap_networks_of_the_first_seed():
+    units = other_data.units()
+    assert len(units) == len(set(units)) == 2 * (3 * 4 * 7 + 2 * 4)
+    costs = [(unit.seed, other_data.cost(unit)) for unit in units]
+    assert costs == sorted(costs) and units[-1].architecture == "resnet"
+
+
+def test_variants_keep_lengths_and_angles(monkeypatch):
+    basis = torch.linalg.qr(torch.randn(256, 256, generator=torch.Generator().manual_seed(1))).Q
+    nads = nc.NADs(basis.view(256, 1, 16, 16), torch.arange(256.0, 0, -1), {"architecture": "none"})
+    monkeypatch.setattr(other_data, "flipping_nads", lambda side: nads)
+    images = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    products = images.flatten(1) @ images.flatten(1).T
+    for variant in other_data.VARIANTS:
+        flat = other_data.changed(images, variant).flatten(1)
+        torch.testing.assert_close(flat @ flat.T, products, atol=1e-2, rtol=1e-4)
+        assert (variant == "as is") == torch.equal(flat, images.flatten(1))
+
+
+def test_shuffling_moves_all_channels_alike_and_phases_keep_the_spectrum():
+    images = torch.randn(2, 3, 16, 16)
+    images[:, 1] = images[:, 0]
+    shuffled = other_data.changed(images, "shuffled")
+    assert torch.equal(shuffled[:, 1], shuffled[:, 0])
+    assert torch.equal(shuffled.flatten(2).sort().values, images.flatten(2).sort().values)
+    phases = other_data.changed(images, "random phases")
+    torch.testing.assert_close(torch.fft.fft2(phases).abs(), torch.fft.fft2(images).abs(), atol=1e-3, rtol=1e-3)
+    moved = other_data.changed(images.roll((3, 5), (2, 3)), "random phases")
+    torch.testing.assert_close(moved, phases.roll((3, 5), (2, 3)), atol=1e-4, rtol=1e-4)
+    assert other_data.smoothness(phases) == pytest.approx(other_data.smoothness(images), rel=1e-3)
+
+
+def test_smoothness_of_a_slow_and_of_a_fast_wave():
+    angles = 2 * torch.pi * torch.arange(16) / 16
+    waves = torch.stack([torch.cos(angles), torch.cos(5 * angles)])  # 1/16 and 5/16 cycles per sample
+    inputs = torch.stack([waves[0], -waves[0], 2 * waves[1], -2 * waves[1]])[:, None]
+    assert other_data.smoothness(inputs[:2]) == pytest.approx(1)
+    assert other_data.smoothness(inputs) == pytest.approx(0.2)
+
+
+# --- Scores ---
+
+
+def test_an_mlp_prefers_no_direction(monkeypatch):
+    monkeypatch.setattr(other_data, "ISOTROPIC", ())
+    monkeypatch.setattr(other_data, "FOLDER", other_data.FOLDER / "absent")
+    halves = sampled_halves(lambda: other_data.build("mnist1d", "mlp", 1), (1, 40), nc.SmoothedGradient(16), 512, 0)
+    x, y = halves[:, 0].double(), halves[:, 1].double()
+    moment = x.T @ y / len(x)
+    error = (x.square().T @ y.square() / len(x)).sqrt() / len(x) ** 0.5  # of each product's mean
+    expected = torch.eye(40) * moment.trace() / 40
+    deviations = ((moment + moment.T) / 2 - expected) / error
+    assert float(deviations.square().mean()) < 1.2 and float(deviations.abs().max()) < 5
+
+
+def test_channels_are_equal_and_uncorrelated_in_random_networks():
+    halves = sampled_halves(lambda: nc.LENET.build(3, 16, 1), (3, 16, 16), nc.SmoothedGradient(8), 256, 0)
+    x, y = halves.unflatten(2, (3, 256)).unbind(1)  # (n, C, D)
+    traces = torch.einsum("ncd,ned->nce", x, y)
+    mean, error = traces.mean(0), traces.std(0) / len(traces) ** 0.5
+    off = ~torch.eye(3, dtype=torch.bool)
+    assert (mean[off] / error[off]).abs().max() < 4
+    blocks = mean.diagonal()
+    assert (blocks - blocks.mean()).abs().max() < 4 * error.diagonal().max()
+
+
+def test_averaging_over_the_square_is_that_over_eight_maps():
+    moment = torch.randn(2, 16, 16)
+
+    def mapped(matrix, action):
+        index = action(torch.arange(16).view(4, 4)).flatten()
+        return matrix[:, index][:, :, index]
+
+    actions = [
+        lambda grid, f=f, k=k: torch.rot90(grid.flip(0) if f else grid, k, (0, 1)) for f in (0, 1) for k in range(4)
+    ]
+    naive = torch.stack([mapped(moment, action) for action in actions]).mean(0)
+    averaged = other_data.averaged(moment, ("flip_rows", "flip_columns", "transpose", "channels"), 4)
+    torch.testing.assert_close(averaged, naive)
+    assert torch.equal(other_data.averaged(moment, ("channels",), 4), moment)
+
+
+def _labelled(count=2_000, signal=0.6, noise=(1.0, 1.0), seed=0):
+    """Two channels of 8 numbers; class k differs in number k mod 8 of channel k // 8."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % 10
+    inputs = torch.randn(count, 2, 8, generator=generator) * torch.tensor(noise)[:, None]
+    inputs[torch.arange(count), labels // 8, labels % 8] += signal
+    return inputs, labels
+
+
+def test_covariance_between_classes_has_no_bias():
+    values = []
+    for seed in range(20):
+        inputs, labels = _labelled(200, seed=seed)
+        values.append(other_data.Moments.of(inputs, labels).between(torch.eye(8)))
+    expected = 0.36  # ten means, orthogonal, of squared length .36: their covariance has trace 10 (.36 - .036) / 9
+    assert np.mean(values) == pytest.approx(expected, abs=4 * np.std(values) / 20**0.5)
+    inputs, labels = _labelled(200)
+    moments = other_data.Moments.of(inputs, labels)
+    whole = [moments.between(torch.eye(8), part) for part in range(other_data.PARTS)]
+    assert np.mean(whole) == pytest.approx(moments.between(torch.eye(8)), abs=0.05)
+
+
+def test_ridge_is_the_primal_one_and_ignores_permutations_without_a_preference():
+    inputs, labels = _labelled(400)
+    (found,) = other_data.ridge_accuracies(torch.eye(8), inputs, labels, [0.5])
+    flat, right, halves = inputs.flatten(1), 0, torch.arange(400) // 10 % 2  # every class in both
+    for half in (0, 1):
+        fit, test = flat[halves != half], flat[halves == half]
+        fit, test = fit - fit.mean(0), test - fit.mean(0)
+        targets = torch.nn.functional.one_hot(labels[halves != half]).float()
+        penalty = 0.5 * fit.square().sum(1).mean()
+        weights = torch.linalg.solve(fit.T @ fit + penalty * torch.eye(16), fit.T @ (targets - targets.mean(0)))
+        right += int(((test @ weights + targets.mean(0)).argmax(1) == labels[halves == half]).sum())
+    assert found == pytest.approx(right / 400, abs=1 / 400)
+    shuffled = inputs[..., torch.randperm(8)]
+    assert other_data.ridge_accuracies(torch.eye(8), shuffled, labels, [0.5]) == pytest.approx([found], abs=1 / 400)
+
+
+def test_a_preference_for_the_signal_raises_all_scores_and_one_for_noise_lowers_them():
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(2_000) % 10
+    inputs = torch.randn(2_000, 1, 40, generator=generator)
+    inputs[torch.arange(2_000), 0, labels] += 1.0
+    metrics = {"equal": torch.ones(40), "signal": torch.ones(40), "noise": torch.ones(40)}
+    metrics["signal"] = torch.cat([torch.ones(10), torch.full((30,), 0.01)])
+    metrics["noise"] = torch.cat([torch.full((10,), 0.01), torch.ones(30)])
+    scores = {}
+    for name, diagonal in metrics.items():
+        groups = torch.diag(diagonal).expand(2, 40, 40)
+        scores[name] = other_data.scores_of(groups, other_data.priors(groups), inputs, labels)
+    for name in ("nearest mean", "first step", "ratio", "lift"):
+        values = [scores[which][name][0] for which in ("noise", "equal", "signal")]
+        assert values == sorted(values) and values[2] > 1.05 * values[0], name
+    assert scores["noise"]["ridge"][0] < scores["signal"]["ridge"][0] - 0.02
+    assert scores["equal"]["lift"][0] == pytest.approx(1)
+    for name, (_, error, _) in scores["signal"].items():
+        assert 0 < error < 0.2 * scores["signal"][name][0], name
+
+
+def test_priors_have_no_negative_eigenvalues():
+    noise = torch.randn(4, 12, 12)
+    groups = torch.eye(12) / 10 + (noise + noise.mT) / 2
+    full, half = other_data.priors(groups)
+    assert torch.linalg.eigvalsh(groups.mean(0)).min() < -0.1
+    assert min(torch.linalg.eigvalsh(full).min(), torch.linalg.eigvalsh(half).min()) > -1e-5
+
+
+def test_parts_have_every_class():
+    labels = torch.tensor([0, 1] * 6 + [1] * 5)
+    parts = other_data.parts_of(labels, 3)
+    counts = [[int(((parts == part) & (labels == label)).sum()) for part in range(3)] for label in (0, 1)]
+    assert counts == [[2, 2, 2], [4, 4, 3]]
+
+
+# --- The seal ---
+
+
+def test_scores_are_written_once_and_trainings_wait_for_the_seal(small, capsys):
+    small.REGISTERED.write_text('[sealed]\nscores = ""\n')
+    with pytest.raises(SystemExit, match="0 of 6 scores"):
+        small.train(1)
+    small.score()
+    stored = json.loads(small.SCORES.read_text())
+    assert len(stored["rows"]) == stored["num_units"] == 6 and stored["environment"]["torch"]
+    assert stored["sources"] == {"small": nc.load_images("generated", num_images=10).source}
+    mlp = [row["scores"] for row in stored["rows"] if row["architecture"] == "mlp"]
+    for name in ("ridge", "nearest mean", "ratio", "lift"):
+        assert [row[name][0] for row in mlp] == pytest.approx([mlp[0][name][0]] * 3, rel=0.02), name
+    with pytest.raises(SystemExit, match="stay as they are"):
+        small.score()
+    printed = capsys.readouterr().out
+    assert small.fingerprint_of_scores() in printed
+    with pytest.raises(SystemExit, match="commit"):
+        small.train(1)
+    stored["rows"].pop()
+    small.SCORES.write_text(json.dumps(stored))
+    small.score()  # resumes
+    assert small.fingerprint_of_scores() in printed
+
+
+def test_a_training_learns_and_repeats(small):
+    small.NUM_TRAIN["small"] = 1_000
+    unit = small.Unit("small", "shuffled", "mlp", 0)
+    row, again, other = (small.train_unit(one) for one in (unit, unit, small.Unit("small", "shuffled", "mlp", 1)))
+    small.NUM_TRAIN["small"] = 200
+    del row["seconds"], again["seconds"]
+    assert row == again and row["test_accuracy"] > 0.25 and row["train_accuracy"] > 0.5
+    assert other["train_accuracy"] != row["train_accuracy"] and row["source"] == nc.data.images.GENERATED
+
+
+# --- The judgement ---
+
+NAMES = ["lenet", "cnn", "mlp", "vit", "mixer"]
+DATA, VARIANTS = ("one", "two", "three"), ("as is", "shuffled", "flipped", "random phases")
+
+
+def _files(score, accuracy, seeds=(0, 1), noise=0.0):
+    """Return both results files, where functions of (data, variant, architecture), as numbers, give the values."""
+    rng = np.random.default_rng(0)
+    places = [(d, v, a) for d in range(3) for v in range(4) for a in range(5)]
+    rows = [
+        {"data": DATA[d], "variant": VARIANTS[v], "architecture": NAMES[a], "parameters": [4, 1, 3, 2, 5][a],
+         "smoothness": [0.9, 0.3, 0.1, 0.9][v], "scores": {"ridge": [score(d, v, a), 0.01, 0.0]}}
+        for d, v, a in places
+    ]  # fmt: skip
+    trained = [
+        {"data": DATA[d], "variant": VARIANTS[v], "architecture": NAMES[a], "seed": seed,
+         "test_accuracy": accuracy(d, v, a) + noise * rng.normal()}
+        for d, v, a in places for seed in seeds
+    ]  # fmt: skip
+    linear = [
+        {"data": d, "variant": v, "architecture": "logreg", "seed": 0, "test_accuracy": 0.3}
+        for d in DATA for v in VARIANTS
+    ]  # fmt: skip
+    return {"names": ["ridge"], "rows": rows}, {"rows": trained + linear}
+
+
+def _truth(d, v, a):
+    """Architectures differ, and lose differently; the MLP, the third, loses nothing."""
+    loss = [0.0, 0.1, 0.2, 0.05][v] * [1.0, 1.6, 0.7, 0.5, 1.3][(a + d) % 5]
+    return 0.4 + 0.05 * d + [0.12, 0.15, 0.0, 0.05, 0.08][a] - (0 if a == 2 else loss)
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    monkeypatch.setattr(judged, "NUM_DRAWS", 40)
+
+
+def test_a_perfect_score_is_supported(few_draws):
+    table = judged.Table.of(*_files(lambda *place: _truth(*place) ** 2, _truth, noise=1e-4))
+    found, fewer = judged.compare(table), judged.compare(table, without=("mlp",))
+    for statistic in judged.STATISTICS:
+        assert found[statistic, "ridge"][0] > 0.9, statistic
+    assert found["costs", "textbook"][0] > 0.3 and fewer["costs", "textbook"] == (0, 0, 0)
+    results = judged.verdicts(found, fewer, 0.5)
+    assert set(results.values()) == {"supported"} and len(results) == 3
+    assert judged.chance(table, "cells", "ridge") <= 4 / 120
+
+
+def test_a_reversed_score_is_falsified_and_a_constant_one_has_no_correlation(few_draws):
+    table = judged.Table.of(*_files(lambda *place: -_truth(*place), _truth, noise=1e-4))
+    found = judged.compare(table)
+    assert set(judged.verdicts(found, found, 0.5).values()) == {"falsified"}
+    assert judged.chance(table, "cells", "ridge") > 0.9
+    constant = judged.Table.of(*_files(lambda *place: 1.0, _truth))
+    assert judged.compare(constant)["costs", "ridge"] == (0, 0, 0)
+
+
+def test_variance_between_seeds_widens_intervals(few_draws):
+    quiet, loud = (
+        judged.compare(judged.Table.of(*_files(_truth, _truth, noise=noise)))["variants", "ridge"]
+        for noise in (1e-5, 0.05)
+    )
+    assert loud[2] - loud[1] > quiet[2] - quiet[1]
+
+
+def test_rank_correlations_are_spearman():
+    a, b = np.random.default_rng(0).integers(0, 5, size=(2, 7, 12)).astype(float)
+    expected = [rank_correlation(x, y) for x, y in zip(a, b, strict=True)]
+    assert judged.correlation(a, b) == pytest.approx(expected)
+    b[3, 4] = np.nan
+    assert np.isnan(judged.correlation(a, b)).tolist() == [False] * 3 + [True] + [False] * 3
+    assert judged.correlation(a, np.ones_like(a)).tolist() == [0] * 7
+
+
+def test_missing_trainings_are_left_out():
+    scores, trained = _files(_truth, _truth)
+    trained["rows"] = [row for row in trained["rows"] if (row["data"], row["variant"]) != ("two", "flipped")]
+    trained["rows"] = [row for row in trained["rows"] if row["seed"] == 0 or row["architecture"] != "vit"]
+    table = judged.Table.of(scores, trained)
+    cells = judged.in_cells(table.predictors["ridge"], table.means())
+    assert np.isnan(cells).sum() == 1 and np.nanmin(cells) == pytest.approx(1)
+
+
+def test_incomplete_results_and_other_scores_are_refused(monkeypatch):
+    content = {"scores": {"rows": [], "num_units": 1, "names": ["ridge"]}}
+    monkeypatch.setattr(judged, "load_study", lambda name: content["scores"])
+    with pytest.raises(SystemExit, match="0 of 1 scores"):
+        judged.main()
+
+
+def _series(as_is, shuffled):
+    return [
+        {"variant": variant, "architecture": name, "scores": {"ridge": [value, 0.01, value]}}
+        for variant, values in (("as is", as_is), ("shuffled", shuffled)) for name, value in values.items()
+    ]  # fmt: skip
+
+
+def test_what_is_registered_fits_what_is_judged():
+    registered = tomllib.loads((other_data.ROOT / "book/preregistered/other_data.toml").read_text("utf8"))
+    published = registered["mnist1d"]
+    known = {(v, n): a for v, k in (("as is", "as_is"), ("shuffled", "shuffled")) for n, a in published[k].items()}
+    assert {name for _, name in known} == set(other_data.SERIES)
+    fall = _series(
+        {"linear": 0.3, "mlp": 0.3, "cnn": 0.5, "gru": 0.45}, {"linear": 0.3, "mlp": 0.3, "cnn": 0.2, "gru": 0.2}
+    )
+    tests = judged.series_tests(fall, known)
+    assert tests.keys() == published["expected"].keys()
+    assert [*tests.values()] == [True] * 6 + [False]  # the scores of the MLP and of the linear model are equal
+    flat = judged.series_tests(_series(*[dict.fromkeys(other_data.SERIES, 0.3)] * 2), known)
+    assert [name for name, holds in flat.items() if holds] == ["the MLP's and the linear model's scores stay"]
+    names = {*other_data.SCORE_NAMES, *(name for group in judged.BASELINES.values() for name in group)}
+    for ranges in registered["predicted"].values():
+        for statistic, of in ranges.items():
+            assert statistic in judged.STATISTICS and {name.removeprefix("over ") for name in of} <= names
+            assert all(low < high for low, high in of.values())
+    constant = {"which architecture is best on given data", "which architecture loses most"}
+    assert constant < registered["criteria"]["expected"].keys()
+
+
+def test_the_judgement_runs_when_the_design_is_complete(few_draws, monkeypatch, capsys):
+    scores, trained = _files(_truth, _truth, noise=1e-3)
+    same = {"linear": 0.3, "mlp": 0.3}
+    scores["rows"] += _series(same | {"cnn": 0.5, "gru": 0.4}, same | {"cnn": 0.2, "gru": 0.3})
+    trained["rows"] += [
+        {"data": "mnist1d", "seed": seed, "test_accuracy": row["scores"]["ridge"][0]} | _place(row)
+        for row in scores["rows"] if "data" not in row for seed in (0, 1)
+    ]  # fmt: skip
+    for row in scores["rows"]:
+        row.setdefault("data", "mnist1d")
+    seal = tomllib.loads((other_data.ROOT / "book/preregistered/other_data.toml").read_text("utf8"))["sealed"]["scores"]
+    scores["num_units"], trained["num_units"], trained["scores"] = len(scores["rows"]), len(trained["rows"]), seal
+    monkeypatch.setattr(judged, "load_study", lambda name: scores if "scores" in name else trained)
+    monkeypatch.setattr(judged.sys, "argv", ["other_data_score.py"])
+    judged.main()
+    printed = capsys.readouterr().out
+    assert printed.count("supported") == 3 and "MNIST-1D, our trainings" in printed
+    trained["rows"].pop(0)
+    with pytest.raises(SystemExit, match="incomplete"):
+        judged.main()
+    monkeypatch.setattr(judged.sys, "argv", ["other_data_score.py", "--partial"])
+    judged.main()
+    assert "supported" not in capsys.readouterr().out
+    trained["scores"] = "others"
+    with pytest.raises(SystemExit, match="sealed"):
+        judged.main()
+
+
+def _place(row):
+    return {"variant": row["variant"], "architecture": row["architecture"]}
