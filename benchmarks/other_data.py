@@ -573,4 +573,6 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("score", "train"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    score() if options.what == "score" else train(options.workers)
+    import other_data  # processes of loky find a cached function in a module, and not in a script
+
+    other_data.score() if options.what == "score" else other_data.train(options.workers)
