@@ -23,7 +23,7 @@ import nads_book as nb
 import numpy as np
 import torch
 from nads_book.atlas import ATLAS, Atlas, Computed
-from nads_book.atlas.measures import Measured, alignment, products, wave_energies
+from nads_book.atlas.measures import Measured, across, jackknife, products, wave_energies
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
@@ -47,6 +47,25 @@ FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
 REPEATED, OTHER_SEEDS = "resnet-tanh", (1, 2)  # a symmetry gives one of its measures exactly
 LONGER = 40  # epochs, ten times as many, along the wave of most energy, one between, and the wave of least
 LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
+
+
+def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measured:
+    """Return the cosine of two second moments.
+
+    Args:
+        own: products of the parts of one, (m, m).
+        other: products of the parts of the other, (m', m').
+        between: products of the parts of both, (m, m').
+    """
+
+    def cosine(rows: np.ndarray, columns: np.ndarray) -> float:
+        squares = across(own[np.ix_(rows, rows)]) * across(other[np.ix_(columns, columns)])
+        return float(between[np.ix_(rows, columns)].mean() / np.sqrt(squares))
+
+    rows, columns = np.arange(len(own)), np.arange(len(other))
+    first = jackknife(lambda chosen: cosine(chosen, columns), len(own))
+    second = jackknife(lambda chosen: cosine(rows, chosen), len(other))
+    return Measured(first.value, float(np.hypot(first.error, second.error)), len(own))
 
 
 def assemble(computed: Mapping[str, Computed]) -> Atlas:

@@ -160,22 +160,3 @@ def wave_energies(parts: Tensor, size: int) -> np.ndarray:
 def products(first: Tensor, second: Tensor) -> np.ndarray:
     """Return the products <A, B> of all pairs of parts of two architectures, (m, m')."""
     return (first.flatten(1) @ second.flatten(1).T).double().numpy()
-
-
-def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measured:
-    """Return the cosine of two second moments.
-
-    Args:
-        own: products of the parts of one, (m, m).
-        other: products of the parts of the other, (m', m').
-        between: products of the parts of both, (m, m').
-    """
-
-    def cosine(rows: np.ndarray, columns: np.ndarray) -> float:
-        squares = across(own[np.ix_(rows, rows)]) * across(other[np.ix_(columns, columns)])
-        return float(between[np.ix_(rows, columns)].mean() / np.sqrt(squares))
-
-    rows, columns = np.arange(len(own)), np.arange(len(other))
-    first = jackknife(lambda chosen: cosine(chosen, columns), len(own))
-    second = jackknife(lambda chosen: cosine(rows, chosen), len(other))
-    return Measured(first.value, float(np.hypot(first.error, second.error)), len(own))
