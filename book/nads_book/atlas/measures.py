@@ -13,24 +13,20 @@ from torch import Tensor
 
 _FRAME = 2  # pixels that count as the border
 _HIGH = 8  # cycles an image, from which on a frequency counts as high
-MEASURES = {
-    "effective": "effective number of directions, (tr C)^2 / tr C^2",
-    "high": f"share of the energy at more than {_HIGH} cycles an image",
-    "comb": "energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out",
-    "border": f"energy of a pixel in the outer {_FRAME} rows and columns over that of all",
-    "nyquist": "energy of the finest checkerboard over that of the constant",
-    "unlike levels": "share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not "
-    "explain",
-    "alignment": "cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|",
-}
-
-SHORT = {  # the same in few words, for tables and sorting
+MEASURES = {  # each measure in few words, for tables and sorting, after its definition
+    # (tr C)^2 / tr C^2
     "effective": "directions that count (effective number)",
+    # Share of the energy at more than _HIGH cycles an image.
     "high": "energy at fine waves",
+    # Energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out.
     "comb": "energy at multiples of the stride",
+    # Energy of a pixel in the outer _FRAME rows and columns over that of all.
     "border": "sensitivity at the border",
+    # Energy of the finest checkerboard over that of the constant.
     "nyquist": "checkerboard over constant",
+    # Share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not explain.
     "unlike levels": "what two levels do not explain",
+    # Cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|.
     "alignment": "cosine with what it changes",
 }
 
