@@ -79,11 +79,8 @@ def across(gram: np.ndarray) -> float:
 
 def repeated_patterns(stride: int, size: int = 32) -> Tensor:
     """Return orthonormal images (stride^2, size, size): one pixel of the patch each, repeated in all patches."""
-    patterns = torch.zeros(stride, stride, size, size, dtype=torch.float64)
-    for row in range(stride):
-        for column in range(stride):
-            patterns[row, column, row::stride, column::stride] = stride / size
-    return patterns.flatten(0, 1)
+    patches = torch.eye(stride**2, dtype=torch.float64).view(-1, stride, stride)  # one pixel each
+    return patches.tile(size // stride, size // stride) * (stride / size)
 
 
 def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
