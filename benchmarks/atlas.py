@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +28,6 @@ from nads_book.atlas.measures import Measured, across, jackknife, products, wave
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
-from nads_book.shipping import compress
 from result_files import write_compact
 
 import nads_core as nc
@@ -35,6 +35,7 @@ from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
+BOOK = Path(__file__).resolve().parents[1] / "book"
 PRECOMPUTED = Path(nc.__file__).parent / "precomputed"
 TRAINED = study_path("atlas-trained.json")
 SMALL = (
@@ -132,9 +133,8 @@ def ship(folder: Path) -> None:
     atlas = assemble(computed)
     write_atlas(atlas, TRAINED.parent)
     (PRECOMPUTED / "atlas").mkdir(exist_ok=True)
-    for name in computed:
-        shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas" / f"{name}.npz")
-        compress(PRECOMPUTED / "atlas" / f"{name}.npz")
+    files = [shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas") for name in computed]
+    subprocess.run([sys.executable, BOOK / "shipping.py", *files], check=True)
     total = sum(path.stat().st_size for path in (PRECOMPUTED / "atlas").glob("*.npz"))
     print(f"{len(computed)} entries, {total / 1e6:.1f} MB of NADs -> {PRECOMPUTED}")
 
