@@ -84,16 +84,13 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
 
 
 @styled
-def plot_overlaps(
-    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None, target: str = "another run"
-) -> Figure:
+def plot_overlaps(counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None) -> Figure:
     """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
 
     Args:
         counts: numbers of networks, (n,).
         overlaps: label -> (repetitions, n).
         chance: overlap of random subspaces, drawn as a line.
-        target: name of the NADs that these are compared with.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
@@ -103,7 +100,7 @@ def plot_overlaps(
         axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
     if chance is not None:
         axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
-    axis.set(xscale="log", xlabel="networks", ylabel=f"overlap with {target}", ylim=(0, 1.02))
+    axis.set(xscale="log", xlabel="networks", ylabel="overlap with another run", ylim=(0, 1.02))
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
     axis.legend()
@@ -185,18 +182,17 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
 
 
 @styled
-def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv / largest") -> Figure:
+def plot_energies(energies: Mapping[str, Tensor]) -> Figure:
     """Draw our energy of each published direction against its published rank: a falling line means the same order.
 
     Args:
         energies: label -> (n,), in published order.
-        ylabel: label of the vertical axis.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(energies.items(), colours(), strict=False):
         values = np.asarray(values)
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
+    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel="energy vᵀCv / largest")
     axis.legend(markerscale=5)
     return figure
 
