@@ -219,10 +219,8 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
             label = f"{facts['runs']} runs of {facts['num_networks']:,}"
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
             axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
-        limits = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "aspect": "equal"}
-        axis.set(
-            xlabel="predicted cos²", ylabel="measured cos²", title=LABELS.get(architecture, architecture), **limits
-        )
+        axis.set(xlabel="predicted cos²", ylabel="measured cos²", title=LABELS.get(architecture, architecture))
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
     return figure
