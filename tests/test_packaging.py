@@ -42,7 +42,6 @@ LAYERS = {
             "publishing",
             "regression",
             "report",
-            "shipping",
         },
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
