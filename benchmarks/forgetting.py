@@ -18,9 +18,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from forgetting_design import CELLS, MIDDLE, SEEDS, Cell, accuracies, effects, orders, wave_energies, waves
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.stored import load_atlas
+from nads_book.experiments.forgetting import (
+    CELLS,
+    MIDDLE,
+    SEEDS,
+    Cell,
+    accuracies,
+    effects,
+    orders,
+    wave_energies,
+    waves,
+)
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
 from torch import Tensor, nn

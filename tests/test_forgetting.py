@@ -6,7 +6,7 @@ import forgetting as script
 import numpy as np
 import pytest
 import torch
-from forgetting_design import (
+from nads_book.experiments.forgetting import (
     CELLS,
     FACTORIAL,
     MIDDLE,

@@ -1,7 +1,6 @@
-"""When does training forget its NADs? The design of ``benchmarks/forgetting.py``, and the analysis of its networks.
+"""When does training forget its NADs? Networks on D(v) by optimiser, learning rate, label noise and weight decay.
 
-They learn D(v) by optimiser, learning rate, label noise and weight decay. ``book/preregistered/forgetting.toml`` has
-what was expected. This is a module of its own so that worker processes can import it.
+``benchmarks/forgetting.py`` trains them; ``book/preregistered/forgetting.toml`` has what was expected.
 """
 
 import itertools
@@ -12,10 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
 from nads_book.experiments.frequency_maps import LEARNED
 from nads_book.experiments.statistics import area_under_curve, rank_correlation, resampled, with_interval
 from nads_book.experiments.waves import predicted_energies
-
 from nads_core.data.fourier import Frequency
 
 WAVES, SEEDS = 16, (0, 1)
