@@ -1,9 +1,7 @@
 import os
 import pickle
 import re
-import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,7 +63,7 @@ def test_auto_falls_back_to_generated_images_and_says_so(no_photos):
 def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
     with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA.*generated"):
         nc.load_images("cifar10")
-    with pytest.raises(nc.DatasetNotFoundError, match="no photos in"):
+    with pytest.raises(nc.DatasetNotFoundError, match="no CIFAR-10 in"):
         nc.load_images("cifar10", download=False)
 
 
@@ -214,35 +212,15 @@ def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
 def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     tried = []
 
-    def download(folder):
+    def download(published, folder):
         tried.append(folder)
         raise nc.DatasetNotFoundError("no network")
 
-    monkeypatch.setattr("nads_core.data.images._download", download)
+    monkeypatch.setattr("nads_core.data.photos.Published.download", download)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
     assert nc.load_images(root=tmp_path, num_images=10).generated and tried == [tmp_path]
-
-
-def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, official, monkeypatch):
-    files, seen = official / "cifar-10-batches-py", []
-
-    def fetch(root, download):
-        seen.append([path.name for path in tmp_path.iterdir() if path.name == files.name])
-        (Path(root) / files.name).mkdir()
-        if len(seen) == 1:
-            raise RuntimeError("killed half-way")
-        shutil.copytree(files, Path(root) / files.name, dirs_exist_ok=True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("torchvision.datasets.CIFAR10", fetch)
-        with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
-            images._download(tmp_path / "new")
-        assert not (tmp_path / "new" / files.name).exists()
-        images._download(tmp_path / "new")
-        images._download(tmp_path / "new")  # it is there already
-    assert len(seen) == 2 and [path.name for path in (tmp_path / "new").iterdir() if path.is_dir()] == [files.name]
 
 
 def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(official):
