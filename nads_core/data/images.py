@@ -13,7 +13,7 @@ from nads_core.data.photos import PUBLISHED, Photos, data_root, open_folder, par
 from nads_core.data.photos import DatasetNotFoundError as DatasetNotFoundError
 from nads_core.runtime.arguments import plain, require_integers
 
-DATASETS = ("auto", *(published.name for published in PUBLISHED), "generated")
+DATASETS = ("auto", *PUBLISHED, "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
@@ -94,8 +94,7 @@ def load_images(
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    folder = data_root(root)
-    published = next(each for each in PUBLISHED if each.name == dataset or dataset == "auto")  # CIFAR-10 is the first
+    folder, published = data_root(root), PUBLISHED["cifar10" if dataset == "auto" else dataset]
     place, own = published.find(folder), all(part_of(folder, part).is_dir() for part in (True, False))
     try:
         if dataset == "auto" and own and place != folder / published.places[0]:
@@ -109,7 +108,7 @@ def load_images(
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        remedy = f"set NADS_DATA (or root) to a folder with {published.files}; or use dataset='generated'"
+        remedy = f"set NADS_DATA (or root) to a folder with {published.content}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
 
@@ -128,15 +127,12 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
 
 def _selection(photos: Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
     """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
-    from PIL import ImageOps
     from tqdm import tqdm
 
     chosen = _draw_evenly(photos.labels, num_images, seed)
-    images = torch.empty(len(chosen), photos.channels, size, size)
-    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        photo = photos.read(index)
-        scaled = ImageOps.fit(photo, (size, size)) if photos.crop else photo.resize((size, size))
-        images[row] = torch.from_numpy(np.array(scaled)).view(size, size, -1).permute(2, 0, 1) / 255
+    bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
+    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])  # (N, H, W, C), or (N, H, W) if grey
+    images = torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous() / 255
     return ImageSet(images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source)
 
 
