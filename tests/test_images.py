@@ -92,11 +92,12 @@ def test_pixels_of_a_folder_are_read_exactly(folder):
     assert any(np.array_equal(pixels, candidate) for candidate in candidates)
 
 
-def test_official_files_are_read_without_a_download(official, monkeypatch):
+@pytest.mark.parametrize("place", [".", "cifar-10-batches-py"])
+def test_official_files_are_read_without_a_download(official, monkeypatch, place):
     Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
-    data = nc.load_images("cifar10", root=official, num_images=30)
+    data = nc.load_images("cifar10", root=official / place, num_images=30)
     assert data.source == "CIFAR-10" and data.images.shape == (30, 3, 32, 32)
     assert data.labels.bincount().tolist() == [3] * 10
     scaled = nc.load_images("cifar10", root=official, num_images=30, size=20)
@@ -212,11 +213,11 @@ def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
 def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     tried = []
 
-    def download(published, folder):
+    def download(name, folder):
         tried.append(folder)
         raise nc.DatasetNotFoundError("no network")
 
-    monkeypatch.setattr("nads_core.data.photos.Published.download", download)
+    monkeypatch.setattr("nads_core.data.photos.download_published", download)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")

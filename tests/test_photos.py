@@ -2,12 +2,12 @@
 
 import gzip
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from nads_book.cli.doctor import describe
 
 import nads_core as nc
 from nads_core.data import images, photos
@@ -16,20 +16,8 @@ pytest.importorskip("torchvision", reason="pip install torchvision")
 Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
-CIFAR10, FASHION, IMAGENETTE = photos.PUBLISHED
+CIFAR10, IMAGENETTE = photos.PUBLISHED["cifar10"]["classes"], photos.PUBLISHED["imagenette"]["classes"]
 FILES = [f"{part}-{kind}" for part in ("train", "t10k") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-
-
-@pytest.fixture
-def published(monkeypatch):
-    """Change fields of all published data sets, for the time of a test."""
-
-    def change(**fields):
-        changed = tuple(replace(each, **{k: f(each) for k, f in fields.items()}) for each in photos.PUBLISHED)
-        monkeypatch.setattr(photos, "PUBLISHED", changed)
-        monkeypatch.setattr(images, "PUBLISHED", changed)
-
-    return change
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +28,9 @@ def elsewhere(monkeypatch, tmp_path_factory):
 
 
 @pytest.fixture
-def without_debian(published):
+def without_debian(monkeypatch):
     """A machine without the Debian package."""
-    published(places=lambda each: tuple(place for place in each.places if not place.startswith("/")))
+    monkeypatch.setitem(photos.PUBLISHED["fashion-mnist"], "places", ["FashionMNIST/raw", ""])
 
 
 @pytest.fixture
@@ -102,9 +90,9 @@ def test_fashion_mnist_is_what_torchvision_reads(fashion):
 
     unpack(fashion, fashion / "FashionMNIST" / "raw")
     expected = FashionMNIST(str(fashion), train=False)
-    opened = FASHION.open(fashion, train=False)
+    opened = photos.open_published("fashion-mnist", fashion, train=False)
     assert list(opened.class_names) == expected.classes and opened.labels.tolist() == expected.targets.tolist()
-    assert all(np.array_equal(opened.read(i), expected[i][0]) for i in range(100))
+    assert all(np.array_equal(opened.read(i, 28), expected[i][0]) for i in range(100))
     scaled = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=20)
     index = images._draw_evenly(opened.labels, 20, 0)
     for image, i in zip(scaled.images, index, strict=True):
@@ -164,16 +152,16 @@ def test_nothing_stands_in_for_damaged_files(tmp_path):
 @pytest.mark.parametrize("place", ["imagenette2-160", "imagenette2-320", "imagenette64", "imagenette", "."])
 @pytest.mark.parametrize("test", ["test", "val"])
 def test_imagenette_in_every_place(tmp_path, place, test):
-    write_copy(tmp_path / place, IMAGENETTE.classes, ending="jpg", test=test)
+    write_copy(tmp_path / place, IMAGENETTE, ending="jpg", test=test)
     data = nc.load_images("imagenette", root=tmp_path, size=64)
     assert data.images.shape == (20, 3, 64, 64) and data.labels.bincount().tolist() == [2] * 10
     assert data.class_names[:2] == ("tench", "English springer")
-    assert data.source == f"Imagenette ({(tmp_path / place).resolve().name})"
+    assert data.source == "Imagenette (JPEG copy)"
     assert len(nc.load_images("imagenette", root=tmp_path, train=False, num_images=10)) == 10
 
 
 def test_photos_of_imagenette_are_cropped_to_the_square_in_their_centre(tmp_path):
-    write_copy(tmp_path, IMAGENETTE.classes, count=1)
+    write_copy(tmp_path, IMAGENETTE, count=1)
     pixels = np.full((40, 100, 3), 255, np.uint8)
     pixels[:, 30:70] = np.arange(40)[:, None, None]  # all that a square leaves of it
     for path in tmp_path.glob("train/*/0.png"):
@@ -195,8 +183,8 @@ def test_photos_of_other_folders_are_not_cropped(tmp_path):
 def everything(fashion, tmp_path):
     """A folder that holds all data sets, each in a sub-folder."""
     root = tmp_path / "all"
-    write_copy(root / "cifar10", CIFAR10.classes, ending="jpg")
-    write_copy(root / "imagenette64", IMAGENETTE.classes, size=(64, 64), ending="jpg")
+    write_copy(root / "cifar10", CIFAR10, ending="jpg")
+    write_copy(root / "imagenette64", IMAGENETTE, size=(64, 64), ending="jpg")
     (root / "fashion-mnist").mkdir()
     for name in FILES:
         (root / "fashion-mnist" / f"{name}.gz").symlink_to(fashion / f"{name}.gz")
@@ -207,7 +195,7 @@ SOURCES = {
     "auto": "CIFAR-10 (JPEG copy)",
     "cifar10": "CIFAR-10 (JPEG copy)",
     "fashion-mnist": "Fashion-MNIST",
-    "imagenette": "Imagenette (imagenette64)",
+    "imagenette": "Imagenette (JPEG copy)",
 }
 
 
@@ -215,10 +203,9 @@ def test_one_folder_holds_all_data_sets(everything, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(everything))
     for name, source in SOURCES.items():
         assert nc.load_images(name, num_images=10).source == source
-    described = photos.describe_datasets()
-    assert described.keys() == SOURCES.keys() - {"auto"}
-    for name, text in described.items():
-        assert text.startswith(SOURCES[name]) and str(everything) in text
+    described = dict(line.split(maxsplit=1) for line in describe())
+    for name in photos.PUBLISHED:
+        assert described[name].startswith(SOURCES[name]) and str(everything) in described[name]
     assert "60,000 training and 10,000 test" in described["fashion-mnist"] and "20 training" in described["cifar10"]
 
 
@@ -245,17 +232,17 @@ def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_deb
 
 
 @pytest.mark.parametrize("name", ["cifar10", "imagenette"])
-def test_data_sets_with_the_same_classes_and_more_images_are_others(tmp_path, published, name):
+def test_data_sets_with_the_same_classes_and_more_images_are_others(tmp_path, monkeypatch, name):
     """As CINIC-10 has those of CIFAR-10."""
-    published(largest=lambda each: 20)
-    write_copy(tmp_path, (CIFAR10 if name == "cifar10" else IMAGENETTE).classes, count=3)
+    monkeypatch.setitem(photos.PUBLISHED[name], "largest", 20)
+    write_copy(tmp_path, photos.PUBLISHED[name]["classes"], count=3)
     assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
     with pytest.raises(ValueError, match="30 images"):
         nc.load_images(name, root=tmp_path)
 
 
 def test_a_class_that_is_missing_is_noticed(tmp_path):
-    write_copy(tmp_path, IMAGENETTE.classes)
+    write_copy(tmp_path, IMAGENETTE)
     shutil.rmtree(tmp_path / "test" / "n03888257")
     assert len(nc.load_images("imagenette", root=tmp_path)) == 20
     with pytest.raises(ValueError, match="is not Imagenette"):
@@ -266,7 +253,7 @@ def test_a_class_that_is_missing_is_noticed(tmp_path):
 
 
 def test_a_truncated_photo_of_imagenette_is_named(tmp_path):
-    write_copy(tmp_path, IMAGENETTE.classes, ending="jpg")
+    write_copy(tmp_path, IMAGENETTE, ending="jpg")
     path = tmp_path / "train" / "n03888257" / "1.jpg"
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match="n03888257.1.jpg cannot be read"):
@@ -274,22 +261,22 @@ def test_a_truncated_photo_of_imagenette_is_named(tmp_path):
 
 
 def test_data_sets_that_are_not_there(without_debian):
-    for published in photos.PUBLISHED:
-        with pytest.raises(nc.DatasetNotFoundError, match=f"no {published.title} in .*found: none.*NADS_DATA"):
-            nc.load_images(published.name)
-        assert photos.describe_datasets()[published.name].startswith("not in")
+    for name, known in photos.PUBLISHED.items():
+        with pytest.raises(nc.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"):
+            nc.load_images(name)
     assert nc.load_images(num_images=10).generated
 
 
 def test_a_description_says_what_is_damaged(fashion, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(fashion))
     damage(fashion, "bit")
-    assert "t10k-images-idx3-ubyte is missing, damaged" in photos.describe_datasets()["fashion-mnist"]
+    (text,) = [line for line in describe() if line.startswith("fashion-mnist")]
+    assert "t10k-images-idx3-ubyte is missing, damaged" in text
 
 
-@pytest.mark.parametrize("published", photos.PUBLISHED, ids=lambda each: each.name)
-def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, published):
-    official, seen = published.places[0], []
+@pytest.mark.parametrize("name", photos.PUBLISHED)
+def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, name):
+    official, seen = photos.PUBLISHED[name]["places"][0], []
 
     def fetch(root, download, **options):
         seen.append((tmp_path / official).exists())
@@ -297,22 +284,22 @@ def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, pub
         if len(seen) == 1:
             raise RuntimeError("killed half-way")
         Path(root, official, "file").write_text("complete")
-        assert options == ({"size": "160px"} if published.name == "imagenette" else {})
+        assert options == ({"size": "160px"} if name == "imagenette" else {})
 
-    monkeypatch.setattr(f"torchvision.datasets.{published.kind}", fetch)
+    monkeypatch.setattr(f"torchvision.datasets.{photos.PUBLISHED[name]['torchvision']}", fetch)
     with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
-        published.download(tmp_path)
+        photos.download_published(name, tmp_path)
     assert not (tmp_path / official).exists()
     for _ in range(2):  # the second time it is there already
-        assert published.download(tmp_path) == tmp_path / official
+        assert photos.download_published(name, tmp_path) == tmp_path / official
     assert seen == [False, False] and (tmp_path / official / "file").read_text() == "complete"
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [official.partition("/")[0]]
 
 
 def test_a_data_set_is_downloaded_where_there_is_none(tmp_path, monkeypatch, without_debian):
     def fetch(root, size, download):
-        write_copy(Path(root, "imagenette2-160"), IMAGENETTE.classes, ending="JPEG", test="val")
+        write_copy(Path(root, "imagenette2-160"), IMAGENETTE, ending="JPEG", test="val")
 
     monkeypatch.setattr("torchvision.datasets.Imagenette", fetch)
     data = nc.load_images("imagenette", root=tmp_path, download=True)
-    assert data.source == "Imagenette (imagenette2-160)" and len(data) == 20
+    assert data.source == "Imagenette (JPEG copy)" and len(data) == 20

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.data.photos import PUBLISHED, Photos, data_root, open_folder, part_of, photos_in
+from nads_core.data import photos as on_disk
 from nads_core.data.photos import DatasetNotFoundError as DatasetNotFoundError
 from nads_core.runtime.arguments import plain, require_integers
 
-DATASETS = ("auto", *PUBLISHED, "generated")
+DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
@@ -94,21 +94,20 @@ def load_images(
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    folder, published = data_root(root), PUBLISHED["cifar10" if dataset == "auto" else dataset]
-    place, own = published.find(folder), all(part_of(folder, part).is_dir() for part in (True, False))
+    folder, name = on_disk.data_root(root), "cifar10" if dataset == "auto" else dataset
+    known, place = on_disk.PUBLISHED[name], on_disk.find_published(name, folder)
+    own = all(on_disk.part_of(folder, part).is_dir() for part in (True, False))
     try:
-        if dataset == "auto" and own and place != folder / published.places[0]:
-            photos = open_folder(part_of(folder, train), folder.name)
-        elif place is not None:
-            photos = published.open(place, train)
-        elif own or not download:
-            raise DatasetNotFoundError(f"no {published.title} in {folder} (found: {photos_in(folder)})")
+        if dataset == "auto" and own and place != folder / known["places"][0]:
+            photos = on_disk.open_folder(on_disk.part_of(folder, train), folder.name)
+        elif place is None and (own or not download):
+            raise DatasetNotFoundError(f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})")
         else:
-            photos = published.open(published.download(folder), train)
+            photos = on_disk.open_published(name, place or on_disk.download_published(name, folder), train)
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        remedy = f"set NADS_DATA (or root) to a folder with {published.content}; or use dataset='generated'"
+        remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
 
@@ -125,7 +124,7 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(photos: Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+def _selection(photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
     """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
     from tqdm import tqdm
 
@@ -158,7 +157,7 @@ def load_folder(
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it.
     """
-    photos = open_folder(Path(folder), name or Path(folder).name)
+    photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
     return _selection(photos, num_images, size, seed, progress)
 
 

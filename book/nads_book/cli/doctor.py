@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from nads_core.data.photos import PUBLISHED, DatasetNotFoundError, Published, data_root
+from nads_core.data.photos import PUBLISHED, DatasetNotFoundError, data_root, find_published, open_published
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.memory import available_memory
 from nads_core.runtime.provenance import environment
@@ -26,7 +26,7 @@ def describe() -> Iterator[str]:
     if torch.cuda.is_available():
         device = torch.cuda.get_device_properties(0)
         facts["GPU"] = f"{device.name}, {device.total_memory / 2**30:.0f} GB"
-    facts |= {name: _found(published) for name, published in PUBLISHED.items()}
+    facts |= {name: _found(name) for name in PUBLISHED}
     absent = "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")
@@ -40,15 +40,15 @@ def describe() -> Iterator[str]:
         yield f"{name:<13} {value}"
 
 
-def _found(published: Published) -> str:
+def _found(name: str) -> str:
     """Describe a data set on this machine: number of images and folder, or what is wrong."""
     try:
-        if not (place := published.find(root := data_root(None))):
-            return f"not in {root}: needs {published.content}"
-        train, test = (published.open(place, part) for part in (True, False))
+        if not (folder := find_published(name, data_root())):
+            return f"not in {data_root()}: needs {PUBLISHED[name]['content']}"
+        train, test = (open_published(name, folder, part) for part in (True, False))
     except (DatasetNotFoundError, ValueError) as error:
         return f"cannot be read: {error}"
-    return f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in {place}"
+    return f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in {folder}"
 
 
 def _installed(name: str) -> bool:
