@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nads_core.data import photos as on_disk
 from nads_core.data.photos import DatasetNotFoundError as DatasetNotFoundError
-from nads_core.runtime.arguments import plain, require_integers
+from nads_core.runtime.arguments import plain, require_choice, require_integers
 
 DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
@@ -86,8 +86,7 @@ def load_images(
         DatasetNotFoundError: if there are neither files of the data set nor a network connection, or ``root`` holds
             other photos; if ``NADS_DATA`` names a folder that does not exist.
     """
-    if dataset not in DATASETS:
-        raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
+    require_choice("dataset", dataset, DATASETS)
     require_integers(size=size, num_images=1 if num_images is None else num_images)
     require_integers(least=0, seed=seed)
     num_images, size, seed = map(plain, (num_images, size, seed))
