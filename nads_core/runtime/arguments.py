@@ -37,7 +37,7 @@ def require_positive(**values: float) -> None:
             raise ValueError(f"{name} must be positive, got {value!r}")
 
 
-def require_choice(kind: str, value: object, choices: Collection[str]) -> None:
+def require_choice(kind: str, value: object, choices: Collection[object]) -> None:
     """Raise a ValueError unless a value is among the choices."""
     if value not in choices:
         raise ValueError(f"unknown {kind} {value!r}: choose from {tuple(choices)}")

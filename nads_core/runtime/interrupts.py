@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
@@ -24,11 +24,7 @@ def deferred_interrupt(message: str) -> Iterator[threading.Event]:
         received.set()
         print(f"\n{message}", file=sys.stderr)
 
-    if threading.current_thread() is not threading.main_thread():
+    with ExitStack() as at_end:
+        if threading.current_thread() is threading.main_thread():
+            at_end.callback(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, receive))
         yield received
-        return
-    previous = signal.signal(signal.SIGINT, receive)
-    try:
-        yield received
-    finally:
-        signal.signal(signal.SIGINT, previous)
