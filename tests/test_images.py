@@ -108,6 +108,13 @@ def test_official_files_are_read_without_a_download(official, monkeypatch, place
         assert np.array_equal((255 * small).round().byte().permute(1, 2, 0).numpy(), expected)
 
 
+def test_official_files_come_before_other_photos(official, folder, monkeypatch):
+    monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
+    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
+    for dataset in ("auto", "cifar10"):
+        assert nc.load_images(dataset, root=folder, num_images=10).source == "CIFAR-10"
+
+
 def test_the_environment_names_the_folder(folder, monkeypatch):
     monkeypatch.setenv("NADS_DATA", str(folder))
     assert nc.load_images().class_names == ("cat", "dog")
