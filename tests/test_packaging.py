@@ -38,6 +38,7 @@ LAYERS = {
             "descent",
             "forecast",
             "lemma2",
+            "mnist1d",
             "on_demand",
             "publishing",
             "regression",

@@ -1,24 +1,22 @@
-"""Photos to learn from: CIFAR-10, any folder of images, or a small generated set for machines that have neither."""
+"""Images to learn from: published photos, a folder of images, or a small generated set where there are no photos."""
 
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import plain, require_integers
+from nads_core.data import photos as on_disk
+from nads_core.data.photos import DatasetNotFoundError as DatasetNotFoundError
+from nads_core.runtime.arguments import plain, require_choice, require_integers
 
-DATASETS = ("auto", "cifar10", "generated")
+DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
-_OFFICIAL = "cifar-10-batches-py"  # the folder of the official files
-_CIFAR10_CLASSES = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,6 @@ class ImageSet:
         return self.source == GENERATED
 
 
-class DatasetNotFoundError(FileNotFoundError):
-    """Raised where there are no photos."""
-
-
 def load_images(
     dataset: str = "auto",
     *,
@@ -63,18 +57,24 @@ def load_images(
 ) -> ImageSet:
     """Load labelled photos, the same number of every class as far as possible.
 
-    ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold the official CIFAR-10
-    files, or images with one folder per class: ``train/cat/1.png`` and ``test/cat/2.png``.
+    ``root`` (by default the folder named by the environment variable ``NADS_DATA``) may hold several data sets, each in
+    the files that torchvision downloads, or as a copy with one folder per class: ``train/cat/1.png`` and
+    ``test/cat/2.png``. A copy may also be in a sub-folder ``cifar10``, ``fashion-mnist`` or ``imagenette64``.
+    Fashion-MNIST may be four files as published, or the Debian package ``dataset-fashion-mnist``.
+
+    Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions; those of Imagenette
+    are first cropped to the square in their centre. Fashion-MNIST has 28 x 28 pixels.
 
     Args:
-        dataset: "cifar10" for photos; "generated" for a small synthetic set; "auto" for photos if they are available,
-            else the generated set (recorded in its ``source``).
+        dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small synthetic set; "auto"
+            for ``train`` and ``test`` in ``root``, whatever their classes, or CIFAR-10 if available, else the generated
+            set. ``source`` of the result records which.
         train: whether to load the training part (else the test part).
         num_images: number of images, drawn evenly from the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
-        download: whether to download CIFAR-10 with torchvision if there are no files; by default yes, unless the
-            environment variable ``NADS_DOWNLOAD`` is 0.
-        size: height and width in pixels, to which photos of another size are scaled.
+        download: whether to download the data set with torchvision if there are no files (Imagenette in its 160-pixel
+            version); by default yes, unless the environment variable ``NADS_DOWNLOAD`` is 0.
+        size: height and width in pixels.
         seed: seed of the selection, and of generated images.
         progress: whether to show a progress bar while reading many files.
 
@@ -83,36 +83,32 @@ def load_images(
 
     Raises:
         ValueError: for an unknown dataset, an invalid number of images, size or seed, or damaged official files.
-        DatasetNotFoundError: if ``dataset`` is "cifar10" and there are neither files nor a network connection; if
-            ``NADS_DATA`` names a folder that does not exist.
+        DatasetNotFoundError: if there are neither files of the data set nor a network connection, or ``root`` holds
+            other photos; if ``NADS_DATA`` names a folder that does not exist.
     """
-    if dataset not in DATASETS:
-        raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
+    require_choice("dataset", dataset, DATASETS)
     require_integers(size=size, num_images=1 if num_images is None else num_images)
     require_integers(least=0, seed=seed)
     num_images, size, seed = map(plain, (num_images, size, seed))
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    variable = os.environ.get("NADS_DATA")
-    if variable and not root and not Path(variable).exists():
-        raise DatasetNotFoundError(f"NADS_DATA is {variable}, which does not exist: create it, or name another folder")
-    folder = Path(root or variable or Path.home() / ".cache" / "nads_core")
+    folder, name = on_disk.data_root(root), "cifar10" if dataset == "auto" else dataset
+    known, place = on_disk.PUBLISHED[name], on_disk.find_published(name, folder)
+    own = all(on_disk.part_of(folder, part).is_dir() for part in (True, False))
     try:
-        if not (folder / _OFFICIAL).is_dir():
-            if (folder / "train").is_dir() and (folder / "test").is_dir():
-                part = folder / ("train" if train else "test")
-                return load_folder(part, num_images, size=size, seed=seed, progress=progress, name=folder.name)
-            if not download:
-                raise DatasetNotFoundError(f"no photos in {folder}")
-            _download(folder)
-        return _selection(_official(folder, train), num_images, size, seed, "CIFAR-10", False)
+        if dataset == "auto" and own and place != folder / known["places"][0]:
+            photos = on_disk.open_folder(on_disk.part_of(folder, train), folder.name)
+        elif place is None and (own or not download):
+            raise DatasetNotFoundError(f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})")
+        else:
+            photos = on_disk.open_published(name, place or on_disk.download_published(name, folder), train)
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        places = "cifar-10-batches-py, or train/ and test/ with a folder of images for each class"
-        remedy = f"set NADS_DATA (or root) to a folder with {places}; or use dataset='generated'"
+        remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
+    return _selection(photos, num_images, size, seed, progress)
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
@@ -127,56 +123,15 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(photos: Any, num_images: int | None, size: int, seed: int, source: str, progress: bool) -> ImageSet:
-    """Read a selection from a labelled dataset of torchvision, scaled to (3, size, size) in [0, 1]."""
+def _selection(photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+    """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
     from tqdm import tqdm
 
-    labels = np.asarray(photos.targets)
-    chosen = _draw_evenly(labels, num_images, seed)
-    images = torch.empty(len(chosen), 3, size, size)
-    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        try:
-            photo, _ = photos[index]
-        except (OSError, SyntaxError, ValueError) as error:  # of pillow
-            raise ValueError(f"{photos.samples[index][0]} cannot be read as an image ({error})") from error
-        images[row] = torch.from_numpy(np.array(photo.resize((size, size)))).permute(2, 0, 1) / 255
-    return ImageSet(images, torch.from_numpy(labels[chosen]), tuple(photos.classes), source)
-
-
-def _datasets() -> Any:
-    """Return torchvision's module of data sets."""
-    try:
-        from torchvision import datasets
-    except ImportError as error:
-        raise DatasetNotFoundError("reading photos needs torchvision: pip install torchvision") from error
-    return datasets
-
-
-def _download(folder: Path) -> None:
-    """Download the official files; existing files are complete, even after concurrent or killed downloads."""
-    from filelock import FileLock
-
-    CIFAR10 = _datasets().CIFAR10
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".download.lock"):
-            if (folder / _OFFICIAL).is_dir():
-                return  # another process was first
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".download-") as part:
-                CIFAR10(part, download=True)
-                Path(part, _OFFICIAL).replace(folder / _OFFICIAL)
-    except (OSError, RuntimeError) as error:  # no network, mostly
-        raise DatasetNotFoundError(f"CIFAR-10 is not in {folder} and could not be downloaded ({error})") from error
-
-
-def _official(folder: Path, train: bool) -> Any:
-    """Open the official files."""
-    CIFAR10 = _datasets().CIFAR10
-    try:
-        return CIFAR10(str(folder), train=train)
-    except (OSError, RuntimeError) as error:
-        damaged = folder / _OFFICIAL
-        raise ValueError(f"{damaged} is incomplete or damaged ({error}): restore it, or delete it") from error
+    chosen = _draw_evenly(photos.labels, num_images, seed)
+    bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
+    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])  # (N, H, W, C), or (N, H, W) if grey
+    images = torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous() / 255
+    return ImageSet(images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source)
 
 
 def load_folder(
@@ -201,16 +156,8 @@ def load_folder(
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it.
     """
-    ImageFolder = _datasets().ImageFolder
-    try:
-        photos = ImageFolder(str(folder))
-    except FileNotFoundError as error:
-        raise DatasetNotFoundError(f"{folder} holds no folder of images for each class ({error})") from error
-    source = f"images in {name or Path(folder).name}"
-    if set(photos.classes) == _CIFAR10_CLASSES:
-        lossy = any(name.lower().endswith((".jpg", ".jpeg")) for name, _ in photos.samples)
-        source = f"CIFAR-10 ({'JPEG' if lossy else 'lossless'} copy)"
-    return _selection(photos, num_images, size, seed, source, progress)
+    photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
+    return _selection(photos, num_images, size, seed, progress)
 
 
 def _generated(train: bool, num_images: int | None, size: int, seed: int) -> ImageSet:
