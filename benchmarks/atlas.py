@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,11 +24,10 @@ import nads_book as nb
 import numpy as np
 import torch
 from nads_book.atlas import ATLAS, Atlas, Computed
-from nads_book.atlas.measures import Measured, alignment, products, wave_energies
+from nads_book.atlas.measures import Measured, across, jackknife, products, wave_energies
 from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
-from nads_book.shipping import compress
 from result_files import write_compact
 
 import nads_core as nc
@@ -35,6 +35,7 @@ from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
+BOOK = Path(__file__).resolve().parents[1] / "book"
 PRECOMPUTED = Path(nc.__file__).parent / "precomputed"
 TRAINED = study_path("atlas-trained.json")
 SMALL = (
@@ -47,6 +48,25 @@ FAILED, RATES = ("cnn-depth6", "cnn-global"), (0.025, 0.05, 0.1, 0.4)
 REPEATED, OTHER_SEEDS = "resnet-tanh", (1, 2)  # a symmetry gives one of its measures exactly
 LONGER = 40  # epochs, ten times as many, along the wave of most energy, one between, and the wave of least
 LONGER_WAVES = (WAVES[0], WAVES[2], WAVES[3])
+
+
+def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measured:
+    """Return the cosine of two second moments.
+
+    Args:
+        own: products of the parts of one, (m, m).
+        other: products of the parts of the other, (m', m').
+        between: products of the parts of both, (m, m').
+    """
+
+    def cosine(rows: np.ndarray, columns: np.ndarray) -> float:
+        squares = across(own[np.ix_(rows, rows)]) * across(other[np.ix_(columns, columns)])
+        return float(between[np.ix_(rows, columns)].mean() / np.sqrt(squares))
+
+    rows, columns = np.arange(len(own)), np.arange(len(other))
+    first = jackknife(lambda chosen: cosine(chosen, columns), len(own))
+    second = jackknife(lambda chosen: cosine(rows, chosen), len(other))
+    return Measured(first.value, float(np.hypot(first.error, second.error)), len(own))
 
 
 def assemble(computed: Mapping[str, Computed]) -> Atlas:
@@ -113,9 +133,8 @@ def ship(folder: Path) -> None:
     atlas = assemble(computed)
     write_atlas(atlas, TRAINED.parent)
     (PRECOMPUTED / "atlas").mkdir(exist_ok=True)
-    for name in computed:
-        shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas" / f"{name}.npz")
-        compress(PRECOMPUTED / "atlas" / f"{name}.npz")
+    files = [shutil.copy(folder / f"{name}.npz", PRECOMPUTED / "atlas") for name in computed]
+    subprocess.run([sys.executable, BOOK / "shipping.py", *files], check=True)
     total = sum(path.stat().st_size for path in (PRECOMPUTED / "atlas").glob("*.npz"))
     print(f"{len(computed)} entries, {total / 1e6:.1f} MB of NADs -> {PRECOMPUTED}")
 

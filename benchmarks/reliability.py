@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from nads_book.deep_linear import DeepLinear, gradient_covariance
+from nads_book.deep_linear import deep_linear_output, gradient_covariance
 from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
 from nads_book.forecast import restored
@@ -204,6 +204,26 @@ def parts(paths: list[Path]) -> list[Run]:
     states.sort(key=lambda run: run[0].num_networks)
     moments = [states[0][0], *(between(a[0], b[0]) for a, b in zip(states, states[1:], strict=False))]
     return [(part, states[0][1]) for part in moments]
+
+
+class DeepLinear(torch.nn.Module):
+    """The model of `nads_book.deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own weights.
+
+    Args:
+        response: m, (D,).
+    """
+
+    response: torch.Tensor
+
+    def __init__(self, response: torch.Tensor):
+        super().__init__()
+        self.register_buffer("response", response.float())
+        self.theta = torch.nn.Parameter(torch.randn(len(response) // 4))
+        self.phi = torch.nn.Parameter(torch.randn(len(response)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return f(x)."""
+        return deep_linear_output(self.theta, self.phi, x, self.response)[..., None]
 
 
 def deep_linear(num_networks: int, count: int, folder: Path) -> list[Comparison]:

@@ -18,6 +18,10 @@ from pathlib import Path
 import nbformat
 
 PACKAGES = {"nads_core": "nads_core", "nads_book": "book/nads_book"}  # package -> folder in the repository
+PHOTOS = (  # folders in that of the photos, or anywhere
+    "cifar-10-batches-py", "train", "cifar10", "fashion-mnist", "FashionMNIST", "imagenette64", "imagenette2-160",
+    "/usr/share/datasets/fashion-mnist",
+)  # fmt: skip
 DATA_VARIABLES = ("NADS_DATA", "NADS_REFERENCE", "NADS_DOWNLOAD")
 MAGIC = re.compile(r"^\s*[%!].*$", re.MULTILINE)  # lines of a cell that are no Python
 
@@ -32,7 +36,7 @@ def fingerprint(notebook: Path, preset: str, root: Path, results: Path) -> str:
         results: folder of stored results.
     """
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    present = [(photos / name).is_dir() for name in ("cifar-10-batches-py", "train")]
+    present = [(photos / name).is_dir() for name in PHOTOS]
     digest = hashlib.sha256(repr([preset, *map(os.environ.get, DATA_VARIABLES), *present]).encode())
     modules = closure(notebook, root)
     data = [*_data(modules.values(), root), *_files(results), *_files(root / "benchmarks" / "results")]

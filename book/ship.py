@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 import nads_book as nb
-from nads_book.shipping import compress
+from shipping import compress
 
 import nads_core as nc
 

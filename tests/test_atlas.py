@@ -9,6 +9,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from atlas import alignment
 from nads_book.atlas import Measured, measures, runs
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import ConvNeXt, SmallCNN, Tokens
@@ -230,8 +231,8 @@ def test_alignment():
     first, second = torch.diag(torch.linspace(1, 0, 12).double()), torch.diag(torch.linspace(0, 1, 12).double())
     parts = [sampled_parts(c, seed=seed) for seed, c in enumerate((first, first, second))]
     products = [measures.products(part, part) for part in parts]
-    same = measures.alignment(products[0], products[1], measures.products(parts[0], parts[1]))
-    other = measures.alignment(products[0], products[2], measures.products(parts[0], parts[2]))
+    same = alignment(products[0], products[1], measures.products(parts[0], parts[1]))
+    other = alignment(products[0], products[2], measures.products(parts[0], parts[2]))
     exact = float((first * second).sum() / (first.norm() * second.norm()))
     assert same.interval[0] < 1 < same.interval[1] and abs(same.value - 1) < 0.02
     assert abs(other.value - exact) < 4 * other.error + 1e-3 and other.interval[1] < 0.9

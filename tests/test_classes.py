@@ -1,14 +1,11 @@
 """Along which NADs classes differ: planted differences, a naive twin, and the command on a folder."""
 
-import sys
-
 import numpy as np
 import pytest
 import torch
+from nads_book.cli import main
 
 import nads_core as nc
-from nads_core.cli import main
-from nads_core.cli.class_differences import plot_class_differences
 
 
 def basis(size=8, channels=1, seed=0):
@@ -106,9 +103,3 @@ def test_the_command_on_a_folder(tmp_path, capsys):
         main(["class-differences", str(tmp_path / "empty")]) == 2 and "no folder of images" in capsys.readouterr().err
     )
     assert main(["class-differences", str(tmp_path / "photos"), "alexnet"]) == 2
-
-
-def test_a_figure_without_matplotlib_is_an_import_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="matplotlib"):
-        plot_class_differences({})

@@ -328,7 +328,7 @@ def test_the_version_is_that_of_the_package():
     ("run", "arguments"),
     [
         (main, ["compute", "logreg", "--out", "folder"]),
-        (main, ["class-differences", "images", "--out", "folder"]),
+        (book_main, ["class-differences", "images", "--out", "folder"]),
         (book_main, ["run", "fig1-logreg", "--out", "folder"]),
     ],
     ids=["compute", "class-differences", "run"],
@@ -388,7 +388,7 @@ def test_similar_compares_one_number_of_directions_if_asked(capsys):
 
 def test_class_differences_need_matplotlib_from_the_start(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["class-differences", "missing"]) == 2  # before the folder is read
+    assert book_main(["class-differences", "missing"]) == 2  # before the folder is read
     assert "matplotlib" in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ import torch
 from convergence import assert_mean, assert_rate
 from nads_book import checks, deep_linear
 from nads_book.descent import gradient_descent
+from reliability import DeepLinear
 
 RESPONSE = torch.tensor([1.0, 0.8, 0.5, 0.2, 0.0, 0.3], dtype=torch.float64)
 
@@ -63,7 +64,7 @@ def test_gradient_covariance_and_mixed_moment(stride):
 
 def test_the_model_as_a_network_has_the_covariance_of_eq_4():
     response = torch.linspace(1, 2, 8)
-    networks = [deep_linear.DeepLinear(response) for _ in range(4_000)]
+    networks = [DeepLinear(response) for _ in range(4_000)]
     x = torch.randn(3, 8)
     expected = deep_linear.deep_linear_output(networks[0].theta, networks[0].phi, x, response.double())
     torch.testing.assert_close(networks[0](x)[:, 0], expected)

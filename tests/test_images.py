@@ -1,9 +1,7 @@
 import os
 import pickle
 import re
-import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,7 +63,7 @@ def test_auto_falls_back_to_generated_images_and_says_so(no_photos):
 def test_cifar10_without_files_or_network_names_the_ways_out(no_photos):
     with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA.*generated"):
         nc.load_images("cifar10")
-    with pytest.raises(nc.DatasetNotFoundError, match="no photos in"):
+    with pytest.raises(nc.DatasetNotFoundError, match="no CIFAR-10 in"):
         nc.load_images("cifar10", download=False)
 
 
@@ -94,11 +92,12 @@ def test_pixels_of_a_folder_are_read_exactly(folder):
     assert any(np.array_equal(pixels, candidate) for candidate in candidates)
 
 
-def test_official_files_are_read_without_a_download(official, monkeypatch):
+@pytest.mark.parametrize("place", [".", "cifar-10-batches-py"])
+def test_official_files_are_read_without_a_download(official, monkeypatch, place):
     Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
-    data = nc.load_images("cifar10", root=official, num_images=30)
+    data = nc.load_images("cifar10", root=official / place, num_images=30)
     assert data.source == "CIFAR-10" and data.images.shape == (30, 3, 32, 32)
     assert data.labels.bincount().tolist() == [3] * 10
     scaled = nc.load_images("cifar10", root=official, num_images=30, size=20)
@@ -107,6 +106,13 @@ def test_official_files_are_read_without_a_download(official, monkeypatch):
         pixels = (255 * exact).round().byte().permute(1, 2, 0).numpy()
         expected = np.asarray(Image.fromarray(pixels).resize((20, 20)))
         assert np.array_equal((255 * small).round().byte().permute(1, 2, 0).numpy(), expected)
+
+
+def test_official_files_come_before_other_photos(official, folder, monkeypatch):
+    monkeypatch.setattr("torchvision.datasets.CIFAR10._check_integrity", lambda self: True)
+    monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda *args: True)
+    for dataset in ("auto", "cifar10"):
+        assert nc.load_images(dataset, root=folder, num_images=10).source == "CIFAR-10"
 
 
 def test_the_environment_names_the_folder(folder, monkeypatch):
@@ -214,35 +220,15 @@ def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
 def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
     tried = []
 
-    def download(folder):
+    def download(name, folder):
         tried.append(folder)
         raise nc.DatasetNotFoundError("no network")
 
-    monkeypatch.setattr("nads_core.data.images._download", download)
+    monkeypatch.setattr("nads_core.data.photos.download_published", download)
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
     assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
     assert nc.load_images(root=tmp_path, num_images=10).generated and tried == [tmp_path]
-
-
-def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, official, monkeypatch):
-    files, seen = official / "cifar-10-batches-py", []
-
-    def fetch(root, download):
-        seen.append([path.name for path in tmp_path.iterdir() if path.name == files.name])
-        (Path(root) / files.name).mkdir()
-        if len(seen) == 1:
-            raise RuntimeError("killed half-way")
-        shutil.copytree(files, Path(root) / files.name, dirs_exist_ok=True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("torchvision.datasets.CIFAR10", fetch)
-        with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
-            images._download(tmp_path / "new")
-        assert not (tmp_path / "new" / files.name).exists()
-        images._download(tmp_path / "new")
-        images._download(tmp_path / "new")  # it is there already
-    assert len(seen) == 2 and [path.name for path in (tmp_path / "new").iterdir() if path.is_dir()] == [files.name]
 
 
 def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(official):

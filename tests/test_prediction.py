@@ -5,6 +5,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
+from freeze import wave_energies
 from nads_book.experiments import prediction, statistics
 from nads_book.experiments.stored import load_nads
 
@@ -62,7 +63,7 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
     for name, stored in frozen.items():
         nads = load_nads(name, stored["version"])
         assert nads.fingerprint == stored["fingerprint"]
-        again = prediction.wave_energies(nads)
+        again = wave_energies(nads)
         assert [row["frequency"] for row in again] == [row["frequency"] for row in stored["waves"]]
         for phase in ("sine", "cosine"):
             pairs = [(a[phase], b[phase]) for a, b in zip(again, stored["waves"], strict=True) if phase in a]
@@ -72,7 +73,7 @@ def test_frozen_predictions_are_those_of_the_directions_that_they_name():
 @pytest.mark.stored
 def test_wave_energies_are_those_of_the_directions_of_the_sweep():
     nads = nc.load_nads("lenet")
-    rows = prediction.wave_energies(nads)
+    rows = wave_energies(nads)
     assert [sorted(row) for row in rows].count(
         ["cosine", "frequency"]
     ) == 4  # frequencies that equal their own negative

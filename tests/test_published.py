@@ -56,7 +56,7 @@ def test_an_architecture_without_published_accuracies_is_named():
 
 def test_leading_directions_ship_in_16_bit(published, monkeypatch):
     complete = {name: nb.published.eigenvalues(name) for name in ("lenet", "resnet18")}
-    assert all("1,023" in nb.published.provenance(name) for name in complete)
+    assert all(len(values) == 1023 for values in complete.values())
     monkeypatch.setenv("NADS_REFERENCE", os.devnull)  # a folder without them
     for name, values in complete.items():
         shown, theirs = nb.published.directions(name).double().flatten(1), published(name)[:64].flatten(1)

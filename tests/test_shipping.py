@@ -4,8 +4,8 @@ import zipfile
 
 import numpy as np
 import pytest
+import shipping
 import torch
-from nads_book import shipping
 from test_export import require_equal
 
 import nads_core as nc

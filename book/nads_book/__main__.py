@@ -2,8 +2,7 @@
 
 import sys
 
-from nads_book.cli import main
-from nads_core.cli import console
+from nads_book.cli import console
 
 if __name__ == "__main__":
-    sys.exit(console(main))
+    sys.exit(console())

@@ -32,29 +32,6 @@ def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, s
     return (theta * folded).sum(-1)
 
 
-class DeepLinear(torch.nn.Module):
-    """The model as a network, (B, D) -> (B, 1), whose weights are drawn as it is built.
-
-    Args:
-        response: m, (D,).
-        stride: S, a divisor of D.
-    """
-
-    response: Tensor
-
-    def __init__(self, response: Array, stride: int = 4):
-        super().__init__()
-        response = _response(response, stride).float()
-        self.register_buffer("response", response)
-        self.stride = stride
-        self.theta = torch.nn.Parameter(torch.randn(len(response) // stride))
-        self.phi = torch.nn.Parameter(torch.randn(len(response)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return f(x)."""
-        return deep_linear_output(self.theta, self.phi, x, self.response, self.stride)[..., None]
-
-
 def expected_hessian(
     frequency: int | Array,
     response: Array,

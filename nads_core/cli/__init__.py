@@ -17,11 +17,10 @@ from typing import Any
 COMMANDS = {
     "compute": "compute the NADs of an architecture",
     "similar": "list the shipped architectures with the most similar NADs",
-    "class-differences": "compare the classes of an image folder along NADs",
 }
 # Names up to version 0.2, which still work in 0.3.
 _RENAMED = {"classes": "class-differences", "nearest": "similar"}
-_MOVED = ("atlas", "bench", "doctor", "forecast", "merge", "run")
+_MOVED = ("atlas", "bench", "class-differences", "doctor", "forecast", "merge", "run")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,13 +34,13 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     command = arguments[0] if arguments else ""
-    if command in _MOVED:
-        notify_renamed(f"nads {command}", f"nads-book {command}")
-        book = importlib.import_module("nads_book.cli")  # by name: the library does not depend on the book
-        return int(book.main(arguments))
     if command in _RENAMED:
         arguments[0] = _RENAMED[command]
         notify_renamed(f"nads {command}", f"nads {arguments[0]}")
+    if arguments[:1] and arguments[0] in _MOVED:
+        notify_renamed(f"nads {arguments[0]}", f"nads-book {arguments[0]}")
+        book = importlib.import_module("nads_book.cli")  # by name: the library does not depend on the book
+        return int(book.main(arguments))
     return run_command("nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs).")
 
 

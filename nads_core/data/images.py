@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_core.data.photos import PUBLISHED, Photos, data_root, open_folder, part_of, photos_in
+from nads_core.data import photos as on_disk
 from nads_core.data.photos import DatasetNotFoundError as DatasetNotFoundError
-from nads_core.runtime.arguments import plain, require_integers
+from nads_core.runtime.arguments import plain, require_choice, require_integers
 
-DATASETS = ("auto", *(published.name for published in PUBLISHED), "generated")
+DATASETS = ("auto", *on_disk.PUBLISHED, "generated")
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.247, 0.243, 0.261)
 GENERATED = "generated images, not photos"
@@ -86,30 +86,27 @@ def load_images(
         DatasetNotFoundError: if there are neither files of the data set nor a network connection, or ``root`` holds
             other photos; if ``NADS_DATA`` names a folder that does not exist.
     """
-    if dataset not in DATASETS:
-        raise ValueError(f"unknown dataset {dataset!r}: choose from {DATASETS}")
+    require_choice("dataset", dataset, DATASETS)
     require_integers(size=size, num_images=1 if num_images is None else num_images)
     require_integers(least=0, seed=seed)
     num_images, size, seed = map(plain, (num_images, size, seed))
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    folder = data_root(root)
-    published = next(each for each in PUBLISHED if each.name == dataset or dataset == "auto")  # CIFAR-10 is the first
-    place, own = published.find(folder), all(part_of(folder, part).is_dir() for part in (True, False))
+    folder, name = on_disk.data_root(root), "cifar10" if dataset == "auto" else dataset
+    known, place = on_disk.PUBLISHED[name], on_disk.find_published(name, folder)
+    own = all(on_disk.part_of(folder, part).is_dir() for part in (True, False))
     try:
-        if dataset == "auto" and own and place != folder / published.places[0]:
-            photos = open_folder(part_of(folder, train), folder.name)
-        elif place is not None:
-            photos = published.open(place, train)
-        elif own or not download:
-            raise DatasetNotFoundError(f"no {published.title} in {folder} (found: {photos_in(folder)})")
+        if dataset == "auto" and own and place != folder / known["places"][0]:
+            photos = on_disk.open_folder(on_disk.part_of(folder, train), folder.name)
+        elif place is None and (own or not download):
+            raise DatasetNotFoundError(f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})")
         else:
-            photos = published.open(published.download(folder), train)
+            photos = on_disk.open_published(name, place or on_disk.download_published(name, folder), train)
     except DatasetNotFoundError as error:
         if dataset == "auto":
             return _generated(train, num_images, size, seed)
-        remedy = f"set NADS_DATA (or root) to a folder with {published.files}; or use dataset='generated'"
+        remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
 
@@ -126,17 +123,14 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(photos: Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+def _selection(photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
     """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
-    from PIL import ImageOps
     from tqdm import tqdm
 
     chosen = _draw_evenly(photos.labels, num_images, seed)
-    images = torch.empty(len(chosen), photos.channels, size, size)
-    for row, index in enumerate(tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)):
-        photo = photos.read(index)
-        scaled = ImageOps.fit(photo, (size, size)) if photos.crop else photo.resize((size, size))
-        images[row] = torch.from_numpy(np.array(scaled)).view(size, size, -1).permute(2, 0, 1) / 255
+    bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
+    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])  # (N, H, W, C), or (N, H, W) if grey
+    images = torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous() / 255
     return ImageSet(images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source)
 
 
@@ -162,7 +156,7 @@ def load_folder(
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it.
     """
-    photos = open_folder(Path(folder), name or Path(folder).name)
+    photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
     return _selection(photos, num_images, size, seed, progress)
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import require_integers, require_positive
 
 
 def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
@@ -49,8 +49,7 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
         raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
         raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
-    if not strength > 0:
-        raise ValueError(f"strength must be positive, got {strength}")
+    require_positive(strength=strength)
     require_integers(least=0, index=index)
     table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)
     if int(table[:, 0].max()) >= len(nads):

@@ -17,7 +17,7 @@ from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, e
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
-from nads_core.runtime.interrupts import DeferredInterrupt
+from nads_core.runtime.interrupts import deferred_interrupt
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
@@ -190,10 +190,10 @@ def accumulate(
     batches, enough = 1, False  # batches of each process between two sums over processes
 
     def stop_if_interrupted() -> None:
-        if any(distributed.all_gather(interrupt.received)):
+        if any(distributed.all_gather(interrupted.is_set())):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
-    with bar, DeferredInterrupt("stopping after this batch ...") as interrupt:
+    with bar, deferred_interrupt("stopping after this batch ...") as interrupted:
         while True:
             if state.blocks_done == check:
                 enough, values = rule.measure(state.groups, state.first_networks, state.effective_share)

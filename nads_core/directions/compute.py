@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.asymmetry import FEWEST_NETWORKS, symmetry_tests
 from nads_core.directions.contributions import Evaluation, require_gradients
-from nads_core.directions.covariance import require_debiasing
+from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
 from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
@@ -26,7 +26,7 @@ from nads_core.networks.architectures import SYMMETRIES, Architecture, architect
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import make_plain, plain, require_integers, usable_dtype
+from nads_core.runtime.arguments import make_plain, plain, require_choice, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
 
@@ -82,7 +82,7 @@ class ComputeOptions:
     kernels: str = "torch"
 
     def __post_init__(self) -> None:
-        require_debiasing(self.debiasing)
+        require_choice("debiasing", self.debiasing, DEBIASINGS)
         if self.normalise not in (None, "network"):
             raise ValueError(f"normalise must be 'network' or None, got {self.normalise!r}")
         counts = {"num_directions": self.num_directions, "batch_size": self.batch_size}

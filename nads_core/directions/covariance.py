@@ -10,17 +10,12 @@ from torch import Tensor
 
 from nads_core.directions.moments import GramMoments, Moments
 from nads_core.directions.symmetry import symmetrize
+from nads_core.runtime.arguments import require_choice, require_positive
 from nads_core.runtime.seeds import seeded
 
 DEBIASINGS = ("shrink", "subtract", "none")
 FLOOR = 0.1  # signal-to-noise ratio below which "shrink" treats signal as noise
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
-
-
-def require_debiasing(method: str) -> None:
-    """Raise a ValueError unless `debias` knows the method."""
-    if method not in DEBIASINGS:
-        raise ValueError(f"unknown debiasing {method!r}: choose from {DEBIASINGS}")
 
 
 def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", floor: float = FLOOR) -> Tensor:
@@ -44,9 +39,8 @@ def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", 
     Raises:
         ValueError: for an unknown method or a floor that is not positive.
     """
-    require_debiasing(method)
-    if not floor > 0:
-        raise ValueError(f"floor must be positive, got {floor!r}")
+    require_choice("debiasing", method, DEBIASINGS)
+    require_positive(floor=floor)
     second_moment, noise_moment = second_moment.double(), noise_moment.double()
     scale = noise_moment.diagonal().mean()
     noiseless = scale <= 1e-12 * second_moment.diagonal().mean()  # as with one contribution per network

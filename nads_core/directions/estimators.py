@@ -19,7 +19,7 @@ from torch.utils._pytree import register_dataclass, tree_map, tree_map_only
 from nads_core.directions.moments import split_halves
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
-from nads_core.runtime.arguments import make_plain, require_integers
+from nads_core.runtime.arguments import make_plain, require_integers, require_positive
 
 NUM_INPUTS = 16  # Gaussian inputs per network: two contributions, each the mean of four opposite pairs
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
@@ -127,19 +127,13 @@ def require_estimator(estimator: Estimator) -> Estimator:
     return estimator
 
 
-def _require_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not value > 0:
-            raise ValueError(f"{name} must be positive, got {value!r}")
-
-
 class _AtOnePoint(Estimator):
     """An estimator with one random point x ~ N(0, input_std^2 I) for each network."""
 
     input_std: float
 
     def __post_init__(self) -> None:
-        _require_positive(input_std=self.input_std)
+        require_positive(input_std=self.input_std)
         make_plain(self)
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
@@ -169,7 +163,7 @@ class _OverInputs(Estimator):
     antithetic: bool
 
     def __post_init__(self) -> None:
-        _require_positive(input_std=self.input_std)
+        require_positive(input_std=self.input_std)
         require_integers(num_inputs=self.num_inputs)
         if self.antithetic and self.num_inputs % 2:
             raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
@@ -238,7 +232,7 @@ class Dipole(_AtOnePoint):
     input_std: float = 1.0  # of the random point
 
     def __post_init__(self) -> None:
-        _require_positive(step=self.step)
+        require_positive(step=self.step)
         super().__post_init__()
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:

@@ -2,6 +2,8 @@
 
 import torch
 
+from nads_core.runtime.arguments import require_choice
+
 KERNELS = ("torch", "triton")
 
 
@@ -13,8 +15,7 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
             of many networks, and one adds up their moments.
         device: device of the tensors.
     """
-    if kernels not in KERNELS:
-        raise ValueError(f"unknown kernels {kernels!r}: choose from {KERNELS}")
+    require_choice("kernels", kernels, KERNELS)
     if kernels == "triton":
         _require_triton(torch.device(device))
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.arguments import require_choice, require_integers
 
 SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 
@@ -109,8 +109,7 @@ POOLINGS: dict[str, Callable[[], nn.Module]] = {
 
 def downsample(pooling: str) -> nn.Module:
     """Return a layer that halves the resolution, by one of `POOLINGS`."""
-    if pooling not in POOLINGS:
-        raise ValueError(f"unknown pooling {pooling!r}: choose from {tuple(POOLINGS)}")
+    require_choice("pooling", pooling, POOLINGS)
     return POOLINGS[pooling]()
 
 

@@ -6,7 +6,7 @@ f is linear in the weights of a last linear layer, so that several of them share
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -72,15 +72,12 @@ class Readout:
 def linear_results(network: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     """Record (name, result) of each call of a linear layer while the context lasts."""
     results: list[tuple[str, Tensor]] = []
-    hooks = [
-        layer.register_forward_hook(lambda _, __, result, name=name: results.append((name, result)))
-        for name, layer in network.named_modules() if type(layer) is nn.Linear
-    ]  # fmt: skip
-    try:
+    with ExitStack() as hooks:
+        for name, layer in network.named_modules():
+            if type(layer) is nn.Linear:
+                hook = layer.register_forward_hook(lambda _, __, result, name=name: results.append((name, result)))
+                hooks.enter_context(hook)
         yield results
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def find_zero_init(

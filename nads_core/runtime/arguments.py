@@ -1,5 +1,6 @@
 """Checks of arguments before any work is done with them."""
 
+from collections.abc import Collection
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,6 +28,19 @@ def require_integers(least: int = 1, **values: object) -> None:
     for name, value in values.items():
         if not (is_integer(value) and value >= least):
             raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def require_positive(**values: float) -> None:
+    """Raise a ValueError unless all values are positive."""
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, got {value!r}")
+
+
+def require_choice(kind: str, value: object, choices: Collection[object]) -> None:
+    """Raise a ValueError unless a value is among the choices."""
+    if value not in choices:
+        raise ValueError(f"unknown {kind} {value!r}: choose from {tuple(choices)}")
 
 
 def require_unit_norm(directions: torch.Tensor, tolerance: float = 1e-3) -> None:

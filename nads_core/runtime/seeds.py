@@ -1,7 +1,7 @@
 """Seeds, one per purpose, derived from one seed of the user."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
@@ -33,16 +33,13 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
         device: device that also draws numbers.
     """
     kind, cpu = torch.device(device).type, torch.default_generator
-    before: list[tuple[Callable[..., object], object]] = [(cpu.set_state, cpu.get_state())]
-    cpu.manual_seed(seed)
-    if kind == "cuda" or torch.cuda.is_initialized():
-        before.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
-        torch.cuda.manual_seed_all(seed)
-    if kind == "mps":
-        before.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
-        torch.mps.manual_seed(seed)
-    try:
+    with ExitStack() as at_end:
+        at_end.callback(cpu.set_state, cpu.get_state())
+        cpu.manual_seed(seed)
+        if kind == "cuda" or torch.cuda.is_initialized():
+            at_end.callback(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+            torch.cuda.manual_seed_all(seed)
+        if kind == "mps":
+            at_end.callback(torch.mps.set_rng_state, torch.mps.get_rng_state())
+            torch.mps.manual_seed(seed)
         yield
-    finally:
-        for restore, state in before:
-            restore(state)

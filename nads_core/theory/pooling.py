@@ -302,9 +302,8 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
         raise ValueError(f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}")
     require_unit_norm(direction, 1e-6)
-    inside, outside = row_space_split(layer, direction)
-    outside = torch.where(outside < 1e-24, 0.0, outside)  # rounding of a direction that lies in the row space
-    inside = torch.where(inside < 1e-24, 0.0, inside)
+    energies = row_space_split(layer, direction)
+    inside, outside = (torch.where(energy < 1e-24, 0.0, energy) for energy in energies)  # without rounding errors
     return torch.special.ndtr(_ratio(margin, noise_std) * _root_ratio(inside, outside))
 
 

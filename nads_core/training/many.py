@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.arguments import usable_device
+from nads_core.runtime.arguments import require_choice, usable_device
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
 from nads_core.training.result import TrainingResult, stacked
@@ -96,8 +96,7 @@ def train_networks(
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure
     _require_one_each(datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures)
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}: choose from {METHODS}")
+    require_choice("method", method, METHODS)
     device = usable_device(config.device)
     if config.mixed_precision is None:
         has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import torch
 
-from nads_core.runtime.interrupts import DeferredInterrupt
+from nads_core.runtime.interrupts import deferred_interrupt
 from nads_core.training.result import TrainingResult
 from nads_core.training.run import TrainingRun
 from nads_core.training.single import progress_bar
@@ -45,8 +45,8 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
     running = dict[Future[TrainingResult], int]()
     waiting = deque(range(run.count))
     try:
-        interrupt = DeferredInterrupt("stopping ...")
-        with progress_bar(run.count, run.label, "network", run.progress) as bar, interrupt:
+        bar = progress_bar(run.count, run.label, "network", run.progress)
+        with bar, deferred_interrupt("stopping ...") as interrupted:
             while waiting or running:
                 while waiting and len(running) < workers and run.seconds_left >= run.seconds_per_network:
                     b = waiting.popleft()
@@ -55,7 +55,7 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     run.require_time()
                 patience = max(0, min(_POLL_SECONDS, run.seconds_left))
                 ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
-                if interrupt.received:
+                if interrupted.is_set():
                     raise KeyboardInterrupt
                 if not ready:
                     run.require_time(0)

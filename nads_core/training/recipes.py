@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_core.runtime.arguments import make_plain, require_integers
+from nads_core.runtime.arguments import make_plain, require_integers, require_positive
 from nads_core.runtime.seeds import seed_sequence
 
 Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
@@ -45,8 +45,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require_integers(epochs=self.epochs, batch_size=self.batch_size)
-        if not (self.learning_rate > 0 and self.clip_norm > 0):
-            raise ValueError(f"learning_rate and clip_norm must be positive, got {self}")
+        require_positive(learning_rate=self.learning_rate, clip_norm=self.clip_norm)
         make_plain(self)
 
     def num_steps(self, num_samples: int) -> int:

@@ -13,24 +13,20 @@ from torch import Tensor
 
 _FRAME = 2  # pixels that count as the border
 _HIGH = 8  # cycles an image, from which on a frequency counts as high
-MEASURES = {
-    "effective": "effective number of directions, (tr C)^2 / tr C^2",
-    "high": f"share of the energy at more than {_HIGH} cycles an image",
-    "comb": "energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out",
-    "border": f"energy of a pixel in the outer {_FRAME} rows and columns over that of all",
-    "nyquist": "energy of the finest checkerboard over that of the constant",
-    "unlike levels": "share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not "
-    "explain",
-    "alignment": "cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|",
-}
-
-SHORT = {  # the same in few words, for tables and sorting
+MEASURES = {  # each measure in few words, for tables and sorting, after its definition
+    # (tr C)^2 / tr C^2
     "effective": "directions that count (effective number)",
+    # Share of the energy at more than _HIGH cycles an image.
     "high": "energy at fine waves",
+    # Energy of a wave at the multiples of 32 / stride over that of all waves, the constant left out.
     "comb": "energy at multiples of the stride",
+    # Energy of a pixel in the outer _FRAME rows and columns over that of all.
     "border": "sensitivity at the border",
+    # Energy of the finest checkerboard over that of the constant.
     "nyquist": "checkerboard over constant",
+    # Share of C - (tr C / D) I that patterns repeated in each patch (or at each stride) do not explain.
     "unlike levels": "what two levels do not explain",
+    # Cosine of C and the C of the architecture from which it differs, <C, C'> / |C| |C'|.
     "alignment": "cosine with what it changes",
 }
 
@@ -83,11 +79,8 @@ def across(gram: np.ndarray) -> float:
 
 def repeated_patterns(stride: int, size: int = 32) -> Tensor:
     """Return orthonormal images (stride^2, size, size): one pixel of the patch each, repeated in all patches."""
-    patterns = torch.zeros(stride, stride, size, size, dtype=torch.float64)
-    for row in range(stride):
-        for column in range(stride):
-            patterns[row, column, row::stride, column::stride] = stride / size
-    return patterns.flatten(0, 1)
+    patches = torch.eye(stride**2, dtype=torch.float64).view(-1, stride, stride)  # one pixel each
+    return patches.tile(size // stride, size // stride) * (stride / size)
 
 
 def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
@@ -160,22 +153,3 @@ def wave_energies(parts: Tensor, size: int) -> np.ndarray:
 def products(first: Tensor, second: Tensor) -> np.ndarray:
     """Return the products <A, B> of all pairs of parts of two architectures, (m, m')."""
     return (first.flatten(1) @ second.flatten(1).T).double().numpy()
-
-
-def alignment(own: np.ndarray, other: np.ndarray, between: np.ndarray) -> Measured:
-    """Return the cosine of two second moments.
-
-    Args:
-        own: products of the parts of one, (m, m).
-        other: products of the parts of the other, (m', m').
-        between: products of the parts of both, (m, m').
-    """
-
-    def cosine(rows: np.ndarray, columns: np.ndarray) -> float:
-        squares = across(own[np.ix_(rows, rows)]) * across(other[np.ix_(columns, columns)])
-        return float(between[np.ix_(rows, columns)].mean() / np.sqrt(squares))
-
-    rows, columns = np.arange(len(own)), np.arange(len(other))
-    first = jackknife(lambda chosen: cosine(chosen, columns), len(own))
-    second = jackknife(lambda chosen: cosine(rows, chosen), len(other))
-    return Measured(first.value, float(np.hypot(first.error, second.error)), len(own))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_book.atlas.measures import SHORT, Measured
+from nads_book.atlas.measures import MEASURES, Measured
 from nads_book.atlas.stored import Atlas
 from nads_book.experiments.stored import load_study
 
@@ -35,7 +35,7 @@ class Prediction:
         if self.measure is None:
             return "nothing"
         words = {"less": "less than", "greater": "more than", "about": "about"}[self.relation]
-        return f"{SHORT[self.measure]} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
+        return f"{MEASURES[self.measure]} {words} {self.than if isinstance(self.than, str) else f'{self.than:g}'}"
 
 
 def predictions() -> list[Prediction]:

@@ -10,4 +10,4 @@ from nads_book.benchmarks.measuring import (
     seconds_per_step,
     torchvision_resnet18,
 )
-from nads_book.benchmarks.stored import load_costs, results_folder
+from nads_book.benchmarks.stored import load_costs

@@ -16,6 +16,7 @@ COMMANDS = {
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
     "forecast": "predict how many directions would be certain with more networks",
+    "class-differences": "compare the classes of an image folder along NADs",
     "doctor": "list available optional features",
 }
 # A former command that needs a checkout, and is now a script of it.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from nads_core.data.images import DatasetNotFoundError, load_images
+from nads_core.data.photos import PUBLISHED, DatasetNotFoundError, data_root, find_published, open_published
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.memory import available_memory
 from nads_core.runtime.provenance import environment
@@ -26,20 +26,29 @@ def describe() -> Iterator[str]:
     if torch.cuda.is_available():
         device = torch.cuda.get_device_properties(0)
         facts["GPU"] = f"{device.name}, {device.total_memory / 2**30:.0f} GB"
-    try:
-        facts["photos"] = load_images("cifar10", train=False, num_images=10, progress=False, download=False).source
-    except (DatasetNotFoundError, OSError) as error:
-        facts["photos"] = f"none: the live runs of 07_poison and 08_flip use generated images: {error}"
+    facts |= {name: _found(name) for name in PUBLISHED}
     absent = "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
     facts["browser"] = browser or "none: tests of the pages are skipped"
-    missing = [name for name in ("matplotlib", "jupyter_book", "papermill", "torchvision") if not _installed(name)]
+    packages = ("jupyter_book", "matplotlib", "mnist1d", "papermill", "torchvision")
+    missing = [name for name in packages if not _installed(name)]
     install = f"missing {', '.join(missing)}: pip install nads-core[book]"
     facts["book"] = install if missing else "all requirements are installed"
     for name, value in facts.items():
-        yield f"{name:<12} {value}"
+        yield f"{name:<13} {value}"
+
+
+def _found(name: str) -> str:
+    """Describe a data set on this machine: number of images and folder, or what is wrong."""
+    try:
+        if not (folder := find_published(name, data_root())):
+            return f"not in {data_root()}: needs {PUBLISHED[name]['content']}"
+        train, test = (open_published(name, folder, part) for part in (True, False))
+    except (DatasetNotFoundError, ValueError) as error:
+        return f"cannot be read: {error}"
+    return f"{train.source}, {len(train.labels):,} training and {len(test.labels):,} test images in {folder}"
 
 
 def _installed(name: str) -> bool:

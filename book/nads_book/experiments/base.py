@@ -49,7 +49,7 @@ class Experiment(TrainingSize):
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
     stop_loss: ClassVar[float | None] = None
-    same_weights: ClassVar[bool] = False  # whether networks of one seed begin with equal weights, for pairs
+    same_weights: ClassVar[bool] = False  # whether networks of one seed begin with equal weights: see `paired_seeds`
 
     @classmethod
     def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
@@ -59,7 +59,8 @@ class Experiment(TrainingSize):
             raise ValueError(f"{cls.figure}-{model} is not about NADs: leave nads_version out")
         version = shipped_nads(model, nads_version).provenance["version"] if cls.about_nads else None
         targets = cls.targets(model, size, version)
-        units = tuple({**target, "seed": seed} for seed in cls.seeds(size) for target in targets)
+        seeds = size.paired_seeds if cls.same_weights else size.seeds
+        units = tuple({**target, "seed": seed} for seed in seeds for target in targets)
         return cls(
             **vars(cls.training(size)), architecture=cls.adapted(size.architecture(model)), preset=preset,
             units=units, nads_version=version,
@@ -74,11 +75,6 @@ class Experiment(TrainingSize):
     def training(cls, size: Size) -> TrainingSize:
         """Return how long each network is trained, and on how many images."""
         raise NotImplementedError
-
-    @classmethod
-    def seeds(cls, size: Size) -> tuple[int, ...]:
-        """Return the seeds with each of which all targets are trained."""
-        return size.seeds
 
     @classmethod
     def adapted(cls, architecture: Architecture) -> Architecture:

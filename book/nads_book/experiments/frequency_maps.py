@@ -19,6 +19,7 @@ from nads_book.experiments.statistics import (
     with_interval,
 )
 from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata, wrapped
+from nads_book.report import estimate
 from nads_core.data.fourier import Frequency
 
 LEARNED = 0.55  # accuracy above which a wave counts as learned
@@ -113,10 +114,7 @@ class Agreement:
 
     def cells(self) -> str:
         """Return three cells of a Markdown table."""
-        mean, low, high = self.difference
-        rho, below, above = self.correlation
-        ranked = "–" if np.isnan(rho) else f"{rho:.2f} ({below:.2f} to {above:.2f})"
-        return f"{self.num_pairs} | {mean:.2f} ({low:.2f} to {high:.2f}) | {ranked}"
+        return f"{self.num_pairs} | {estimate(self.difference)} | {estimate(self.correlation)}"
 
 
 def transposed(k: Frequency) -> Frequency:

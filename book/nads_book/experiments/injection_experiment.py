@@ -89,10 +89,6 @@ class InjectionExperiment(PhotoExperiment):
     def training(cls, size: Size) -> TrainingSize:
         return size.injection or size.photos
 
-    @classmethod
-    def seeds(cls, size: Size) -> tuple[int, ...]:
-        return size.paired_seeds
-
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         return super().settings(photos) | {"common_deviation": COMMON_DEVIATION}
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from nads_book.experiments.direction_experiments import DirectionExperiment
 from nads_book.experiments.results import Results
-from nads_book.experiments.waves import grid_frequencies
 from nads_core import _moved
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
@@ -69,31 +68,6 @@ class Family:
             job.num_train,
             job.noise_std,
         )
-
-
-def wave_energies(nads: NADs) -> list[dict[str, Any]]:
-    """Return the prediction from random weights for each task of Fig. 1: the energy v^T C v of both phases of its wave.
-
-    Args:
-        nads: NADs of (1, 32, 32) images.
-
-    Returns:
-        For each frequency of `grid_frequencies` its ``frequency`` [ky, kx], and the energies of the ``sine`` and of the
-        ``cosine``, relative to the largest of all; a phase that vanishes has none.
-    """
-    size = nads.directions.shape[-1]
-    rows = torch.arange(size, dtype=torch.float64)
-    energies: list[dict[str, Any]] = []
-    for ky, kx in grid_frequencies(size):
-        angle = 2 * torch.pi / size * (ky * rows[:, None] + kx * rows[None])
-        phases = {"sine": angle.sin(), "cosine": angle.cos()}
-        norms = {name: wave.norm() for name, wave in phases.items()}
-        energies.append({"frequency": [ky, kx]} | {
-            name: float(nads.energy(wave[None] / norms[name])) for name, wave in phases.items() if norms[name] > 1e-6
-        })  # fmt: skip
-    largest = max(max(row.get("sine", 0), row.get("cosine", 0)) for row in energies)
-    return [row | {name: float(f"{row[name] / largest:.6g}") for name in ("sine", "cosine") if name in row}
-            for row in energies]  # fmt: skip
 
 
 def signal_to_noise(

@@ -60,7 +60,8 @@ class Size:
         mixture_indices: NADs among these at which a Gaussian mixture replaces the photos too.
         injection_conditions: positions of the conditions in their list; None for all.
         num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
-        paired_seeds: ``seeds`` of the experiments on injection and on transforms.
+        paired_seeds: ``seeds`` of the experiments on injection and on transforms, which compare networks that begin
+            with equal weights.
         thinned: the only architectures of this size, with the options that make them thin; None for all, as they are.
     """
 

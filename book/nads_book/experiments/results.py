@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nads_book.checkout import checkout_folder
 from nads_book.experiments.base import Experiment, Unit
 from nads_book.experiments.jobs import experiment, experiment_class
-from nads_book.experiments.stored import results_folder
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
@@ -168,7 +168,8 @@ def results_path(name: str, preset: str = "paper") -> Path:
 
     The environment variable ``NADS_RESULTS`` names another folder.
     """
-    return results_folder() / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
+    folder = Path(os.environ.get("NADS_RESULTS", checkout_folder("book/results")))
+    return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
 
 
 def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:

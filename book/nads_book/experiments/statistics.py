@@ -41,19 +41,14 @@ class OrderTest:
 
 
 def order_test(
-    accuracies: Sequence[float],
-    num_test: int | np.ndarray,
-    num_redrawn: int = 100,
-    seed: int = 0,
-    inflation: float = 1.0,
+    accuracies: Sequence[float], num_test: int | np.ndarray, seed: int = 0, inflation: float = 1.0
 ) -> OrderTest:
     """Test whether accuracies decrease, up to sampling noise of test sets and variance between trainings.
 
     Args:
         accuracies: (n,) in [0, 1], in the order that is tested.
         num_test: number of test samples behind each.
-        num_redrawn: number of test sets drawn again from the fit.
-        seed: seed of these draws.
+        seed: seed of 100 test sets that are drawn again from the fit.
         inflation: ratio of the deviation between trainings, with their test sets, to that of test sets alone.
 
     Raises:
@@ -68,7 +63,7 @@ def order_test(
         return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
 
     gaps, errors = deviations(np.asarray(accuracies))
-    redrawn = np.random.default_rng(seed).binomial(num_test, fit, (num_redrawn, len(fit))) / num_test
+    redrawn = np.random.default_rng(seed).binomial(num_test, fit, (100, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
     spreads = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
     return OrderTest(gaps, errors, float(np.sqrt(np.mean(errors**2))), float(np.quantile(spreads, 0.95)))
@@ -223,21 +218,17 @@ class Coefficient:
 
 
 def regression(
-    response: np.ndarray,
-    predictors: Mapping[str, np.ndarray],
-    clusters: Sequence[object],
-    num_resamples: int = 500,
-    seed: int = 0,
+    response: np.ndarray, predictors: Mapping[str, np.ndarray], clusters: Sequence[object], seed: int = 0
 ) -> dict[str, Coefficient]:
     """Regress a response on standardised predictors, by least squares.
 
-    The intervals come from drawing whole clusters again: networks with shortcuts at one NAD share its direction.
+    The intervals come from drawing whole clusters again, 500 times, since networks with shortcuts at one NAD share its
+    direction.
 
     Args:
         response: (n,).
         predictors: name -> (n,).
         clusters: (n,), carrier of each.
-        num_resamples: number of draws.
         seed: seed of the draws.
 
     Returns:
@@ -253,7 +244,7 @@ def regression(
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
-    draws = [np.arange(len(response)), *drawn_groups(labels, num_resamples, seed)]
+    draws = [np.arange(len(response)), *drawn_groups(labels, 500, seed)]
     fits = np.array([np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws])
     low, high = np.quantile(fits[1:], (0.025, 0.975), axis=0)
     return {name: Coefficient(float(fits[0, i]), float(low[i]), float(high[i])) for i, name in enumerate(names)}

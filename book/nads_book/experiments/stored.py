@@ -1,20 +1,12 @@
-"""Where stored results are: those of jobs in ``book/results/``, and those of studies in ``book/results/studies/``."""
+"""Stored results of studies, in ``book/results/studies/``, and the NADs that results refer to."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import nads_core as nc
 from nads_book.checkout import checkout_folder
 from nads_core.directions import NADs
-
-
-def results_folder() -> Path:
-    """Return the folder of the jobs' results: of the checkout around the working folder, or what NADS_RESULTS names."""
-    if "NADS_RESULTS" in os.environ:
-        return Path(os.environ["NADS_RESULTS"])
-    return checkout_folder("book/results")
 
 
 def study_path(name: str) -> Path:

@@ -197,10 +197,6 @@ class TransformExperiment(PhotoExperiment):
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         return transform_units(model)[: size.num_transforms]
 
-    @classmethod
-    def seeds(cls, size: Size) -> tuple[int, ...]:
-        return size.paired_seeds
-
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         names = sorted({unit["target"] for unit in self.units} & set(ARCHITECTURES))
         fingerprints = {name: shipped_nads(name, NADS_VERSION).fingerprint for name in names}

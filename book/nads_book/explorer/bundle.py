@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import json
 import zlib
@@ -22,13 +21,6 @@ UNPACK = """(async (packed) => {
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 })"""
-
-
-def sources_hash() -> str:
-    """Return a hash of all sources, which the first line of `bundle.js` records."""
-    paths = sorted(path for path in SOURCES.rglob("*.*s") if path.suffix in (".js", ".css"))
-    texts = [f"{path.relative_to(SOURCES).as_posix()}\n{path.read_text('utf8')}" for path in paths]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 @cache

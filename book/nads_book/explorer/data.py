@@ -69,9 +69,8 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     header["published"] = False
     if name in ARCHITECTURES and not header["fourier"]:
         header |= {"fourier": _published_rows(name), "published": True}
-    header["photos"] = (
-        results.photos if name in ARCHITECTURES and results else None
-    )  # that the poisoned networks learned
+    # The photos that the poisoned networks learned.
+    header["photos"] = results.photos if name in ARCHITECTURES and results else None
     return header, b"".join(array.tobytes() for array in arrays)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nads_book.atlas import load_atlas
-from nads_book.atlas.measures import SHORT
+from nads_book.atlas.measures import MEASURES
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LEVELS, Packet, as_script
 from nads_book.publishing import publishing
@@ -20,7 +20,7 @@ SHOWN = 6  # NADs of each
 _DECADES = 3.0  # of the waves' energies, around their mean
 _POINTS = [0, 1, 2, 3, 5, 7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023]  # of the spectrum
 SORTED_BY = {  # what the reader can sort by: title, and how it is explained
-    **{key: SHORT[key] for key in ("effective", "high", "border", "comb")},
+    **{key: MEASURES[key] for key in ("effective", "high", "border", "comb")},
     "effect": "how far the change moves the directions",
 }
 

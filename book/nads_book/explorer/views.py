@@ -225,17 +225,14 @@ class Page:
         return self.book and not self.source.nads and self.source.images is None
 
     def _repr_html_(self) -> str:
-        names = [] if self.shared else self._names()
+        # The NADs to send: the reader's own, or of those that ship only those in view.
+        names = [] if self.shared else list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
         labels = {n: label for n, label in self.source.labels.items() if self.shared or n in names}
         packets = {name: self.source.packet(name) for name in names}  # under names that no other explorer's have
         keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
         config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
         scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
         return element("nad-explorer", config, "This figure is interactive.", self.book, scripts, "view")
-
-    def _names(self) -> list[str]:
-        """The NADs to send: your own, or of ours only those in view."""
-        return list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
 
 
 def write_pages_data(folder: Path) -> None:

@@ -79,25 +79,23 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
 
 @styled
 def plot_learned(
-    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    label: str,
-    curve: tuple[np.ndarray, np.ndarray],
-    outliers: int = 6,
+    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, curve: tuple[np.ndarray, np.ndarray]
 ) -> Figure:
     """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
+
+    The six architectures with the farthest points from the curve are labelled there.
 
     Args:
         groups: architecture -> prediction for each wave, and accuracies in [0, 1].
         label: label of the prediction.
         curve: one line for all architectures, two arrays (m,).
-        outliers: number of architectures that are labelled, at the point farthest from the curve.
     """
     figure, ((axis,),) = subplots(height=3.6)
     points = [(name, *point) for name, (x, y) in groups.items() for point in zip(x, 100 * np.asarray(y), strict=True)]
     far = lambda point: abs(point[2] - 100 * np.interp(point[1], *curve))  # noqa: E731
     axis.plot(*zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7)
     farthest = {point[0]: point for point in sorted(points, key=far)}  # one of each name, the last
-    for name, x, y in sorted(farthest.values(), key=far)[-outliers:]:
+    for name, x, y in sorted(farthest.values(), key=far)[-6:]:
         axis.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8)
     axis.plot(curve[0], 100 * curve[1], color=shade(0.5), lw=1.5, zorder=0)
     axis.set(xscale="log", xlabel=label, ylabel="test accuracy (%)", ylim=(45, 101))

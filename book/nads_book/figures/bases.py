@@ -21,7 +21,7 @@ from nads_book.figures.style import (
     subplots,
 )
 from nads_book.report import LABELS
-from nads_core.cli import class_differences
+from nads_core.data import ClassDifferences
 from nads_core.directions import NADs
 from nads_core.directions.export import draw_direction
 
@@ -84,16 +84,13 @@ def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
 
 
 @styled
-def plot_overlaps(
-    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None, target: str = "another run"
-) -> Figure:
+def plot_overlaps(counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None) -> Figure:
     """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
 
     Args:
         counts: numbers of networks, (n,).
         overlaps: label -> (repetitions, n).
         chance: overlap of random subspaces, drawn as a line.
-        target: name of the NADs that these are compared with.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
@@ -103,7 +100,7 @@ def plot_overlaps(
         axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
     if chance is not None:
         axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
-    axis.set(xscale="log", xlabel="networks", ylabel=f"overlap with {target}", ylim=(0, 1.02))
+    axis.set(xscale="log", xlabel="networks", ylabel="overlap with another run", ylim=(0, 1.02))
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
     axis.legend()
@@ -185,18 +182,17 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
 
 
 @styled
-def plot_energies(energies: Mapping[str, Tensor], ylabel: str = "energy vᵀCv / largest") -> Figure:
+def plot_energies(energies: Mapping[str, Tensor]) -> Figure:
     """Draw our energy of each published direction against its published rank: a falling line means the same order.
 
     Args:
         energies: label -> (n,), in published order.
-        ylabel: label of the vertical axis.
     """
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(energies.items(), colours(), strict=False):
         values = np.asarray(values)
         axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel=ylabel)
+    axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel="energy vᵀCv / largest")
     axis.legend(markerscale=5)
     return figure
 
@@ -223,10 +219,8 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
             label = f"{facts['runs']} runs of {facts['num_networks']:,}"
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
             axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
-        limits = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "aspect": "equal"}
-        axis.set(
-            xlabel="predicted cos²", ylabel="measured cos²", title=LABELS.get(architecture, architecture), **limits
-        )
+        axis.set(xlabel="predicted cos²", ylabel="measured cos²", title=LABELS.get(architecture, architecture))
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
     return figure
@@ -271,4 +265,28 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
     return figure
 
 
-plot_class_differences = styled(class_differences.plot_class_differences)
+@styled
+def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]], num_shown: int = 4) -> Figure:
+    """Draw the variance that the classes explain along each NAD, and the NADs with the largest class variance.
+
+    Each network has one row. The grey line is the 95th percentile of random labels. Directions of colour images are
+    averaged over their channels.
+
+    Args:
+        results: NADs and class differences of each network by its label.
+        num_shown: number of directions per network.
+    """
+    figure = Figure(figsize=(7.6, 1.75 * len(results) + 0.3), dpi=150, layout="constrained")
+    axes = figure.subplots(len(results), 1 + num_shown, squeeze=False, width_ratios=[2.6, *[1.0] * num_shown])
+    for row, (label, (nads, differences)) in zip(axes, results.items(), strict=True):
+        ranks = np.arange(1, len(nads) + 1)
+        row[0].plot(ranks, 100 * differences.explained, ".", color="#0072b2", ms=3, alpha=0.7, mew=0)
+        row[0].plot(ranks, 100 * differences.chance, color="0.5", lw=1, label="random labels")
+        row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
+        row[0].set_xlabel("rank of the NAD")
+        for axis, index in zip(row[1:], differences.leading(num_shown), strict=False):
+            draw_direction(axis, nads.directions[index].mean(0, keepdim=True))
+            axis.set_title(f"NAD {index}: {100 * differences.explained[index]:.0f} %")
+            axis.spines[:].set_visible(False)
+    axes[0, 0].legend()
+    return figure

@@ -4,29 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nads_book.experiments.prediction import predicted_accuracy
 from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, styled, subplots
-
-_MARKERS = "osD^vP"
-_SCORES = np.geomspace(0.01, 50, 200)
-
-
-def _points(
-    axis: Axes, x: Sequence[float], accuracies: Sequence[float], index: int, sizes: tuple[float, float], **style: Any
-) -> None:
-    """Draw accuracies in [0, 1] as the series of an index; more than 200 as dots, by the smaller of both sizes."""
-    crowded = len(accuracies) > 200
-    marker = "." if crowded else _MARKERS[index % len(_MARKERS)]
-    style |= {"color": colours()[index], "markersize": min(sizes) if crowded else max(sizes)}
-    axis.plot(x, 100 * np.asarray(accuracies), marker, zorder=1 if crowded else 2, **style)
-
-
-def _first_step_law(axis: Axes) -> None:
-    accuracies = 100 * predicted_accuracy(_SCORES)
-    axis.plot(_SCORES, accuracies, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
 
 
 @styled
@@ -88,6 +69,8 @@ def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> F
 def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]) -> Figure:
     """Draw measured accuracies against the predicted signal-to-noise ratio; the first-step law is the black line.
 
+    Families of more than 200 directions are drawn as dots.
+
     Args:
         panels: title -> family of directions -> ratios (n,) and accuracies (n,) in [0, 1].
     """
@@ -95,11 +78,17 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
     rows = -(-len(panels) // columns)
     figure, axes = subplots(rows, columns, 0.5 + 2.2 * rows, sharex=True, sharey=True)
     families = list(dict.fromkeys(family for points in panels.values() for family in points))
+    scores = np.geomspace(0.01, 50, 200)
+    law = 100 * predicted_accuracy(scores)
     for axis, (title, points) in zip(axes.flat, panels.items(), strict=False):
         for family, (ratios, accuracies) in points.items():
-            _points(axis, ratios, accuracies, families.index(family), (2, 3), label=family, alpha=0.7)
-        _first_step_law(axis)
-        axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(_SCORES[0], _SCORES[-1]))
+            index, crowded = families.index(family), len(accuracies) > 200
+            marker = "." if crowded else "osD^vP"[index % 6]
+            size, order = (2, 1) if crowded else (3, 2)
+            style = {"color": colours()[index], "markersize": size, "alpha": 0.7, "zorder": order, "label": family}
+            axis.plot(ratios, 100 * np.asarray(accuracies), marker, **style)
+        axis.plot(scores, law, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
+        axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(scores[0], scores[-1]))
     for axis in axes.flat[len(panels) :]:
         axis.set_axis_off()
     for axis in axes.flat[len(panels) - columns : len(panels)]:  # the lowest of each column

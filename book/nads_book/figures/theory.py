@@ -137,13 +137,11 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
 
 
 @styled
-def plot_checks(
-    results: Mapping[str, Sequence[Check]], labels: tuple[str, str] = ("corrected formula", "the paper's formula")
-) -> Figure:
+def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
     """Draw how many standard errors each setting is off by the corrected formula and by the paper's, in rows."""
     figure, ((axis,),) = subplots(1, 1, 0.9 + 0.55 * len(results), grid="x")
     for offset, colour, marker, label, z in (
-        (-0.14, COLOURS[0], "o", labels[0], "z"), (0.14, COLOURS[1], "x", labels[1], "z_printed")
+        (-0.14, COLOURS[0], "o", "corrected formula", "z"), (0.14, COLOURS[1], "x", "the paper's formula", "z_printed")
     ):  # fmt: skip
         for row, checks in enumerate(results.values()):
             values = [abs(getattr(check, z)) for check in checks]

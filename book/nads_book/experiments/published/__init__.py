@@ -99,11 +99,3 @@ def eigenvalues(architecture: str, num_required: int = 1) -> Tensor | None:
     """Return the eigenvalues (n,) of these NADs, up to a common factor; None if fewer than required are available."""
     array = _array(architecture, "singular_values", num_required)
     return None if array is None else array.square()
-
-
-def provenance(architecture: str) -> str:
-    """Return which of the authors' directions `directions` gives, such as "the authors' leading 64, in 16 bit"."""
-    if (known := directions(architecture)) is None:
-        return "none"
-    complete = f"all {len(known):,} of the authors"
-    return complete if len(known) == 1023 else f"the authors' leading {len(known)}, in 16 bit"

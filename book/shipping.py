@@ -1,10 +1,11 @@
-"""Compress files of NADs without a change to any number, as they ship.
+"""Compress files of NADs without a change to any number, as they ship: ``python book/shipping.py FILE ...``.
 
 Where every direction is even or odd in its rows and columns, the file keeps a quarter of each and the two signs.
 Arrays are compressed by LZMA. Afterwards the file is read, and must hold what it held before.
 """
 
 import io
+import sys
 import zipfile
 from pathlib import Path
 
@@ -51,3 +52,8 @@ def compress(path: Path) -> None:
     same = (after.directions == before.directions).all() and (after.eigenvalues == before.eigenvalues).all()
     if not same or after.fingerprint != before.fingerprint or after.provenance != before.provenance:
         raise RuntimeError(f"{path} holds other numbers than before")
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        compress(Path(file))

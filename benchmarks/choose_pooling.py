@@ -1,0 +1,143 @@
+"""Can NADs choose the pooling for a data set before training? The atlas' small CNN with five kinds of pooling.
+
+``python benchmarks/choose_pooling.py predict`` computes from random networks how much of each data set's signal they
+see, which is committed; then ``train`` trains every network on every data set, and resumes.
+``book/preregistered/pooling.toml`` has what was expected. Results go to ``book/results/studies/pooling.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.stored import study_path
+from result_files import write_compact
+from torch import Tensor
+
+import nads_core as nc
+from nads_core.data.images import ImageSet
+from nads_core.runtime.provenance import environment
+from nads_core.runtime.seeds import seed_sequence
+
+FILE = study_path("pooling.json")
+POOLINGS = {
+    "max": "cnn",
+    "average": "cnn-average",
+    "blurred": "cnn-blurred",
+    "strided": "cnn-strided",
+    "none": "cnn-nopool",
+}
+MIXTURES: dict[str, tuple[tuple[int, int], ...]] = {  # frequencies of four waves each
+    "low": ((0, 2), (2, 0), (1, 2), (2, 1)),
+    "middle": ((0, 6), (6, 0), (4, 5), (5, 4)),
+    "near an axis": ((0, 13), (13, 0), (1, 14), (14, 1)),
+    "high": ((12, 15), (15, 12), (13, 14), (14, 13)),
+}
+PHOTOS = ("photos", "flipped photos")
+DATA = (*MIXTURES, *PHOTOS)
+NUM_NETWORKS, NUM_SAMPLES, NOISE_STD, SEEDS, EPOCHS = 2_048, 10_000, 2.0, (0, 1), 10
+
+
+def mixture(waves: Sequence[tuple[int, int]], num_samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return samples whose class shows along one of several waves, drawn for each: x = +-v_j + w, (N, 1, 32, 32).
+
+    The noise w has no component along any of the waves, so the classes are separable along their sum.
+    """
+    directions = torch.stack([nc.fourier_direction(wave) for wave in waves]).flatten(1)  # (k, D), orthonormal
+    generator = torch.Generator().manual_seed(seed)
+    noise = NOISE_STD * torch.randn(num_samples, directions.shape[1], generator=generator)
+    noise -= noise @ directions.T @ directions
+    labels = torch.randint(2, (num_samples,), generator=generator)
+    shown = torch.randint(len(waves), (num_samples,), generator=generator)
+    return (noise + (2 * labels - 1)[:, None] * directions[shown]).view(-1, 1, 32, 32), labels
+
+
+def photos(train: bool, flipped: bool) -> ImageSet:
+    """Return photos of CIFAR-10, or photos whose components along LeNet's NADs are in the opposite order."""
+    loaded = nc.load_images("cifar10", train=train, num_images=NUM_SAMPLES)
+    return replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
+
+
+def dataset(data: str, train: bool, seed: int) -> tuple[Tensor, Tensor]:
+    """Return the images and labels of a data set; photos are the same for all seeds."""
+    if data in PHOTOS:
+        images = photos(train, data != "photos")
+        return nc.normalize(images.images), images.labels
+    return mixture(MIXTURES[data], NUM_SAMPLES, seed_sequence(seed, 21, int(train)) % 2**31)
+
+
+def scores(entry: str) -> dict[str, list[float]]:
+    """Return the energy of a signal in random networks, relative to a random direction, with its 95 % interval.
+
+    Of a mixture it is the mean over its waves, of photos the lift of `nads_core.class_differences`.
+    """
+    nads = nc.compute_nads(
+        ATLAS[entry].architecture, NUM_NETWORKS, image_shape=(1, 32, 32), debiasing="subtract", seed=0
+    )
+    found = {}
+    for data, waves in MIXTURES.items():
+        directions = torch.stack([nc.fourier_direction(wave) for wave in waves])
+        found[data] = [float((nads.energy(directions) / nads.eigenvalues.mean()).mean())]
+    for data in PHOTOS:
+        seen = nc.class_differences(photos(True, data != "photos"), nads)
+        found[data] = [seen.lift, *seen.lift_interval]
+    return {data: [float(f"{value:.5g}") for value in values] for data, values in found.items()}
+
+
+def predict() -> None:
+    """Write the scores of all networks on all data sets."""
+    if FILE.exists():
+        sys.exit(f"the prediction in {FILE} is committed and stays as it is")
+    prediction = {pooling: scores(entry) for pooling, entry in POOLINGS.items()}
+    facts = {"num_networks": NUM_NETWORKS, "num_units": len(units()), "environment": environment(torch.device("cpu"))}
+    write_compact(FILE, facts | {"prediction": prediction, "rows": []})
+
+
+def units() -> list[tuple[str, str, int]]:
+    """Return all trainings, the first seed first."""
+    return [(pooling, data, seed) for seed in SEEDS for data in DATA for pooling in POOLINGS]
+
+
+def train_one(pooling: str, data: str, seed: int) -> dict[str, Any]:
+    """Train one network and return its row; weights, data and batches are the same for all kinds of pooling."""
+    torch.set_num_threads(1)
+    train, test = (dataset(data, part, seed) for part in (True, False))
+    torch.manual_seed(seed_sequence(seed, 22) % 2**31)
+    network = ATLAS[POOLINGS[pooling]].architecture.build(train[0].shape[1], 32, int(train[1].max()) + 1)
+    recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS) if data in PHOTOS else nc.SEPARABLE_RECIPE
+    result = nc.train_network(network, train, test, recipe=recipe, seed=seed, progress=False)
+    reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
+    row = {name: round(float(value), 5) for name, value in reached.items()}
+    return {"pooling": pooling, "data": data, "seed": seed} | row
+
+
+def train(workers: int | None) -> None:
+    """Train the networks that the file lacks, one per core."""
+    from loky import as_completed, get_reusable_executor
+    from tqdm import tqdm
+
+    stored = json.loads(FILE.read_text("utf8"))
+    done = {(row["pooling"], row["data"], row["seed"]) for row in stored["rows"]}
+    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+    futures = [pool.submit(train_one, *unit) for unit in units() if unit not in done]
+    try:
+        for future in tqdm(as_completed(futures), total=len(units()), initial=len(done), unit="network"):
+            stored["rows"].append(future.result())
+            write_compact(FILE, stored)
+    finally:
+        pool.shutdown(kill_workers=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("predict", "train"))
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    predict() if options.what == "predict" else train(options.workers)

@@ -1,0 +1,49 @@
+"""The choice of a pooling: its data sets are separable, its networks fit them, and a prediction is written once."""
+
+import json
+
+import choose_pooling
+import pytest
+import torch
+
+import nads_core as nc
+
+
+def test_mixtures_are_separable_along_the_sum_of_their_waves():
+    for waves in choose_pooling.MIXTURES.values():
+        directions = torch.stack([nc.fourier_direction(wave) for wave in waves])
+        gram = directions.flatten(1) @ directions.flatten(1).T
+        torch.testing.assert_close(gram, torch.eye(4), atol=1e-5, rtol=0)
+        images, labels = choose_pooling.mixture(waves, 200, seed=3)
+        margins = (images * directions.sum(0)).sum((1, 2, 3)) * (2 * labels - 1)
+        torch.testing.assert_close(margins, torch.ones(200), atol=1e-3, rtol=0)
+        along = (images[:, None] * directions).sum((2, 3, 4)).abs()
+        assert ((along > 0.5).sum(1) == 1).all()  # one wave shows the class
+        assert images.std() == pytest.approx(choose_pooling.NOISE_STD, rel=0.05)
+
+
+def test_parts_and_seeds_of_a_mixture_differ():
+    draws = [choose_pooling.dataset("low", train, seed)[0][0] for train in (True, False) for seed in (0, 1)]
+    assert all(not torch.equal(a, b) for i, a in enumerate(draws) for b in draws[:i])
+
+
+@pytest.mark.slow
+def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch):
+    monkeypatch.setattr(choose_pooling, "FILE", tmp_path / "pooling.json")
+    monkeypatch.setattr(choose_pooling, "NUM_NETWORKS", 64)
+    monkeypatch.setattr(choose_pooling, "NUM_SAMPLES", 200)
+    monkeypatch.setattr(choose_pooling, "PHOTOS", ())
+    monkeypatch.setattr(choose_pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
+    monkeypatch.setattr(choose_pooling, "DATA", ("low",))
+    monkeypatch.setattr(choose_pooling, "SEEDS", (0,))
+    choose_pooling.predict()
+    prediction = json.loads(choose_pooling.FILE.read_text())["prediction"]
+    assert prediction["average"]["low"][0] > 5 > 1 > prediction["average"]["high"][0]
+    with pytest.raises(SystemExit, match="committed"):
+        choose_pooling.predict()
+    choose_pooling.train(1)
+    rows = json.loads(choose_pooling.FILE.read_text())["rows"]
+    assert [row["pooling"] for row in rows] == ["max", "average"]
+    monkeypatch.setattr(choose_pooling, "train_one", None)
+    choose_pooling.train(1)
+    assert json.loads(choose_pooling.FILE.read_text())["rows"] == rows

@@ -1,0 +1,305 @@
+"""Published data sets: where they are found, and that none is ever taken for another."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from nads_book.cli.doctor import describe
+
+import nads_core as nc
+from nads_core.data import images, photos
+
+pytest.importorskip("torchvision", reason="pip install torchvision")
+Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
+
+DEBIAN = Path("/usr/share/datasets/fashion-mnist")
+CIFAR10, IMAGENETTE = photos.PUBLISHED["cifar10"]["classes"], photos.PUBLISHED["imagenette"]["classes"]
+FILES = [f"{part}-{kind}" for part in ("train", "t10k") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path_factory):
+    """Neither network nor photos of this machine."""
+    monkeypatch.setenv("NADS_DATA", str(tmp_path_factory.mktemp("empty")))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+
+
+@pytest.fixture
+def without_debian(monkeypatch):
+    """A machine without the Debian package."""
+    monkeypatch.setitem(photos.PUBLISHED["fashion-mnist"], "places", ["FashionMNIST/raw", ""])
+
+
+@pytest.fixture
+def fashion(tmp_path, without_debian):
+    """A folder with the real files as published."""
+    if not DEBIAN.is_dir():
+        pytest.skip("Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+    for name in FILES:
+        shutil.copy(DEBIAN / f"{name}.gz", tmp_path)
+    return tmp_path
+
+
+def write_copy(folder, classes, count=2, size=(32, 32), ending="png", test="test"):
+    rng = np.random.default_rng(0)
+    for part in ("train", test):
+        for name in classes:
+            (folder / part / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = rng.integers(0, 256, (*size, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / part / name / f"{number}.{ending}")
+
+
+def unpack(folder, target):
+    target.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        target.joinpath(name).write_bytes(gzip.decompress((folder / f"{name}.gz").read_bytes()))
+
+
+@pytest.mark.skipif(not DEBIAN.is_dir(), reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+def test_fashion_mnist_is_found_where_debian_installs_it():
+    train, test = (nc.load_images("fashion-mnist", train=part, size=28, progress=False) for part in (True, False))
+    assert (train.source, train.class_names[0], train.class_names[9]) == ("Fashion-MNIST", "T-shirt/top", "Ankle boot")
+    assert train.images.shape == (60_000, 1, 28, 28) and train.labels.bincount().tolist() == [6_000] * 10
+    assert test.images.shape == (10_000, 1, 28, 28) and test.labels.bincount().tolist() == [1_000] * 10
+    # Normalisation constants, published in many places
+    assert float(train.images.mean()) == pytest.approx(0.2860, abs=1e-4)
+    assert float(train.images.std()) == pytest.approx(0.3530, abs=1e-4)
+
+
+@pytest.mark.parametrize("place", ["FashionMNIST/raw", "fashion-mnist/FashionMNIST/raw", "fashion-mnist", "."])
+@pytest.mark.parametrize("packed", [True, False])
+def test_fashion_mnist_in_every_place(fashion, tmp_path, place, packed):
+    root = tmp_path / "root"
+    if packed:
+        (root / place).mkdir(parents=True)
+        for name in FILES:
+            (root / place / f"{name}.gz").symlink_to(fashion / f"{name}.gz")
+    else:
+        unpack(fashion, root / place)
+    data = nc.load_images("fashion-mnist", root=root, train=False, num_images=50, size=28)
+    reference = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=50, size=28)
+    assert torch.equal(data.images, reference.images) and torch.equal(data.labels, reference.labels)
+
+
+def test_fashion_mnist_is_what_torchvision_reads(fashion):
+    from torchvision.datasets import FashionMNIST
+
+    unpack(fashion, fashion / "FashionMNIST" / "raw")
+    expected = FashionMNIST(str(fashion), train=False)
+    opened = photos.open_published("fashion-mnist", fashion, train=False)
+    assert list(opened.class_names) == expected.classes and opened.labels.tolist() == expected.targets.tolist()
+    assert all(np.array_equal(opened.read(i, 28), expected[i][0]) for i in range(100))
+    scaled = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=20)
+    index = images._draw_evenly(opened.labels, 20, 0)
+    for image, i in zip(scaled.images, index, strict=True):
+        pixels = torch.from_numpy(np.array(expected[int(i)][0].resize((32, 32))))
+        assert torch.equal((255 * image[0]).round().byte(), pixels)
+
+
+def damage(folder, how):
+    """Damage one file of a folder and return its name."""
+    name = "t10k-labels-idx1-ubyte" if how == "missing" else "t10k-images-idx3-ubyte"
+    path = folder / f"{name}.gz"
+    content = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "bit":
+        position = len(content) // 2
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+    elif how == "no archive":
+        path.write_bytes(gzip.decompress(content))
+    elif how == "other part":
+        shutil.copy(folder / "train-images-idx3-ubyte.gz", path)
+    else:  # MNIST's files have these names, and this length
+        path.write_bytes(gzip.compress(gzip.decompress(content)[:16] + bytes(10_000 * 28 * 28)))
+    return name
+
+
+@pytest.mark.parametrize("how", ["missing", "truncated", "empty", "bit", "no archive", "other part", "mnist"])
+def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
+    name = damage(fashion, how)
+    with pytest.raises(ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"):
+        nc.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
+
+
+@pytest.mark.parametrize("how", ["truncated", "mnist"])
+def test_damaged_files_that_are_not_compressed_are_named(fashion, tmp_path, how):
+    raw = tmp_path / "root" / "FashionMNIST" / "raw"
+    unpack(fashion, raw)
+    path = raw / "train-images-idx3-ubyte"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] if how == "truncated" else content[:16] + bytes(len(content) - 16))
+    with pytest.raises(ValueError, match="train-images-idx3-ubyte is missing, damaged or of another data set"):
+        nc.load_images("fashion-mnist", root=tmp_path / "root", num_images=10)
+
+
+@pytest.mark.skipif(not DEBIAN.is_dir(), reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+def test_nothing_stands_in_for_damaged_files(tmp_path):
+    """The files of the Debian package would be intact."""
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match="train-images"):
+        nc.load_images("fashion-mnist", root=tmp_path, num_images=10)
+
+
+@pytest.mark.parametrize("place", ["imagenette2-160", "imagenette2-320", "imagenette64", "imagenette", "."])
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_imagenette_in_every_place(tmp_path, place, test):
+    write_copy(tmp_path / place, IMAGENETTE, ending="jpg", test=test)
+    data = nc.load_images("imagenette", root=tmp_path, size=64)
+    assert data.images.shape == (20, 3, 64, 64) and data.labels.bincount().tolist() == [2] * 10
+    assert data.class_names[:2] == ("tench", "English springer")
+    assert data.source == "Imagenette (JPEG copy)"
+    assert len(nc.load_images("imagenette", root=tmp_path, train=False, num_images=10)) == 10
+
+
+def test_photos_of_imagenette_are_cropped_to_the_square_in_their_centre(tmp_path):
+    write_copy(tmp_path, IMAGENETTE, count=1)
+    pixels = np.full((40, 100, 3), 255, np.uint8)
+    pixels[:, 30:70] = np.arange(40)[:, None, None]  # all that a square leaves of it
+    for path in tmp_path.glob("train/*/0.png"):
+        Image.fromarray(pixels).save(path)
+    data = nc.load_images("imagenette", root=tmp_path, size=40)
+    expected = (torch.arange(40.0)[:, None] / 255).expand(10, 3, 40, 40)
+    torch.testing.assert_close(data.images, expected, rtol=0, atol=1e-6)
+
+
+def test_photos_of_other_folders_are_not_cropped(tmp_path):
+    write_copy(tmp_path, ["cat", "dog"], count=1, size=(40, 100))
+    pixels = np.asarray(Image.open(tmp_path / "train" / "cat" / "0.png").resize((32, 32)))
+    data = nc.load_images(root=tmp_path)
+    image = data.images[data.labels.tolist().index(0)]
+    assert np.array_equal((255 * image).round().byte().permute(1, 2, 0), pixels)
+
+
+@pytest.fixture
+def everything(fashion, tmp_path):
+    """A folder that holds all data sets, each in a sub-folder."""
+    root = tmp_path / "all"
+    write_copy(root / "cifar10", CIFAR10, ending="jpg")
+    write_copy(root / "imagenette64", IMAGENETTE, size=(64, 64), ending="jpg")
+    (root / "fashion-mnist").mkdir()
+    for name in FILES:
+        (root / "fashion-mnist" / f"{name}.gz").symlink_to(fashion / f"{name}.gz")
+    return root
+
+
+SOURCES = {
+    "auto": "CIFAR-10 (JPEG copy)",
+    "cifar10": "CIFAR-10 (JPEG copy)",
+    "fashion-mnist": "Fashion-MNIST",
+    "imagenette": "Imagenette (JPEG copy)",
+}
+
+
+def test_one_folder_holds_all_data_sets(everything, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(everything))
+    for name, source in SOURCES.items():
+        assert nc.load_images(name, num_images=10).source == source
+    described = dict(line.split(maxsplit=1) for line in describe())
+    for name in photos.PUBLISHED:
+        assert described[name].startswith(SOURCES[name]) and str(everything) in described[name]
+    assert "60,000 training and 10,000 test" in described["fashion-mnist"] and "20 training" in described["cifar10"]
+
+
+@pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
+@pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
+def test_no_data_set_is_taken_for_another(everything, held, wanted):
+    """The folder of one data set, alone."""
+    if held.startswith(wanted):
+        assert nc.load_images(wanted, root=everything / held, num_images=10).source == SOURCES[wanted]
+        return
+    title = SOURCES["imagenette" if held == "imagenette64" else held].partition(" ")[0]
+    with pytest.raises(nc.DatasetNotFoundError, match=f"{title} in .*{held}.*: set NADS_DATA"):
+        nc.load_images(wanted, root=everything / held, num_images=10)
+
+
+@pytest.mark.parametrize("wanted", ["cifar10", "imagenette", "fashion-mnist"])
+def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_debian, wanted):
+    write_copy(tmp_path, ["cat", "dog"])
+    with pytest.raises(nc.DatasetNotFoundError, match="2 classes such as cat.*: set NADS_DATA"):
+        nc.load_images(wanted, root=tmp_path)
+    with pytest.raises(nc.DatasetNotFoundError, match="2 classes such as cat"):  # nor is one downloaded to that folder
+        nc.load_images(wanted, root=tmp_path, download=True)
+    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
+
+
+@pytest.mark.parametrize("name", ["cifar10", "imagenette"])
+def test_data_sets_with_the_same_classes_and_more_images_are_others(tmp_path, monkeypatch, name):
+    """As CINIC-10 has those of CIFAR-10."""
+    monkeypatch.setitem(photos.PUBLISHED[name], "largest", 20)
+    write_copy(tmp_path, photos.PUBLISHED[name]["classes"], count=3)
+    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
+    with pytest.raises(ValueError, match="30 images"):
+        nc.load_images(name, root=tmp_path)
+
+
+def test_a_class_that_is_missing_is_noticed(tmp_path):
+    write_copy(tmp_path, IMAGENETTE)
+    shutil.rmtree(tmp_path / "test" / "n03888257")
+    assert len(nc.load_images("imagenette", root=tmp_path)) == 20
+    with pytest.raises(ValueError, match="is not Imagenette"):
+        nc.load_images("imagenette", root=tmp_path, train=False)
+    shutil.rmtree(tmp_path / "train" / "n03888257")
+    with pytest.raises(nc.DatasetNotFoundError, match="9 classes"):
+        nc.load_images("imagenette", root=tmp_path)
+
+
+def test_a_truncated_photo_of_imagenette_is_named(tmp_path):
+    write_copy(tmp_path, IMAGENETTE, ending="jpg")
+    path = tmp_path / "train" / "n03888257" / "1.jpg"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="n03888257.1.jpg cannot be read"):
+        nc.load_images("imagenette", root=tmp_path)
+
+
+def test_data_sets_that_are_not_there(without_debian):
+    for name, known in photos.PUBLISHED.items():
+        with pytest.raises(nc.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"):
+            nc.load_images(name)
+    assert nc.load_images(num_images=10).generated
+
+
+def test_a_description_says_what_is_damaged(fashion, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(fashion))
+    damage(fashion, "bit")
+    (text,) = [line for line in describe() if line.startswith("fashion-mnist")]
+    assert "t10k-images-idx3-ubyte is missing, damaged" in text
+
+
+@pytest.mark.parametrize("name", photos.PUBLISHED)
+def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, name):
+    official, seen = photos.PUBLISHED[name]["places"][0], []
+
+    def fetch(root, download, **options):
+        seen.append((tmp_path / official).exists())
+        Path(root, official).mkdir(parents=True)
+        if len(seen) == 1:
+            raise RuntimeError("killed half-way")
+        Path(root, official, "file").write_text("complete")
+        assert options == ({"size": "160px"} if name == "imagenette" else {})
+
+    monkeypatch.setattr(f"torchvision.datasets.{photos.PUBLISHED[name]['torchvision']}", fetch)
+    with pytest.raises(nc.DatasetNotFoundError, match="killed half-way"):
+        photos.download_published(name, tmp_path)
+    assert not (tmp_path / official).exists()
+    for _ in range(2):  # the second time it is there already
+        assert photos.download_published(name, tmp_path) == tmp_path / official
+    assert seen == [False, False] and (tmp_path / official / "file").read_text() == "complete"
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [official.partition("/")[0]]
+
+
+def test_a_data_set_is_downloaded_where_there_is_none(tmp_path, monkeypatch, without_debian):
+    def fetch(root, size, download):
+        write_copy(Path(root, "imagenette2-160"), IMAGENETTE, ending="JPEG", test="val")
+
+    monkeypatch.setattr("torchvision.datasets.Imagenette", fetch)
+    data = nc.load_images("imagenette", root=tmp_path, download=True)
+    assert data.source == "Imagenette (JPEG copy)" and len(data) == 20
