@@ -406,7 +406,7 @@ COMPLETE = {
         "fig8-resnet18.laptop",
     ),
     *("fig8-vgg11.laptop", "maps-lenet.laptop", "maps-resnet18.narrow", "notes-lenet.laptop", "notes-resnet18.narrow"),
-    "notes-lenet.epochs50",
+    *("notes-lenet.epochs20", "notes-lenet.epochs50", "notes-lenet.epochs100"),
 }
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
 
