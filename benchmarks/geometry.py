@@ -101,9 +101,10 @@ SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
 # ResNets are too slow for the many networks that a first step asks for
 FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-BALANCED = "as many of both classes"  # photos of which E[yx] does not contain the mean; added after the first results
+# Added after the first results: photos of which E[yx] does not contain the mean, and random labels that do not average out
+BALANCED, SHARED = "as many of both classes", "the same random labels for all"
 CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
-CONDITIONS += [(network, BALANCED) for network in NETWORKS if network not in SLOW]
+CONDITIONS += [("lenet", BALANCED), ("mlp", SHARED), ("lenet", SHARED), ("cnn", BALANCED), ("mlp", BALANCED)]
 # Does the rate explain that the deep linear network differs from the others? Also added after the first results.
 NETWORKS["linear-slow"] = replace(NETWORKS["linear"], rate=RATE / 10)
 CONDITIONS += [("linear-slow", "photos"), *((network, data) for network in SLOW for data in DATA)]
@@ -120,6 +121,9 @@ def dataset(data: str) -> tuple[Tensor, Tensor]:
     """Return the images and labels of a condition; those of "random labels" are replaced for each network."""
     if data in ("photos", "random labels"):
         return photos()
+    if data == SHARED:
+        images, labels = photos()
+        return images, torch.randint(2, labels.shape, generator=torch.Generator().manual_seed(0))
     if data == BALANCED:
         images, labels = photos()
         size = int(labels.bincount().min())
@@ -243,7 +247,7 @@ def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
     value = measure(everything)
     others = np.array([measure(everything[everything != i]) for i in range(n)])
     half = 2.131 * float(np.sqrt((n - 1) / n * ((others - others.mean()) ** 2).sum()))  # Student, 15 degrees of freedom
-    return [None if np.isnan(x) else round(x, 5) for x in (value, value - half, value + half)]
+    return [None if np.isnan(x) else float(f"{x:.6g}") for x in (value, value - half, value + half)]
 
 
 def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
@@ -403,7 +407,7 @@ class Pool:
         size = NETWORKS[network]
         if not size.untrained:
             return torch.eye(DIMENSION, dtype=torch.float64)[None]
-        if data in ("random labels", BALANCED) or network != "resnet":
+        if data in ("random labels", BALANCED, SHARED) or network != "resnet":
             data = "photos"  # the images count for batch norm alone
         others = self.trajectories(network, data, range(10**6, 10**6 + size.untrained), 0)[0][:, 0]
         symmetries = size.architecture.symmetries_at(SIZE, 1)

@@ -233,4 +233,6 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("parameters", "measure"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    sys.exit(check_parameters() if options.what == "parameters" else measure(options.workers))
+    import nas  # processes of loky find a cached function in a module, and not in a script
+
+    sys.exit(nas.check_parameters() if options.what == "parameters" else nas.measure(options.workers))

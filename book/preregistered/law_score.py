@@ -60,7 +60,8 @@ def score(
     Returns:
         By arm: mean absolute error of each rule over all directions and over those held out, in points, and the
         ``slope``, by how many points the accuracy minus that of the law grows with one standard deviation of the
-        logarithm of the gain, at equal energy and with the same share at the border. Intervals draw directions again.
+        logarithm of the gain, at equal energy and with the same share at the border; ``slope lost``, how much smaller it
+        is than in the free arm. Intervals draw directions again.
         Then the criteria by name.
 
     Raises:
@@ -81,6 +82,11 @@ def score(
         rules = predictions(design, means, registered["constants"])
         slope = regression(100 * (values - rules["law"][index]), predictors, index.tolist())["gains"]
         found[arm] = {"slope": (slope.value, slope.low, slope.high)}
+        if arm == "free":
+            free_values = values
+        else:  # added after the registration: the same directions in both arms
+            lost = regression(100 * (free_values - values), predictors, index.tolist())["gains"]
+            found[arm]["slope lost"] = (lost.value, lost.low, lost.high)
         errors[arm] = {}
         for name, accuracies in rules.items():
             distances = 100 * np.abs(accuracies - means)
