@@ -305,12 +305,14 @@ def test_a_reversed_score_is_falsified_and_a_constant_one_has_no_correlation(few
     assert judged.compare(constant)["costs", "ridge"] == (0, 0, 0)
 
 
-def test_variance_between_seeds_widens_intervals(few_draws):
-    quiet, loud = (
-        judged.compare(judged.Table.of(*_files(_truth, _truth, noise=noise)))["variants", "ridge"]
-        for noise in (1e-5, 0.05)
-    )
-    assert loud[2] - loud[1] > quiet[2] - quiet[1]
+def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
+    table = judged.Table.of(*_files(_truth, _truth, noise=0.03))
+    assert table.seed_deviation().mean() == pytest.approx(0.03 / 2**0.5, rel=0.2)
+    with_seeds = judged.compare(table)
+    monkeypatch.setattr(judged.Table, "seed_deviation", lambda self: np.zeros(self.accuracies.shape[:3]))
+    units_alone = judged.compare(table)
+    widths = [[found[key][2] - found[key][1] for key in units_alone] for found in (with_seeds, units_alone)]
+    assert np.mean(widths[0]) > 1.05 * np.mean(widths[1])
 
 
 def test_rank_correlations_are_spearman():
