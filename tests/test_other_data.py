@@ -204,6 +204,16 @@ def test_priors_have_no_negative_eigenvalues():
     assert min(torch.linalg.eigvalsh(full).min(), torch.linalg.eigvalsh(half).min()) > -1e-5
 
 
+def test_thresholds_find_classes_in_the_middle_of_a_line():
+    """Of ten classes on a line, a step without thresholds finds the two at the ends."""
+    labels = torch.arange(1_000) % 10
+    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[:, None, None]
+    shares = {
+        name: float(right.float().mean()) for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
+    }
+    assert shares["nearest mean"] > 0.99 and shares["first step"] < 0.25
+
+
 def test_parts_have_every_class():
     labels = torch.tensor([0, 1] * 6 + [1] * 5)
     parts = other_data.parts_of(labels, 3)
