@@ -204,6 +204,16 @@ def test_priors_have_no_negative_eigenvalues():
     assert min(torch.linalg.eigvalsh(full).min(), torch.linalg.eigvalsh(half).min()) > -1e-5
 
 
+def test_thresholds_find_classes_in_the_middle_of_a_line():
+    """Of ten classes on a line, a step without thresholds finds the two at the ends."""
+    labels = torch.arange(1_000) % 10
+    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[:, None, None]
+    shares = {
+        name: float(right.float().mean()) for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
+    }
+    assert shares["nearest mean"] > 0.99 and shares["first step"] < 0.25
+
+
 def test_parts_have_every_class():
     labels = torch.tensor([0, 1] * 6 + [1] * 5)
     parts = other_data.parts_of(labels, 3)
@@ -305,12 +315,14 @@ def test_a_reversed_score_is_falsified_and_a_constant_one_has_no_correlation(few
     assert judged.compare(constant)["costs", "ridge"] == (0, 0, 0)
 
 
-def test_variance_between_seeds_widens_intervals(few_draws):
-    quiet, loud = (
-        judged.compare(judged.Table.of(*_files(_truth, _truth, noise=noise)))["variants", "ridge"]
-        for noise in (1e-5, 0.05)
-    )
-    assert loud[2] - loud[1] > quiet[2] - quiet[1]
+def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
+    table = judged.Table.of(*_files(_truth, _truth, noise=0.03))
+    assert table.seed_deviation().mean() == pytest.approx(0.03 / 2**0.5, rel=0.2)
+    with_seeds = judged.compare(table)
+    monkeypatch.setattr(judged.Table, "seed_deviation", lambda self: np.zeros(self.accuracies.shape[:3]))
+    units_alone = judged.compare(table)
+    widths = [[found[key][2] - found[key][1] for key in units_alone] for found in (with_seeds, units_alone)]
+    assert np.mean(widths[0]) > 1.05 * np.mean(widths[1])
 
 
 def test_rank_correlations_are_spearman():
