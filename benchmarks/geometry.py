@@ -101,7 +101,7 @@ SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
 # ResNets are too slow for the many networks that a first step asks for
 FIRST_NETWORKS = ("lenet", "mlp", "linear", "cnn")
 DATA = ("photos", "random labels", "learned wave", "wave in the middle")
-# Added after the first results: photos of which E[yx] does not contain the mean, and random labels that do not average out
+# Added after the first results: photos of which E[yx] does not contain the mean; random labels that do not average out
 BALANCED, SHARED = "as many of both classes", "the same random labels for all"
 CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
 CONDITIONS += [("lenet", BALANCED), ("mlp", SHARED), ("lenet", SHARED), ("cnn", BALANCED), ("mlp", BALANCED)]

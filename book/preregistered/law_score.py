@@ -60,8 +60,8 @@ def score(
     Returns:
         By arm: mean absolute error of each rule over all directions and over those held out, in points, and the
         ``slope``, by how many points the accuracy minus that of the law grows with one standard deviation of the
-        logarithm of the gain, at equal energy and with the same share at the border; ``slope lost``, how much smaller it
-        is than in the free arm. Intervals draw directions again.
+        logarithm of the gain, at equal energy and with the same share at the border; ``slope lost``, by how much it is
+        smaller than in the free arm. Intervals draw directions again.
         Then the criteria by name.
 
     Raises:
