@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments.stored import study_path
-from result_files import write_compact
+from result_files import add_rows, write_compact
 from torch import Tensor
 
 import nads_core as nc
@@ -120,19 +120,9 @@ def train_one(pooling: str, data: str, seed: int) -> dict[str, Any]:
 
 def train(workers: int | None) -> None:
     """Train the networks that the file lacks, one per core."""
-    from loky import as_completed, get_reusable_executor
-    from tqdm import tqdm
-
     stored = json.loads(FILE.read_text("utf8"))
     done = {(row["pooling"], row["data"], row["seed"]) for row in stored["rows"]}
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-    futures = [pool.submit(train_one, *unit) for unit in units() if unit not in done]
-    try:
-        for future in tqdm(as_completed(futures), total=len(units()), initial=len(done), unit="network"):
-            stored["rows"].append(future.result())
-            write_compact(FILE, stored)
-    finally:
-        pool.shutdown(kill_workers=True)
+    add_rows(FILE, stored, train_one, [unit for unit in units() if unit not in done], workers, every=1)
 
 
 if __name__ == "__main__":

@@ -32,10 +32,9 @@ from nads_book.experiments.forgetting import (
     waves,
 )
 from nads_book.experiments.stored import study_path
-from result_files import write_compact
+from result_files import add_rows
 from torch import Tensor, nn
 from torch.nn import functional as F
-from tqdm import tqdm
 
 import nads_core as nc
 from nads_core.kernels import faster_max_pooling
@@ -112,23 +111,11 @@ def identity(row: dict[str, Any]) -> str:
 
 def run(workers: int | None) -> None:
     """Train the networks that the results file lacks."""
-    from loky import as_completed, get_reusable_executor
-
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"epochs": list(LOGGED), "rows": [], "runs": []}
     done = {identity(row) for row in stored["rows"]}
     missing = [u for u in units() if json.dumps([asdict(u[0]), list(u[1]), u[2]], sort_keys=True) not in done]
     stored["runs"].append(environment(torch.device("cpu")))
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-    futures = [pool.submit(train, *unit) for unit in missing]
-    bar = tqdm(as_completed(futures), total=len(units()), initial=len(done), unit="network")
-    try:
-        for count, future in enumerate(bar, 1):
-            stored["rows"].append(future.result())
-            if count % 16 == 0:
-                write_compact(FILE, stored)
-    finally:
-        write_compact(FILE, stored | {"num_units": len(units())})
-        pool.shutdown(kill_workers=True)
+    add_rows(FILE, stored | {"num_units": len(units())}, train, missing, workers)
 
 
 def score() -> None:

@@ -20,9 +20,8 @@ import numpy as np
 import torch
 from definitions import sampled_halves
 from nads_book.experiments.stored import study_path
-from result_files import write_compact
+from result_files import add_rows
 from torch import Tensor, nn
-from tqdm import tqdm
 
 import nads_core as nc
 from nads_core.runtime.provenance import environment
@@ -208,24 +207,13 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
 
 def measure(workers: int) -> None:
     """Compute the measures of all networks that the file lacks."""
-    from loky import as_completed, get_reusable_executor
-
     units = [("201", cell) for cell in proxies()["cifar10"]] + [("macro", key) for key in macro_keys()]
     stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": []}
     stored |= {"num_units": len(units), "num_networks": NUM_NETWORKS, "environment": environment(torch.device("cpu"))}
     stored["between_trace"] = float(photo_moments()["between"].square().sum())
     stored["within_trace"] = float(photo_moments()["within"].square().sum())
     done = {(row["benchmark"], row["key"]) for row in stored["rows"]}
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-    futures = [pool.submit(measures, *unit) for unit in units if unit not in done]
-    try:
-        for number, future in enumerate(tqdm(as_completed(futures), total=len(units), initial=len(done)), 1):
-            stored["rows"].append(future.result())
-            if number % 16 == 0:
-                write_compact(FILE, stored)
-    finally:
-        write_compact(FILE, stored)
-        pool.shutdown(kill_workers=True)
+    add_rows(FILE, stored, measures, [unit for unit in units if unit not in done], workers)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from definitions import sampled_halves
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import Residual
 from nads_book.experiments.stored import load_nads, study_path
-from result_files import write_compact
+from result_files import add_rows, write_compact
 from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
@@ -541,8 +541,6 @@ def units() -> list[Unit]:
 
 def train(workers: int | None) -> None:
     """Train the networks that the results file lacks."""
-    from loky import as_completed, get_reusable_executor
-
     sealed = fingerprint_of_scores()
     if tomllib.loads(REGISTERED.read_text("utf8"))["sealed"]["scores"] != sealed:
         sys.exit(
@@ -557,15 +555,7 @@ def train(workers: int | None) -> None:
         flipping_nads(side)  # once, before processes need them
     stored |= {"num_units": len(units()), "num_train": NUM_TRAIN, "num_test": NUM_TEST}
     stored["runs"].append(environment(torch.device("cpu")))
-    pool = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-    futures = [pool.submit(train_unit, unit) for unit in missing]
-    try:
-        for future in tqdm(as_completed(futures), total=len(units()), initial=len(done), unit="network"):
-            stored["rows"].append(future.result())
-            write_compact(TRAINED, stored)
-    finally:
-        write_compact(TRAINED, stored)
-        pool.shutdown(kill_workers=True)
+    add_rows(TRAINED, stored, train_unit, [(unit,) for unit in missing], workers, every=1)
 
 
 if __name__ == "__main__":
