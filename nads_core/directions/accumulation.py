@@ -190,7 +190,7 @@ def accumulate(
     batches, enough = 1, False  # batches of each process between two sums over processes
 
     def stop_if_interrupted() -> None:
-        if any(distributed.all_gather(interrupted.is_set())):
+        if any(distributed.all_gather(bool(interrupted))):
             raise KeyboardInterrupt(_saved_when_interrupted(state, num_networks, size))
 
     with bar, deferred_interrupt("stopping after this batch ...") as interrupted:

@@ -8,20 +8,21 @@ from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
-def deferred_interrupt(message: str) -> Iterator[threading.Event]:
+def deferred_interrupt(message: str) -> Iterator[list[int]]:
     """Defer SIGINT, so that stored files are consistent and the interrupt is not lost; a second one is not deferred.
 
-    The block checks the event, which an interrupt sets, at every safe point and raises the KeyboardInterrupt itself.
+    The block gets a list of the signals received. It checks at every safe point whether there is one, and raises the
+    KeyboardInterrupt itself. A handler may interrupt itself, so it must not take the lock of a `threading.Event`.
 
     Args:
         message: text to print when the interrupt arrives.
     """
-    received = threading.Event()
+    received: list[int] = []
 
-    def receive(*_: object) -> None:
-        if received.is_set():
+    def receive(signum: int, *_: object) -> None:
+        if received:
             raise KeyboardInterrupt
-        received.set()
+        received.append(signum)
         print(f"\n{message}", file=sys.stderr)
 
     with ExitStack() as at_end:

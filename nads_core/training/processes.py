@@ -55,7 +55,7 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     run.require_time()
                 patience = max(0, min(_POLL_SECONDS, run.seconds_left))
                 ready, _ = wait(running, timeout=patience, return_when=FIRST_COMPLETED)
-                if interrupted.is_set():
+                if interrupted:
                     raise KeyboardInterrupt
                 if not ready:
                     run.require_time(0)
