@@ -23,6 +23,7 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
+from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -121,6 +122,7 @@ def train_one(pooling: str, data: str, seed: int) -> dict[str, Any]:
 def train(workers: int | None) -> None:
     """Train the networks that the file lacks, one per core."""
     stored = json.loads(FILE.read_text("utf8"))
+    stored.setdefault("runs", []).append(environment(usable_device()))
     done = {(row["pooling"], row["data"], row["seed"]) for row in stored["rows"]}
     add_rows(FILE, stored, train_one, [unit for unit in units() if unit not in done], workers, every=1)
 

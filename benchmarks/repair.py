@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from result_files import write_compact
 from torch import nn
 
 import nads_core as nc
+from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
@@ -74,13 +75,14 @@ def predict() -> None:
     write_compact(FILE, facts | {"prediction": rows, "environment": environment(torch.device("cpu")), "rows": []})
 
 
-def train() -> None:
+def train(names: Sequence[str]) -> None:
     """Train the networks that the file lacks: along all waves, and on photos, with both seeds."""
     stored, size = json.loads(FILE.read_text("utf8")), SIZES["narrow"].separable
+    stored.setdefault("runs", []).append(environment(usable_device()))
     done = {(row["network"], row["task"], row["seed"]) for row in stored["rows"]}
     directions = torch.stack([nc.fourier_direction(wave) for wave in waves()])
     for seed in SEEDS:
-        for name, build in NETWORKS.items():
+        for name, build in ((name, NETWORKS[name]) for name in names):
             if (name, "waves", seed) not in done:
                 sets, tests = (
                     nc.SeparableDatasets(directions, count, 1.0, NOISE_STD, seed=seed_sequence(seed, part))
@@ -88,7 +90,6 @@ def train() -> None:
                 )
                 result = nc.train_networks(
                     partial(build, 1, 32, 2), sets, tests, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True,
-                    method="processes",
                 )  # fmt: skip
                 accuracies = [round(float(accuracy), 5) for accuracy in result.test_accuracy]
                 stored["rows"].append({"network": name, "task": "waves", "seed": seed, "accuracies": accuracies})
@@ -109,4 +110,6 @@ def train() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("predict", "train"))
-    predict() if parser.parse_args().what == "predict" else train()
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="to train")
+    options = parser.parse_args()
+    predict() if options.what == "predict" else train(options.networks)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 import nads_core as nc
 from nads_core.networks.architectures import Architecture
+from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.training import predicted_classes
 
@@ -66,14 +67,14 @@ def changed(network: nn.Module, images: Tensor, own: Tensor, along: Tensor) -> d
 
 def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[dict[str, Any]]:
     """Return a record for each NAD: shares along it, along waves of its photo energy, and along random directions."""
-    nads, waves = nc.load_nads(name), nc.fourier_basis(32)[0]
+    nads, waves = nc.load_nads(name), nc.fourier_basis(32)[0].to(images)
     energies = photo_energies(images, waves)
     generator, records = torch.Generator().manual_seed(seed), []
     for index in INDICES:
         nad = nads.directions[index].to(images)
         energy = photo_energies(images, nad[None])[0]
         nearest = (energies / energy).log().abs().argsort()[:NUM_CONTROLS]
-        random = torch.randn(NUM_CONTROLS, 1, 32, 32, generator=generator)
+        random = torch.randn(NUM_CONTROLS, 1, 32, 32, generator=generator).to(images)
         random /= random.flatten(1).norm(dim=1)[:, None, None, None]
         along = {
             "wave": [changed(network, images, waves[k], waves[k]) for k in nearest],
@@ -98,7 +99,8 @@ def run() -> None:
         "epochs": EPOCHS,
         "num_train": NUM_TRAIN,
     }
-    stored["runs"].append(environment(torch.device("cpu")))
+    device = usable_device()
+    stored["runs"].append(environment(device))
     train, test = (
         nc.load_images("cifar10", train=part, num_images=n) for part, n in ((True, NUM_TRAIN), (False, NUM_TEST))
     )
@@ -112,7 +114,7 @@ def run() -> None:
             torch.manual_seed(seed)
             network = architecture.build(3, 32, 10)
             result = nc.train_network(network, data, held_out, recipe=recipe, seed=seed, label=f"{name}, seed {seed}")
-            records = measured(nads, network.eval(), held_out[0][:NUM_ASKED], seed)
+            records = measured(nads, network.eval(), held_out[0][:NUM_ASKED].to(device), seed)
             stored["rows"].append({
                 "network": name, "seed": seed, "accuracy": float(result.test_accuracy),
                 "train_accuracy": float(result.train_accuracy), "directions": records,

@@ -53,8 +53,8 @@ def z_score(value: float, samples: Tensor, count: int) -> float:
     return (value - float(samples.mean())) / error if error else 0.0
 
 
-def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
-    """Compute one model, and compare it with the plain loop."""
+def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[str, Any]:
+    """Compute one model on a device, and compare it with the plain loop on the CPU."""
     start = time.process_time()
     common = {
         "image_shape": entry.image_shape,
@@ -65,7 +65,7 @@ def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
         warnings.simplefilter("always")
         try:
             nads = nc.compute_nads(
-                entry.factory, count, symmetries=(), device="cpu", progress=False, **common, **entry.options
+                entry.factory, count, symmetries=(), device=device, progress=False, **common, **entry.options
             )
         except (ValueError, TypeError, RuntimeError, MemoryError) as error:
             own = type(error) in (ValueError, TypeError, MemoryError)
@@ -79,7 +79,7 @@ def row(entry: Entry, count: int, seed: int = 0) -> dict[str, Any]:
                 entry.factory,
                 count,
                 symmetries=(),
-                device="cpu",
+                device=device,
                 progress=False,
                 normalise="network",
                 **common,
@@ -108,6 +108,7 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=48)
     parser.add_argument("--again", action="store_true", help="replace rows that did not run as expected")
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--device", default="cpu", help="where compute_nads runs")
     args = parser.parse_args()
     torch.set_num_threads(1)
     rows = json.loads(args.out.read_text("utf8")) if args.out.exists() else {}
@@ -118,10 +119,10 @@ def main() -> None:
                 continue
             count = args.networks * (4 if source == "adversarial" else 1)
             try:
-                rows[key] = row(entry, count)
+                rows[key] = row(entry, count, device=args.device)
                 scores = [rows[key].get(name) or 0 for name in ("z_trace", "z_energy")]
                 if max(map(abs, scores)) > LARGE:
-                    rows[key] = row(entry, 5 * count, seed=1) | {"first": scores}
+                    rows[key] = row(entry, 5 * count, seed=1, device=args.device) | {"first": scores}
             except Exception as error:  # of the plain loop, or one that names no reason
                 rows[key] = {"result": "error", "message": f"{type(error).__name__}: {error}", "expected": False}
             rows[key] |= {
