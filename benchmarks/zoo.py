@@ -90,7 +90,7 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
     _, _, right = torch.linalg.svd(half / half.norm(), full_matrices=False)
     direction = right[0]
     energies = (rest @ direction).square()
-    eigenvalues, basis = nads.eigenvalues.double(), nads.directions.flatten(1).double()
+    eigenvalues, basis = nads.eigenvalues.double().cpu(), nads.directions.flatten(1).double().cpu()
     energy = float(((basis @ direction).square() * eigenvalues).sum())
     return {
         "result": "ran", "expected": not entry.rejected, "seconds": round(seconds, 1),

@@ -638,6 +638,26 @@ def test_a_network_that_ignores_its_input():
     assert not batched.input_gradients(batched.draw(0), batched.randn(0, 1, 2, *SHAPE)).any()
 
 
+class Recurrent(nn.Module):
+    """A layer that vmap does not support."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRU(SHAPE[2], 6, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+def test_recurrent_layers_are_evaluated_one_network_at_a_time(monkeypatch):
+    with pytest.raises(ValueError, match=r"evaluation='vmap' cannot run this network .*: use evaluation='loop'"):
+        Ensemble(Recurrent, SHAPE, evaluation="vmap")
+    ensemble = Ensemble(Recurrent, SHAPE)
+    monkeypatch.setattr(ensemble, "evaluation", "vmap")  # the default on a GPU
+    assert ensemble._vmap_obstacle()
+    assert Ensemble(convnet, SHAPE, evaluation="vmap")._vmap_obstacle() is None
+
+
 def test_the_threads_of_a_crew_give_what_one_gives(request):
     request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
     estimator, results = nc.SmoothedGradient(4), []

@@ -312,7 +312,7 @@ def test_sums_in_float32_matter_less_than_factors_in_tf32():
     in_float32 = (sums[0] - sums[1]).norm(dim=(1, 2)) / norms
     of_tf32 = (sums[1] - exact).norm(dim=(1, 2)) / norms
     assert (in_float32 > 1e-9).all()  # it is not float64
-    assert (in_float32 < 0.01 * of_tf32).all()
+    assert (in_float32 < (0.01 if DEVICE == "cpu" else 0.1) * of_tf32).all()  # tensor cores cut off their sums
     assert DEVICE != "cpu" or (in_float32 < 2e-7).all()
 
 
@@ -484,7 +484,7 @@ def test_the_benchmark_runs_from_end_to_end(tmp_path):
         "--out",
         str(tmp_path),
     ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     results = [json.loads(path.read_text()) for path in tmp_path.glob("kernels-*.json")]

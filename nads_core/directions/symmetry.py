@@ -51,7 +51,7 @@ class SymmetryType:
         That is the block of the matrix's average over the group, which need not be formed.
         """
         total = sum(_times(basis, _times(basis, matrix).T) for basis in self.bases)
-        return (total + total.T) / (2 * len(self.bases))  # type: ignore[union-attr]  # there is a partner
+        return (total + total.T) / (2 * len(self.bases))
 
     def coordinates(self, vectors: Tensor) -> Tensor:
         """Return the coordinates (partners, ..., d) of vectors (..., D)."""
@@ -63,6 +63,7 @@ class SymmetryType:
         return [_times(basis.t(), coordinates.T).T for basis in self.bases]
 
 
+@torch.sparse.check_sparse_tensor_invariants(enable=False)  # type: ignore[untyped-decorator]  # torch 2.11 warns else
 def _times(basis: Tensor, matrix: Tensor) -> Tensor:
     return torch.sparse.mm(basis.to(matrix.device, matrix.dtype), matrix)
 
@@ -140,11 +141,12 @@ def _folded(size: int, sign: int) -> Any:
     return sparse.csr_array((np.concatenate([weight, sign * weight]), places), shape=(len(i), size * size))
 
 
+@torch.sparse.check_sparse_tensor_invariants(enable=True)  # type: ignore[untyped-decorator]
 def _sparse(matrix: Any) -> Tensor:
     """Return scipy's sparse matrix as one of torch's."""
     entries = matrix.tocoo()
     places = torch.from_numpy(np.stack(entries.coords))
-    return torch.sparse_coo_tensor(places, entries.data, entries.shape, check_invariants=True).coalesce()
+    return torch.sparse_coo_tensor(places, entries.data, entries.shape).coalesce()
 
 
 def symmetrize(matrix: Tensor, image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> Tensor:

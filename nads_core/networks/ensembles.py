@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -54,10 +55,11 @@ class Ensemble:
         dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
         output: index of the network output that is the scalar f(x); or a function of what the network returns for K
             inputs, which returns (K,).
-        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU.
-            Both load the weights and buffers of other networks into one network, the template. ``"rebuild"`` evaluates
-            each network as the factory builds it, one at a time: for factories whose networks differ in structure, in
-            activations or in tensors that are plain attributes.
+        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU,
+            for networks that allow it (recurrent layers do not). Both load the weights and buffers of other networks
+            into one network, the template. ``"rebuild"`` evaluates each network as the factory builds it, one at a
+            time: for factories whose networks differ in structure, in activations or in tensors that are plain
+            attributes.
         kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. If a
             parameter is not drawn by one ``uniform_`` or ``normal_`` in float32, torch draws the weights; see `keyed`.
 
@@ -112,10 +114,28 @@ class Ensemble:
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
         if initialisation.second is not None and not rebuild:
             self._require_reproduced(initialisation.second)
+        if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
+            if evaluation:
+                raise ValueError(f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'")
+            self.evaluation = "loop"
+
+    def _vmap_obstacle(self) -> str | None:
+        """Return why these networks cannot be evaluated together, for example a recurrent layer; None if they can."""
+        state, images = self._test_weights(2), self._test_images(2, 2)
+        try:
+            self.outputs(state, images)
+            self.input_gradients(state, images)
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+        return None
 
     def _prepared(self, network: nn.Module) -> nn.Module:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
+        for layer in network.modules():
+            if isinstance(layer, nn.RNNBase) and self.device.type == "cuda":  # cuDNN has gradients in train mode alone
+                layer.dropout = 0.0
+                layer.train()
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
         return network if self.evaluation == "vmap" else faster_layers(network)
 
@@ -127,9 +147,8 @@ class Ensemble:
 
     def _test_weights(self, count: int) -> State:
         """Draw a few networks, none where networks are rebuilt."""
-        if self.evaluation == "rebuild":
-            return {}
-        return self._converted(self._initialisation.draw(count, seed_sequence(self.seed, 0, _WEIGHTS)))
+        seed = seed_sequence(self.seed, 0, _WEIGHTS)
+        return {} if self.evaluation == "rebuild" else self._converted(self._initialisation.draw(count, seed))
 
     def _test_images(self, *counts: int) -> Tensor:
         """Return the same random images (*counts, C, H, W) at every call."""
@@ -190,9 +209,9 @@ class Ensemble:
 
         A function is never copied. In a hook it can write to what its copies read, so none is trusted.
         """
-        for layer in self.template.modules():
-            if FunctionType in map(type, [*layer._forward_pre_hooks.values(), *layer._forward_hooks.values()]):
-                return False
+        hooks = [(layer._forward_pre_hooks | layer._forward_hooks).values() for layer in self.template.modules()]
+        if FunctionType in map(type, chain(*hooks)):
+            return False
         state, images = self._test_weights(2), self._test_images(2, 1)
         expected = self.outputs(state, images)
         try:
@@ -247,8 +266,7 @@ class Ensemble:
         if self.keyed:
             numbers = self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
         else:
-            generator = self._generator(block, stream)
-            draw = partial(torch.randn, generator=generator, device=self.device, dtype=dtype)
+            draw = partial(torch.randn, generator=self._generator(block, stream), device=self.device, dtype=dtype)
             numbers = [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
         return [tensor[self._rows] for tensor in numbers]
 
@@ -305,8 +323,8 @@ class Ensemble:
         if count > readout.num_features:
             raise ValueError(f"{count} readouts asked for, but the last layer reads {readout.num_features} features")
         normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
-        precise = normal.to(torch.promote_types(self.dtype, torch.float32))  # there is no QR in bfloat16
-        orthonormal = torch.linalg.qr(precise).Q.mT  # (B, count, F)
+        # There is no QR in bfloat16.
+        orthonormal = torch.linalg.qr(normal.to(torch.promote_types(self.dtype, torch.float32))).Q.mT  # (B, count, F)
         return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
     def _require_readout(self) -> Readout:
@@ -403,9 +421,8 @@ class ThreadedEnsemble:
 
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
-        threads = torch.get_num_threads()
+        self._ensemble, self._thread, threads = ensemble, threading.local(), torch.get_num_threads()
         self.size = 1 if alone or threads == 1 or not ensemble.can_duplicate() else threads
-        self._ensemble, self._thread = ensemble, threading.local()
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:

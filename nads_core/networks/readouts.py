@@ -62,10 +62,8 @@ class Readout:
 
     def replaced(self, state: State, rows: Tensor) -> State:
         """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has R outputs."""
-        state = state | {self.weight: rows}
-        if self.bias:  # it changes no gradient, but its length is the number of outputs
-            state[self.bias] = rows.new_zeros(rows.shape[:2])
-        return state
+        # A bias changes no gradient, but its length is the number of outputs.
+        return state | {self.weight: rows} | ({self.bias: rows.new_zeros(rows.shape[:2])} if self.bias else {})
 
 
 @contextmanager
@@ -75,8 +73,7 @@ def linear_results(network: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     with ExitStack() as hooks:
         for name, layer in network.named_modules():
             if type(layer) is nn.Linear:
-                hook = layer.register_forward_hook(lambda _, __, result, name=name: results.append((name, result)))
-                hooks.enter_context(hook)
+                hooks.enter_context(layer.register_forward_hook(lambda _, __, y, name=name: results.append((name, y))))
         yield results
 
 

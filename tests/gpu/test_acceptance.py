@@ -106,19 +106,49 @@ def bfloat16_training(device):
 
 
 def leading_directions(device):
-    compute = partial(compute_nads, LENET, 128, num_directions=10, seed=1, progress=False)
-    here, there = (compute(device=place) for place in ("cpu", device))
-    return 1 - here.overlap(there, k=10)
+    """Compare NADs of different networks, because a GPU draws other ones: 1 - overlap, less that of two CPU runs."""
+    compute = partial(compute_nads, LENET, 128, num_directions=10, progress=False)
+    here, again, there = compute(seed=1, device="cpu"), compute(seed=2, device="cpu"), compute(seed=1, device=device)
+    return here.overlap(again, k=10) - here.overlap(there, k=10)
 
 
 def deep_input_gradients(device):
     """Compare input gradients of the same two ResNet-18 networks with those of a CPU."""
-    gradients = []
-    for place in ("cpu", device):
-        ensemble = Ensemble(lambda: RESNET18.build(1, 32, 1), (1, 32, 32), device=place, dtype=torch.float64)
-        images = torch.randn(2, 2, 1, 32, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        gradients.append(ensemble.input_gradients(ensemble.stack(2), images.to(place)))
-    return _largest(gradients[1], gradients[0])
+    return _moved(partial(RESNET18.build, 1, 32, 1), (1, 32, 32), device)
+
+
+def _moved(factory, shape, device):
+    """Return the difference of input gradients of two networks on a device from those of a CPU."""
+    here, there = (Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device))
+    images = torch.randn(2, 2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    state = here.stack(2)
+    moved = {name: tensor.to(device) for name, tensor in state.items()}
+    return _largest(there.input_gradients(moved, images.to(device)), here.input_gradients(state, images))
+
+
+class _Recurrent(nn.Module):
+    """A recurrent layer over the rows of an image."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.cell, self.head = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.cell(x[:, 0])[0][:, -1])
+
+
+def recurrent_layers(device):
+    """Compare input gradients of networks that cannot share a vectorised step."""
+    return max(_moved(partial(_Recurrent, kind), (1, 8, 8), device) for kind in (nn.RNN, nn.GRU, nn.LSTM))
+
+
+def norms_of_inputs(device):
+    """Compare input gradients through a batch norm of the images themselves."""
+
+    def network():
+        return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+
+    return _moved(network, (1, 8, 8), device)
 
 
 def input_gradients_of_readouts(device):
@@ -135,12 +165,14 @@ def input_gradients_of_readouts(device):
 
 
 def nads_resumed_on_the_cpu(device):
-    compute = partial(compute_nads, LENET, estimator=None, num_directions=10, seed=1, progress=False)
+    """Compare NADs of 64 networks of each device with those of a CPU, as `leading_directions` does."""
+    compute = partial(compute_nads, LENET, num_directions=10, progress=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nads.ckpt"
-        compute(64, device=device, checkpoint=path)
-        moved = compute(128, device="cpu", checkpoint=path)
-    return 1 - moved.overlap(compute(128, device="cpu"), k=10)
+        compute(64, seed=1, device=device, checkpoint=path)
+        moved = compute(128, seed=1, device="cpu", checkpoint=path)
+    here, again = (compute(128, seed=seed, device="cpu") for seed in (1, 2))
+    return here.overlap(again, k=10) - here.overlap(moved, k=10)
 
 
 class _StoppedError(Exception):
@@ -186,7 +218,10 @@ def restored_generators(device):
 CHECKS = (
     (deep_input_gradients, 1e-9),  # input gradients of ResNet-18, against the CPU
     (input_gradients_of_readouts, 1e-9),  # input gradients of two readouts, against the CPU
-    (leading_directions, 1e-4),  # first 10 NADs of LeNet, against the CPU
+    (recurrent_layers, 1e-9),  # input gradients through recurrent layers, against the CPU
+    (norms_of_inputs, 1e-9),  # input gradients through a batch norm of inputs, against the CPU
+    # Overlaps of the first 10 NADs of 128 networks with those of others vary between .83 and .95.
+    (leading_directions, 0.1),
     (triton_weights, 1e-5),  # weights of the Triton kernel, against its reference
     (triton_moments, 2e-3),  # second moments of the Triton kernel in tf32, against float64
     # The learning rate of a step is a float32 number on a GPU and a Python float on a CPU.
@@ -194,7 +229,7 @@ CHECKS = (
     (vectorised_training, 1e-6),  # vectorised training, against the CPU
     (cuda_graph_training, 1e-6),  # training as CUDA graphs, against the loop
     (bfloat16_training, 0.05),  # first losses in bfloat16, against float32
-    (nads_resumed_on_the_cpu, 1e-4),  # NADs resumed on the CPU
+    (nads_resumed_on_the_cpu, 0.1),
     (resumed_training, 1e-8),  # training resumed after an epoch
     (restored_generators, 0.0),  # generators restored after seeding
 )
