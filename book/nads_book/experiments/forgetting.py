@@ -68,17 +68,20 @@ def wave_energies() -> np.ndarray:
     return np.array([predicted_energies("lenet")[k] for k in waves()])
 
 
-def accuracies(rows: Sequence[Mapping[str, Any]], time: int = -1) -> dict[Cell, np.ndarray]:
+def accuracies(
+    rows: Sequence[Mapping[str, Any]], time: int = -1, seeds: Sequence[int] = SEEDS
+) -> dict[Cell, np.ndarray]:
     """Return the test accuracies of the cells all of whose networks are stored, (seeds, waves), in [0, 1].
 
     Args:
         rows: rows of the results file.
         time: index into the logged epochs.
+        seeds: seeds that a cell needs.
     """
     found: dict[Cell, np.ndarray] = {}
-    for row in rows:
-        table = found.setdefault(Cell(**row["cell"]), np.full((len(SEEDS), WAVES), np.nan))
-        table[row["seed"], waves().index(tuple(row["wave"]))] = row["test_accuracies"][time]
+    for row in (row for row in rows if row["seed"] in seeds):
+        table = found.setdefault(Cell(**row["cell"]), np.full((len(seeds), WAVES), np.nan))
+        table[seeds.index(row["seed"]), waves().index(tuple(row["wave"]))] = row["test_accuracies"][time]
     return {cell: table for cell, table in found.items() if not np.isnan(table).any()}
 
 
