@@ -47,7 +47,7 @@ FIRST_RATES = (SMALL_RATE, 0.005, 0.02)  # of steps with opposite labels; the la
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
-LEADING = 8  # directions whose pictures are stored
+LEADING = 4  # directions whose pictures are stored
 NUM_ORDERED = 100  # first NADs, whose order at the start is compared with that of later energies
 
 

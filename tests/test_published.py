@@ -94,7 +94,7 @@ def test_accuracies_are_the_authors_files():
 
 
 def test_accuracies_on_flipped_photos_are_those_that_were_read_off_the_figure():
-    path = Path(os.environ.get("NADS_REFERENCE", "no-folder-named"), "README.md")
+    path = Path(os.environ.get("NADS_REFERENCE") or "no-folder-named", "README.md")
     if not path.exists():
         pytest.skip("NADS_REFERENCE names no folder with the values read off the figures")
     (line,) = re.findall(r"Fig\. 8 .*", path.read_text("utf8"))
