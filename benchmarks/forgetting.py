@@ -151,11 +151,11 @@ def train_together(group: Sequence[Unit], device: torch.device) -> list[dict[str
         raise ValueError(f"{name} has buffers, which are not shared in a step")
     weights = {key: tensor.detach()[which] for key, tensor in weights.items()}  # (B, ...)
 
-    def loss(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(functional_call(model, parameters, (x,)), y)
-
     def logits(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
         return functional_call(model, parameters, (x,))
+
+    def loss(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(logits(parameters, x), y)
 
     @torch.no_grad()
     def accuracy(data: Sequence[Tensor]) -> list[float]:
@@ -232,7 +232,7 @@ def run(workers: int | None, device: torch.device, together: int) -> None:
     done = {identity(row) for row in stored["rows"]}
     missing = [u for u in units() if json.dumps([asdict(u[0]), list(u[1]), u[2]], sort_keys=True) not in done]
     stored["runs"].append(environment(device))
-    if device.type == "cuda":
+    if device.type != "cpu":
         torch.backends.cudnn.allow_tf32 = False  # as on a CPU
         for group in groups(missing, together):
             start = time.perf_counter()

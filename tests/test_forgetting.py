@@ -104,6 +104,44 @@ def test_one_training(cell, monkeypatch):
     assert Cell(**row["cell"]) == cell and script.identity(row) == script.identity(row)
 
 
+def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
+    """Easy data, few epochs: what is compared has left chance, and rounding has not grown yet."""
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(script, "NUM_SAMPLES", 2_000)
+    monkeypatch.setattr(script, "NOISE_STD", 0.4)
+    monkeypatch.setattr(nc, "SEPARABLE_RECIPE", replace(nc.SEPARABLE_RECIPE, epochs=5))
+    cells = [
+        [Cell(label_noise=0.2, weight_decay=5e-4), Cell(optimiser="momentum", rate=0.05), Cell(overlap=1.0)],
+        [Cell(optimiser="adam", rate=1e-3, weight_decay=5e-2), Cell(optimiser="adam", rate=1e-3, label_noise=0.2)],
+    ]
+    learned = 0
+    try:
+        for kind in cells:
+            group = [(cell, waves()[0], seed) for cell in kind for seed in SEEDS]
+            together = script.train_together(group, torch.device("cpu"))
+            for unit, row in zip(group, together, strict=True):
+                alone = script.train(*unit)
+                assert alone["cell"] == row["cell"] and script.identity(alone) == script.identity(row)
+                assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.02)
+                reached = [value for value in alone["test_accuracies"] if value is not None]
+                assert [value for value in row["test_accuracies"] if value is not None] == pytest.approx(
+                    reached, abs=0.03
+                )
+                learned += reached[-1] > 0.6
+    finally:
+        torch.set_num_threads(threads)
+    assert learned >= 6
+
+
+def test_groups_have_one_architecture_and_one_kind_of_optimiser():
+    units = script.units()
+    found = list(script.groups(units, 100))
+    assert sorted(map(repr, units)) == sorted(repr(unit) for group in found for unit in group)
+    for group in found:
+        assert len(group) <= 100
+        assert len({(cell.architecture, cell.optimiser == "adam") for cell, _, _ in group}) == 1
+
+
 def test_a_margin_that_varies_makes_classes_overlap():
     direction = nc.fourier_direction((0, 4), size=32)
     images, labels = script.dataset(direction, Cell(), 0)
