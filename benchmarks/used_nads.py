@@ -48,16 +48,16 @@ def photo_energies(images: Tensor, directions: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def changed(network: nn.Module, images: Tensor, own: Tensor, along: Tensor) -> dict[str, float]:
+def changed(network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor) -> dict[str, float]:
     """Return the share of predictions that change when the components along ``own`` are taken away along ``along``.
 
     Args:
         network: module from images to logits.
         images: normalised images (N, 3, 32, 32).
+        before: predicted classes of the images as they are (N,).
         own: direction (1, 32, 32) whose components decide by how much.
         along: direction (1, 32, 32) that is changed; the same for a NAD or a wave, a random one for the control.
     """
-    before = predicted_classes(network, images)
     change = (images * own).sum((2, 3), keepdim=True) * along
     return {
         name: float((predicted_classes(network, images - factor * change) != before).double().mean())
@@ -68,6 +68,7 @@ def changed(network: nn.Module, images: Tensor, own: Tensor, along: Tensor) -> d
 def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[dict[str, Any]]:
     """Return a record for each NAD: shares along it, along waves of its photo energy, and along random directions."""
     nads, waves = nc.load_nads(name), nc.fourier_basis(32)[0].to(images)
+    before = predicted_classes(network, images)
     energies = photo_energies(images, waves)
     generator, records = torch.Generator().manual_seed(seed), []
     for index in INDICES:
@@ -77,14 +78,14 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
         random = torch.randn(NUM_CONTROLS, 1, 32, 32, generator=generator).to(images)
         random /= random.flatten(1).norm(dim=1)[:, None, None, None]
         along = {
-            "wave": [changed(network, images, waves[k], waves[k]) for k in nearest],
-            "random": [changed(network, images, nad, direction) for direction in random],
+            "wave": [changed(network, images, before, waves[k], waves[k]) for k in nearest],
+            "random": [changed(network, images, before, nad, direction) for direction in random],
         }
         means = {kind: {c: sum(s[c] for s in shares) / len(shares) for c in FACTORS} for kind, shares in along.items()}
         records.append({
             "index": index, "eigenvalue": float(nads.eigenvalues[index] / nads.eigenvalues.mean()),
             "energy": float(energy), "wave energy": float(energies[nearest].mean()),
-            "nad": changed(network, images, nad, nad), **means,
+            "nad": changed(network, images, before, nad, nad), **means,
         })  # fmt: skip
     return records
 
