@@ -1,7 +1,9 @@
 """The contest on architecture search: published baselines, its split, and correlations that are known."""
 
+import nas
 import numpy as np
 import pytest
+import torch
 from preregistered import nas_score
 
 
@@ -14,6 +16,33 @@ def test_published_baselines_are_reproduced_to_the_third_decimal():
     assert found["over jacov"] == (0, 0, 0) and found["alone"] == found["jacov"]
     assert 0.42 < min(found[f"upper half, {name}"][0] for name in nas_score.BASELINES)
     assert max(found[f"upper half, {name}"][0] for name in nas_score.BASELINES) < 0.495
+
+
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
+def test_networks_have_as_many_parameters_as_the_tables_say(every, capsys, monkeypatch):
+    tables = {name: dict(list(table.items())[::every]) for name, table in nas.proxies().items()}
+    monkeypatch.setattr(nas, "proxies", lambda: tables)
+    monkeypatch.setattr(nas, "NUM_MACRO", 300 // every)
+    assert nas.check_parameters() == 0
+    count = sum(map(len, tables.values())) + 300 // every
+    assert f"{count} of {count}" in capsys.readouterr().out and (every > 1 or count == 3 * 491 + 300)
+
+
+def test_wrong_networks_are_found(monkeypatch):
+    monkeypatch.setattr(
+        nas, "proxies", lambda: {name: dict(list(nas_score.proxies()[name].items())[:9]) for name in nas_score.DATA}
+    )
+    monkeypatch.setattr(nas, "NUM_MACRO", 1)
+    monkeypatch.setattr(nas, "OPERATIONS", ("skip_connect", "none", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"))
+    assert nas.check_parameters() == 1
+
+
+def test_a_cell_is_the_sum_over_its_paths():
+    cell = nas.Cell("040000", 4).eval()  # pooling on edge (0, 2); identities on all others
+    x = torch.randn(2, 4, 8, 8)
+    second = cell.edges[1](x) + x  # node 2: from node 0 by pooling, and from node 1
+    assert torch.allclose(cell(x), x + x + second)
+    assert not nas.Cell("111111", 4)(x).any() and not nas.has_path("111111") and nas.has_path("110111")
 
 
 def test_isomorphic_cells_are_in_the_same_half():
