@@ -137,16 +137,14 @@ def macro_keys() -> list[str]:
     return [ordered[round(i)] for i in np.linspace(0, len(ordered) - 1, NUM_MACRO)]
 
 
-def has_path(digits: str) -> bool:
-    """Whether a path leads from the input of a cell of NAS-Bench-201 to its output."""
-    reached = {0}
-    for (a, b), digit in zip(EDGES, digits, strict=True):  # sorted by target below
-        if a in reached and OPERATIONS[int(digit)] != "none":
-            reached.add(b)
-    for (a, b), digit in zip(EDGES, digits, strict=True):
-        if a in reached and OPERATIONS[int(digit)] != "none":
-            reached.add(b)
-    return 3 in reached
+def on_paths(digits: str) -> str:
+    """Return the operations (digits) on a path from the input of a cell of NAS-Bench-201 to its output."""
+    edges = [(a, b, digit) for (a, b), digit in zip(EDGES, digits, strict=True) if OPERATIONS[int(digit)] != "none"]
+    reached, used = {0}, {3}
+    for _ in range(3):  # the longest path has three edges
+        reached |= {b for a, b, _ in edges if a in reached}
+        used |= {a for a, b, _ in edges if b in used}
+    return "".join(digit for a, b, digit in edges if a in reached and b in used)
 
 
 def check_parameters() -> int:
@@ -188,7 +186,7 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
     """
     torch.set_num_threads(1)
     row: dict[str, Any] = {"benchmark": benchmark, "key": key}
-    if benchmark == "201" and not has_path(key):
+    if benchmark == "201" and not on_paths(key):
         return row | {"rejected": "no path from input to output"}
     build = partial(nas_bench_201 if benchmark == "201" else nas_bench_macro, key)
     halves = sampled_halves(build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0).double()  # (n, 2, D)
