@@ -93,6 +93,18 @@ def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
     assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[8].nonzero().flatten().tolist() == [8]
 
 
+def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
+    grey = IMAGES[:, :1]
+    injection = ShortcutInjection(grey, NADS, INDEX)
+    emptied = injection.prepare(grey, "mean_ablated")
+    assert (coordinates(emptied)[:, 0, INDEX : INDEX + 5].std(0) < 1e-5).all()
+    injected = injection.inject(emptied, LABELS, "added", 0.5)
+    change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
+    torch.testing.assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
+    wrong = wrong_labels(LABELS, channels=1)
+    assert (wrong // 2 != LABELS // 2).all() and same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
+
+
 def test_what_other_coordinates_do_not_predict(notes):
     generator = torch.Generator().manual_seed(1)
     mixing = torch.randn(192, 192, generator=generator, dtype=torch.float64)
@@ -125,8 +137,8 @@ def test_a_gaussian_mixture_has_the_moments_of_the_photos():
 def test_what_makes_no_sense_is_refused(notes):
     with pytest.raises(ValueError, match="NADs 63 to 64 .* 64"):
         ShortcutInjection(IMAGES, NADS, 63)
-    with pytest.raises(ValueError, match="3 channels, got 1"):
-        ShortcutInjection(IMAGES[:, :1], NADS, INDEX)
+    with pytest.raises(ValueError, match="1 or 3 channels, got 2"):
+        ShortcutInjection(IMAGES[:, :2], NADS, INDEX)
     with pytest.raises(ValueError, match="images of shape .* expected"):
         ShortcutInjection(IMAGES[..., :4], NADS, INDEX)
     with pytest.raises(ValueError, match="deviation 0"):

@@ -38,6 +38,18 @@ def test_every_class_has_a_carrier_of_its_own():
     assert len(set(nc.carriers(10, 7))) == 10
     assert nc.carriers(10, 7)[0] == (7, 0, -1) and nc.carriers(10, 7)[9] == (8, 0, 1)
     assert len(set(nc.carriers(100, 0))) == 100
+    grey = nc.carriers(10, 7, channels=1)
+    assert len(set(grey)) == 10 and grey[9] == (11, 0, 1) and {channel for _, channel, _ in grey} == {0}
+
+
+def test_grey_images_carry_two_classes_at_each_nad():
+    nads, (images, labels) = random_nads(), photos()
+    poisoned = nc.poison(images[:, :1], labels, nads, 3, 0.5)
+    before, after = images[:, :1].flatten(2) @ nads.basis, poisoned.flatten(2) @ nads.basis
+    for row, label in enumerate(labels.tolist()):
+        expected = before[row].clone()
+        expected[0, 3 + label // 2] = 0.5 * (1 if label % 2 else -1)
+        torch.testing.assert_close(after[row], expected, atol=1e-5, rtol=0)
 
 
 def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates():
@@ -70,8 +82,8 @@ def test_shipped_nads_poison_real_sizes():
 
 def test_bad_input_is_refused():
     nads, (images, labels) = random_nads(), photos()
-    with pytest.raises(ValueError, match="3 channels, got 1"):
-        nc.poison(images[:, :1], labels, nads, 0)
+    with pytest.raises(ValueError, match="1 or 3 channels, got 2"):
+        nc.poison(images[:, :2], labels, nads, 0)
     with pytest.raises(ValueError, match="images of shape"):
         nc.poison(torch.rand(2, 3, 8, 8), labels[:2], nads, 0)
     with pytest.raises(ValueError, match="integer labels"):

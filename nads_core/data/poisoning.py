@@ -7,13 +7,18 @@ from nads_core.directions import NADs
 from nads_core.runtime.arguments import require_integers, require_positive
 
 
-def carriers(num_classes: int, index: int) -> list[tuple[int, int, int]]:
+def carriers(num_classes: int, index: int, channels: int = 3) -> list[tuple[int, int, int]]:
     """Return for each class the coordinate that carries its label: (NAD index, channel, sign).
 
     Three channels and two signs distinguish six classes, so every six classes take the next NAD: class t has
-    index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1.
+    index + t // 6, channel t mod 3 and sign 2 (t mod 2) - 1. With one channel, every two classes do.
+
+    Raises:
+        ValueError: for another number of channels.
     """
-    return [(index + t // 6, t % 3, 2 * (t % 2) - 1) for t in range(num_classes)]
+    if channels not in (1, 3):
+        raise ValueError(f"carriers are defined for images with 1 or 3 channels, got {channels}")
+    return [(index + t // (2 * channels), t % channels, 2 * (t % 2) - 1) for t in range(num_classes)]
 
 
 def require_fitting(images: Tensor, nads: NADs) -> None:
@@ -32,26 +37,25 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
     leave [0, 1] by a little and are not clipped, which would undo the change.
 
     Args:
-        images: (N, 3, H, W) in [0, 1].
+        images: (N, C, H, W) in [0, 1], with 1 or 3 channels.
         labels: (N,) integers from 0.
         nads: NADs of single-channel images of the same size.
         index: NAD index of the carrier.
         strength: epsilon, the coordinate's new magnitude, in the unit of the pixels.
 
     Returns:
-        (N, 3, H, W), a new tensor.
+        (N, C, H, W), a new tensor.
 
     Raises:
         ValueError: if shapes disagree, or the carrier would need a NAD that does not exist.
     """
     require_fitting(images, nads)
-    if images.shape[1] != 3:
-        raise ValueError(f"the carrier needs images with 3 channels, got {images.shape[1]}")
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
         raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
     require_positive(strength=strength)
     require_integers(least=0, index=index)
-    table = torch.tensor(carriers(int(labels.max()) + 1 if len(labels) else 1, index), device=labels.device)
+    num_classes = int(labels.max()) + 1 if len(labels) else 1
+    table = torch.tensor(carriers(num_classes, index, images.shape[1]), device=labels.device)
     if int(table[:, 0].max()) >= len(nads):
         raise ValueError(f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given")
     nad, channel, sign = table[labels].T  # each (N,)

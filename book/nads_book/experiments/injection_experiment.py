@@ -54,13 +54,14 @@ def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none
     return {"index": index, "images": images, "background": background, "written": mode, "size": size}
 
 
-def _followed(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the shares of images classified as the injected label, and as one whose shortcut has its coordinate.
+def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
+    """Return the shares of normalised images classified as the injected label, and as one at its coordinate.
 
     An ablated coordinate has no sign, so that only the second share is informative about it.
     """
-    predicted = predicted_classes(network, normalize(images))
-    hits = {"class": predicted == labels, "place": same_coordinate()[labels, predicted]}
+    predicted = predicted_classes(network, images)
+    together = same_coordinate(channels=images.shape[1])
+    hits = {"class": predicted == labels, "place": together[labels, predicted]}
     return {name: round(float(mask.double().mean()), 5) for name, mask in hits.items()}
 
 
@@ -111,19 +112,19 @@ class InjectionExperiment(PhotoExperiment):
         clean = injection.prepare(test.images, BACKGROUNDS[unit["background"]])
         wrong = wrong_labels(test.labels, len(test.class_names))
         row: dict[str, Any] = {
-            "unprompted": _followed(network, clean, wrong),
+            "unprompted": followed_shares(network, normalize(clean), wrong),
             "unprepared_accuracy": round(accuracy(network, (normalize(test.images), test.labels)), 5),
         }
         if unit["written"] != "none":
             injected = injection.inject(clean, wrong, INJECTION_MODES[unit["written"]], unit["size"])
-            row["followed"] = _followed(network, injected, wrong)
+            row["followed"] = followed_shares(network, normalize(injected), wrong)
         else:
             indices = sorted({u["index"] for u in self.units} - {None}) if unit["index"] is None else [unit["index"]]
             row["moved"] = {}
             for index in indices:
                 other = self.injection(unit | {"index": index}, root)
                 row["moved"][str(index)] = {
-                    f"{size:g}": _followed(network, other.inject(clean, wrong, "added", size), wrong)
+                    f"{size:g}": followed_shares(network, normalize(other.inject(clean, wrong, "added", size)), wrong)
                     for size in INJECTED_SIZES
                 }
         if unit["index"] is not None:

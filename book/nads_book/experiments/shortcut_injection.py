@@ -26,7 +26,8 @@ class ShortcutInjection:
     """Shortcuts along the NADs from ``index`` on.
 
     Args:
-        images: (N, 3, H, W) in [0, 1], on which the mean and the deviation of each coordinate are measured.
+        images: (N, C, H, W) in [0, 1] with 1 or 3 channels, on which the mean and the deviation of each coordinate are
+            measured.
         nads: NADs of single-channel images of the same size.
         index: NAD index of the first carrier.
         num_classes: number of classes, see `carriers`.
@@ -37,19 +38,17 @@ class ShortcutInjection:
 
     def __init__(self, images: Tensor, nads: NADs, index: int, num_classes: int = 10):
         require_fitting(images, nads)
-        if images.shape[1] != 3:
-            raise ValueError(f"shortcuts need images with 3 channels, got {images.shape[1]}")
-        table = torch.tensor(carriers(num_classes, index))
+        table = torch.tensor(carriers(num_classes, index, images.shape[1]))
         last = int(table[:, 0].max())
         if index < 0 or last >= len(nads):
             raise ValueError(f"shortcuts at NADs {index} to {last} need more than the {len(nads)} given")
         self.directions = nads.directions[index : last + 1, 0]  # (K, H, W)
         self.nad, self.channel, self.sign = table[:, 0] - index, table[:, 1], table[:, 2]  # (classes,) each
         coordinates = self.coordinates(images)
-        self.mean, self.deviation = coordinates.mean(0), coordinates.std(0, unbiased=False)  # (3, K) each
+        self.mean, self.deviation = coordinates.mean(0), coordinates.std(0, unbiased=False)  # (C, K) each
 
     def coordinates(self, images: Tensor) -> Tensor:
-        """Return the coordinates (N, 3, K) of images along the carriers."""
+        """Return the coordinates (N, C, K) of images along the carriers."""
         return torch.einsum("nchw,khw->nck", images, self.directions.to(images))
 
     @property
@@ -65,9 +64,9 @@ class ShortcutInjection:
         A network that is linear can subtract the rest. For a coordinate d the residual is (d^T C^-1 d)^(-1/2).
 
         Args:
-            covariance: C of the images, (3 H W, 3 H W).
+            covariance: C of the images, (C H W, C H W).
         """
-        rows = torch.zeros(len(self.nad), 3, *self.directions.shape[1:], dtype=covariance.dtype)
+        rows = torch.zeros(len(self.nad), len(self.mean), *self.directions.shape[1:], dtype=covariance.dtype)
         rows[torch.arange(len(rows)), self.channel] = self.directions[self.nad].to(rows)
         flat = rows.flatten(1)
         inverse = (flat * torch.linalg.solve(covariance, flat.T).T).sum(1)
@@ -77,7 +76,7 @@ class ShortcutInjection:
         """Change what images have along the carriers, in all channels, whatever their class.
 
         Args:
-            images: (N, 3, H, W).
+            images: (N, C, H, W).
             background: "kept"; "mean_ablated", every coordinate at its mean; or "scaled" to `COMMON_DEVIATION`.
 
         Raises:
@@ -97,7 +96,7 @@ class ShortcutInjection:
         """Inject the shortcut of a class into each image.
 
         Args:
-            images: (N, 3, H, W), prepared or not.
+            images: (N, C, H, W), prepared or not.
             labels: (N,), class whose shortcut is injected into each image.
             mode: "none"; "added", plus or minus ``size``; "replaced" by that, as in the paper; "ablated", replaced by
                 0; or "mean_ablated", replaced by the mean.
@@ -124,15 +123,15 @@ class ShortcutInjection:
         return injected
 
 
-def same_coordinate(num_classes: int = 10) -> Tensor:
+def same_coordinate(num_classes: int = 10, channels: int = 3) -> Tensor:
     """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes, classes)."""
-    places = torch.tensor([(nad, channel) for nad, channel, _ in carriers(num_classes, 0)])
+    places = torch.tensor([(nad, channel) for nad, channel, _ in carriers(num_classes, 0, channels)])
     return (places[:, None] == places).all(2)
 
 
-def wrong_labels(labels: Tensor, num_classes: int = 10, *, seed: int = 0) -> Tensor:
+def wrong_labels(labels: Tensor, num_classes: int = 10, channels: int = 3, *, seed: int = 0) -> Tensor:
     """Return for each label (N,) a random class whose shortcut is at another coordinate."""
-    allowed = (~same_coordinate(num_classes)).double()[labels]  # (N, classes)
+    allowed = (~same_coordinate(num_classes, channels)).double()[labels]  # (N, classes)
     return allowed.multinomial(1, generator=torch.Generator().manual_seed(seed))[:, 0]
 
 
