@@ -1,0 +1,38 @@
+"""Two runs of NADs at 64 x 64 (``benchmarks/nads64.py``), here at 16 x 16."""
+
+import json
+
+import nads64
+import pytest
+import torch
+
+import nads_core as nc
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    for name, value in {
+        "FOLDER": tmp_path, "FILE": tmp_path / "nads64.json", "SHAPE": (1, 16, 16), "FEW": 32, "MANY": 64,
+        "FORECASTS": (64, 256), "COUNTS": (2, 8),
+    }.items():  # fmt: skip
+        monkeypatch.setattr(nads64, name, value)
+    return tmp_path
+
+
+def test_two_runs_are_compared_with_what_each_predicts(small):
+    for seed in nads64.SEEDS:
+        nads64.draw(seed)
+    nads64.compare()
+    stored = json.loads(nads64.FILE.read_text("utf8"))
+    few, many = stored["rows"]
+    assert [few["num_networks"], many["num_networks"]] == [32, 64]
+    assert 0 < many["leading"][0]["overlap"] <= 1 and len(many["squares"]) == 256
+    assert [each["num_networks"] for each in stored["runs"][1]["forecasts"]["32"]] == [32, 64, 256]
+
+
+def test_a_run_agrees_with_itself(small):
+    nads64.draw(0)
+    nads = nc.directions.NADs.load(nads64.paths(0, 64)[1])
+    found = nads64.compared(nads, nads)
+    assert all(each["overlap"] == pytest.approx(1, abs=1e-3) for each in (*found["leading"], *found["bands"]))
+    assert torch.tensor(found["squares"]).min() > 0.999
