@@ -12,8 +12,8 @@ import nads_core as nc
 @pytest.fixture
 def small(monkeypatch, tmp_path):
     for name, value in {
-        "FOLDER": tmp_path, "FILE": tmp_path / "nads64.json", "SHAPE": (1, 16, 16), "FEW": 32, "MANY": 64,
-        "FORECASTS": (64, 256), "COUNTS": (2, 8),
+        "FOLDER": tmp_path, "FILE": tmp_path / "nads64.json", "SHAPE": (1, 16, 16), "FEW": 64, "MANY": 128,
+        "FORECASTS": (128, 256), "COUNTS": (2, 8),
     }.items():  # fmt: skip
         monkeypatch.setattr(nads64, name, value)
     return tmp_path
@@ -25,14 +25,14 @@ def test_two_runs_are_compared_with_what_each_predicts(small):
     nads64.compare()
     stored = json.loads(nads64.FILE.read_text("utf8"))
     few, many = stored["rows"]
-    assert [few["num_networks"], many["num_networks"]] == [32, 64]
+    assert [few["num_networks"], many["num_networks"]] == [64, 128]
     assert 0 < many["leading"][0]["overlap"] <= 1 and len(many["squares"]) == 256
-    assert [each["num_networks"] for each in stored["runs"][1]["forecasts"]["32"]] == [32, 64, 256]
+    assert [each["num_networks"] for each in stored["runs"][1]["forecasts"]["64"]] == [64, 128, 256]
 
 
 def test_a_run_agrees_with_itself(small):
     nads64.draw(0)
-    nads = nc.directions.NADs.load(nads64.paths(0, 64)[1])
+    nads = nc.directions.NADs.load(nads64.paths(0, 128)[1])
     found = nads64.compared(nads, nads)
     assert all(each["overlap"] == pytest.approx(1, abs=1e-3) for each in (*found["leading"], *found["bands"]))
     assert torch.tensor(found["squares"]).min() > 0.999
