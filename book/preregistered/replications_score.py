@@ -1,0 +1,175 @@
+"""What the poison and the flip do on other photos: ``python book/preregistered/replications_score.py``.
+
+``replications.toml`` in this folder has what was expected before the first training, and the criteria.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from nads_book.experiments.statistics import pooled_variance
+from nads_book.experiments.stored import load_study
+
+Row = Mapping[str, Any]
+Estimate = list[float]  # a value, alone or with its 95 % interval
+CELLS = [("fashion-mnist", "lenet"), ("imagenette", "lenet"), ("imagenette", "resnet")]
+RESULTS = Path(__file__).parents[1] / "results"
+_LEAST = 5.0  # points that a replacement has to cost somewhere, or nothing is decided about it
+SHORTCUT_FIELDS = ("index", "background", "written", "size")
+
+
+def rows_on_cifar10() -> list[Row]:
+    """Return chapter 7's and 8's results on CIFAR-10 in the form of these: LeNet, logistic regression, ResNet-18."""
+    names = {("kept", False): "as is", ("reversed", False): "flipped", ("kept", True): "random signs",
+             ("shuffled", False): "shuffled"}  # fmt: skip
+    matched = {"kept": "matched", "reversed": "opposed"}
+    found: list[Row] = []
+    for network, size in (("lenet", "laptop"), ("logreg", "laptop"), ("resnet18", "narrow")):
+        cell = {"data": "cifar10", "network": network.removesuffix("18")}
+        if network != "logreg":
+            for row in json.loads((RESULTS / f"notes-{network}.{size}.json").read_text("utf8"))["rows"]:
+                if row["images"] == "photos" and row["index"] is not None:
+                    found.append({**row, **cell, "map": None})
+        own = "lenet" if network == "logreg" else network  # logistic regression has no NADs
+        for row in json.loads((RESULTS / f"maps-{network}.{size}.json").read_text("utf8"))["rows"]:
+            if row["draw"] == 0 and row["target"] == own and row["source"] in (own, "pca"):
+                ours = row["source"] == own
+                name = names.get((row["order"], row["signs"])) if ours else matched.get(row["order"])
+                if name is not None:
+                    found.append({**row, **cell, "map": name})
+    return found
+
+
+class Cell:
+    """The trainings of one architecture on one data set.
+
+    Args:
+        rows: all results.
+        data, network: names of the two.
+    """
+
+    def __init__(self, rows: Iterable[Row], data: str, network: str):
+        self.rows = [row for row in rows if (row["data"], row["network"]) == (data, network)]
+        self.maps = {row["map"] for row in self.rows} - {None}
+        self.indices = sorted({row["index"] for row in self.rows if row["map"] is None})
+        groups: dict[str, list[float]] = {}
+        for row in self.rows:
+            key = str([row["map"], *(row.get(name) for name in SHORTCUT_FIELDS)])
+            groups.setdefault(key, []).append(100 * row["test_accuracy"])
+        self.spread = pooled_variance(groups.values())
+
+    def map_accuracies(self, name: str) -> list[float]:
+        """Return the accuracies under a map, one for each seed, in %."""
+        return [100 * row["test_accuracy"] for row in self.rows if row["map"] == name]
+
+    def shortcut_rows(self, index: int, background: str, written: str, size: float | None = None) -> list[Row]:
+        """Return the trainings with a shortcut at a NAD, one for each seed."""
+        wanted = (index, background, written, size)
+        return [row for row in self.rows
+                if row["map"] is None and tuple(row[name] for name in SHORTCUT_FIELDS) == wanted]  # fmt: skip
+
+    def loss(self, accuracies: Sequence[float]) -> Estimate:
+        """Return how many points the mean of some accuracies lies below that on unchanged images."""
+        clean = self.map_accuracies("as is")
+        if not clean or not accuracies:
+            return [np.nan]
+        value = float(np.mean(clean) - np.mean(accuracies))
+        half = self.spread.half_width(len(clean), len(accuracies)) if min(len(clean), len(accuracies)) > 1 else np.nan
+        return [value, value - half, value + half] if np.isfinite(half) else [value]
+
+    def loss_of_map(self, name: str) -> Estimate:
+        """Return the points lost under a map."""
+        return self.loss(self.map_accuracies(name))
+
+    def loss_of_shortcut(self, index: int, written: str, size: float | None = None) -> Estimate:
+        """Return the points lost by a change of one coordinate of the training images."""
+        return self.loss([100 * row["test_accuracy"] for row in self.shortcut_rows(index, "kept", written, size)])
+
+    def losses(self, written: str, size: float | None = None) -> np.ndarray:
+        """Return the points lost at each index."""
+        return np.array([self.loss_of_shortcut(index, written, size)[0] for index in self.indices])
+
+    @property
+    def hole_ratio(self) -> float:
+        """The loss by a hole at zero, summed over indices, relative to that by the replacement."""
+        return float(self.losses("hole").sum() / self.losses("replaced", 0.05).sum())
+
+    def following(self, index: int) -> float:
+        """Return the share of photos that follow the largest number on emptied carriers, above that without it."""
+        added = [row for row in self.rows
+                 if row["map"] is None and row["index"] == index and row["background"] == "emptied"
+                 and row["written"] == "added"]  # fmt: skip
+        sizes = [row["size"] for row in added]
+        if not sizes:
+            return float("nan")
+        largest = [row for row in added if row["size"] == max(sizes)]
+        return float(np.mean([row["followed"]["class"] - row["unprompted"]["class"] for row in largest]))
+
+
+def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
+    """Return which criteria hold, None where that is undecided or not trained.
+
+    Args:
+        cell: trainings of an architecture.
+        linear: trainings of logistic regression on the same data.
+    """
+    replaced, hole, added = cell.losses("replaced", 0.05), cell.losses("hole"), cell.losses("added", 0.05)
+    complete = np.isfinite([replaced, hole, added]).all() and replaced.size > 0
+    shares = np.array([cell.following(index) for index in cell.indices])
+    told = shares.size > 0 and np.isfinite(shares).all()
+    rises = max((b - a for place, a in enumerate(shares) for b in shares[place:]), default=0.0)
+    flip, signs = cell.loss_of_map("flipped")[0], cell.loss_of_map("random signs")[0]
+    matched, opposed = cell.loss_of_map("matched")[0], cell.loss_of_map("opposed")[0]
+    others = [linear.loss_of_map(name)[0] for name in linear.maps]
+    return {
+        "the hole, not the number": bool(0.8 <= cell.hole_ratio <= 1.2 and added.max() < 2)
+        if complete and replaced.max() >= _LEAST else None,
+        "early numbers are read, late ones are not": bool(shares[0] > 0.5 and shares[-1] < 0.1 and rises <= 0.1)
+        if told else None,
+        "the flip costs more than random signs": bool(flip >= 3 and flip - signs >= 2)
+        if np.isfinite([flip, signs]).all() else None,
+        "logistic regression loses nothing": max(map(abs, others)) < 2 if len(others) > 1 else None,
+        "the match counts": bool(opposed - matched >= 2) if np.isfinite([matched, opposed]).all() else None,
+    }  # fmt: skip
+
+
+def measured(cell: Cell) -> dict[str, float]:
+    """Return what was predicted as a range: accuracies in %, points lost."""
+    found = {name: float(np.mean(cell.map_accuracies(name))) for name in cell.maps}
+    return found | {
+        f"replacement at {index}": cell.loss_of_shortcut(index, "replaced", 0.05)[0] for index in cell.indices
+    }
+
+
+def main() -> None:
+    """Print predictions beside results."""
+    registered = tomllib.loads(Path(__file__).with_name("replications.toml").read_text("utf8"))
+    study = load_study("replications.json")
+    print(f"{len(study['rows'])} of {study['num_units']} networks")
+    rows = [*study["rows"], *rows_on_cifar10()]
+    for data, network in [("cifar10", "lenet"), *CELLS]:
+        cell, linear = Cell(rows, data, network), Cell(rows, data, "logreg")
+        print(f"{data}, {network}: the hole costs {cell.hole_ratio:.2f} times as much as the replacement")
+        for place, (name, holds) in enumerate(criteria(cell, linear).items()):
+            expected = registered["criteria"]["expected"][name]
+            number = CELLS.index((data, network)) if (data, network) in CELLS else None
+            known = "" if number is None or number >= len(expected) else f", expected {expected[number]}"
+            print(f"  {place + 1}. {name}: {holds}{known}")
+        values = measured(cell)
+        for name, (low, high) in registered["predicted"].get(f"{data}, {network}", {}).items():
+            value = values.get(name, float("nan"))
+            print(f"  {name}: {value:.1f}, predicted {low} to {high}: {'yes' if low <= value <= high else 'no'}")
+        for index in cell.indices:
+            losses = [cell.loss_of_shortcut(index, *condition) for condition in
+                      (("replaced", 0.05), ("hole",), ("hole at mean",), ("added", 0.05))]  # fmt: skip
+            text = ", ".join(f"{loss[0]:.1f}" for loss in losses)
+            print(f"  NAD {index}: replaced, hole, hole at mean, added: {text}; followed {cell.following(index):.2f}")
+
+
+if __name__ == "__main__":
+    main()
