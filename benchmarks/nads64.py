@@ -1,7 +1,7 @@
 """Which NADs of LeNet at 64 x 64 can be known? A forecast from few networks, and two independent runs.
 
 ``python benchmarks/nads64.py run`` draws the networks of both runs, and resumes; ``--seed`` names one of the two, so
-that they can run beside each other. Then ``python benchmarks/nads64.py compare`` compares them. Results go to
+that they can run in parallel. Then ``python benchmarks/nads64.py compare`` compares them. Results go to
 ``book/results/studies/nads64.json``; the runs' own files are not committed.
 """
 

@@ -1,7 +1,7 @@
-"""Poison and flip again, on other photos: Fashion-MNIST, and Imagenette at 64 x 64. Do chapters 7 and 8 hold there?
+"""Repeat the poison and the flip of chapters 7 and 8 on Fashion-MNIST and on Imagenette at 64 x 64.
 
 ``python benchmarks/replications.py run`` trains the networks that the results file lacks, and resumes.
-``book/preregistered/replications.toml`` has what was expected. Results go to
+``book/preregistered/replications.toml`` contains the predictions. Results go to
 ``book/results/studies/replications.json``.
 """
 
@@ -107,15 +107,15 @@ class Unit:
 
 def units() -> list[Unit]:
     """Return all trainings, small networks first, and in each design the first seed first."""
-    found = []
+    trainings = []
     for (data, network), design in DESIGNS.items():
         for seed in design.seeds:
-            found += [Unit(data, network, seed, name) for name in design.maps]
-            found += [
+            trainings += [Unit(data, network, seed, name) for name in design.maps]
+            trainings += [
                 Unit(data, network, seed, None, index, *injection)
                 for index in design.indices for injection in design.injections
             ]  # fmt: skip
-    return found
+    return trainings
 
 
 @lru_cache(maxsize=2)
@@ -213,12 +213,20 @@ def measured(unit: Unit) -> dict[str, Any]:
     return vars(unit) | row
 
 
+def facts_of(design: Design) -> dict[str, Any]:
+    """Return the fields that define a complete design."""
+    sizes = [size for background, *_, size in design.injections if background == "emptied" and size is not None]
+    facts = {"indices": list(design.indices), "maps": list(design.maps), "seeds": list(design.seeds)}
+    return facts | {"largest": max(sizes, default=None)}
+
+
 def run(only: Sequence[Unit] | None = None) -> None:
     """Train the networks that the file lacks."""
     stored = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"rows": [], "runs": []}
     fields = list(Unit.__dataclass_fields__)
     done = {tuple(row[name] for name in fields) for row in stored["rows"]}
     stored |= {"num_units": len(units()), "epochs": RECIPE.epochs, "num_networks": NUM_NETWORKS}
+    stored["designs"] = {", ".join(cell): facts_of(design) for cell, design in DESIGNS.items()}
     stored["runs"].append(environment(usable_device()))
     for unit in units() if only is None else only:
         if tuple(getattr(unit, name) for name in fields) not in done:

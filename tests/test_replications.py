@@ -1,6 +1,7 @@
 """The poison and the flip on other photos (``benchmarks/replications.py``): what is trained on what."""
 
 import json
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -58,3 +59,42 @@ def test_the_registration_names_maps_and_indices_of_the_design():
         indices = {f"replacement at {index}" for index in design.indices}
         assert {name for name in ranges if not name.startswith("replacement")} == set(design.maps)
         assert {name for name in ranges if name.startswith("replacement")} <= indices
+
+
+def scored():
+    """The rules of the registration, on rows that are made up."""
+    return runpy.run_path(str(Path(__file__).parents[1] / "book/preregistered/replications_score.py"))
+
+
+def made_up(index, background, written, size=None, accuracy=0.8, followed=0.0):
+    row = {"data": "d", "network": "n", "seed": 0, "map": None, "index": index, "background": background}
+    row |= {"written": written, "size": size, "test_accuracy": accuracy, "unprompted": {"class": 0.1, "place": 0.1}}
+    return row | {"followed": {"class": 0.1 + followed, "place": 0.1}}
+
+
+def made_up_cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,)):
+    rows = [{"data": "d", "network": "n", "seed": 0, "map": "as is", "test_accuracy": 0.8}]
+    for index in (0, 9):
+        rows += [
+            made_up(index, "kept", "replaced", 0.05, 0.5 if index == 0 else 0.8),
+            made_up(index, "kept", "hole", None, hole if index == 0 else 0.8),
+            made_up(index, "kept", "added", 0.05, added),
+            made_up(index, "emptied", "added", 0.2, followed=0.0),
+            made_up(index, "emptied", "added", 0.5, followed=0.6 if index == 0 else last),
+        ]
+    return scored()["Cell"](
+        rows, "d", "n", {"indices": list(indices), "largest": 0.5, "maps": ["as is"], "seeds": list(seeds)}
+    )
+
+
+def test_registered_criteria_hold_and_fail():
+    criteria, linear = scored()["criteria"], scored()["Cell"]([], "d", "logreg")
+    good = made_up_cell()
+    assert good.hole_ratio == pytest.approx(1) and good.following(0) == pytest.approx(0.6)
+    first, second, *others = criteria(good, linear).values()
+    assert first is second is True and others == [None] * 3
+    assert [*criteria(made_up_cell(hole=0.7), linear).values()][0] is False
+    assert [*criteria(made_up_cell(added=0.7), linear).values()][0] is False
+    assert [*criteria(made_up_cell(last=0.2), linear).values()][1] is False
+    for incomplete in (made_up_cell(indices=(0, 9, 50)), made_up_cell(seeds=(0, 1))):
+        assert [*criteria(incomplete, linear).values()][:2] == [None, None]

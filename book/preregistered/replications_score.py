@@ -1,6 +1,7 @@
 """What the poison and the flip do on other photos: ``python book/preregistered/replications_score.py``.
 
-``replications.toml`` in this folder has what was expected before the first training, and the criteria.
+``replications.toml`` in this folder has what was expected before the first training, and the criteria. This script,
+which applies them, was written while the networks were trained.
 """
 
 from __future__ import annotations
@@ -51,12 +52,19 @@ class Cell:
     Args:
         rows: all results.
         data, network: names of the two.
+        design: indices, maps, seeds and largest number of the design, so that an incomplete one decides nothing; None:
+            use the available rows.
     """
 
-    def __init__(self, rows: Iterable[Row], data: str, network: str):
+    def __init__(self, rows: Iterable[Row], data: str, network: str, design: Mapping[str, Any] | None = None):
         self.rows = [row for row in rows if (row["data"], row["network"]) == (data, network)]
         self.maps = {row["map"] for row in self.rows} - {None}
-        self.indices = sorted({row["index"] for row in self.rows if row["map"] is None})
+        indices = sorted({row["index"] for row in self.rows if row["map"] is None})
+        sizes = [row["size"] for row in self.rows if row["map"] is None and row["background"] == "emptied"]
+        self.seeds = {row["seed"] for row in self.rows} if design is None else set(design["seeds"])
+        self.planned_maps = self.maps if design is None else set(design["maps"])
+        self.indices = indices if design is None else list(design["indices"])
+        self.largest = max(filter(None, sizes), default=None) if design is None else design["largest"]
         groups: dict[str, list[float]] = {}
         for row in self.rows:
             key = str([row["map"], *(row.get(name) for name in SHORTCUT_FIELDS)])
@@ -64,14 +72,16 @@ class Cell:
         self.spread = pooled_variance(groups.values())
 
     def map_accuracies(self, name: str) -> list[float]:
-        """Return the accuracies under a map, one for each seed, in %."""
-        return [100 * row["test_accuracy"] for row in self.rows if row["map"] == name]
+        """Return the accuracies under a map, one for each seed, in %; empty until all seeds are trained."""
+        rows = [row for row in self.rows if row["map"] == name]
+        return [100 * row["test_accuracy"] for row in rows] if {row["seed"] for row in rows} == self.seeds else []
 
     def shortcut_rows(self, index: int, background: str, written: str, size: float | None = None) -> list[Row]:
-        """Return the trainings with a shortcut at a NAD, one for each seed."""
+        """Return the trainings with a shortcut at a NAD, one for each seed; empty until all seeds are trained."""
         wanted = (index, background, written, size)
-        return [row for row in self.rows
+        rows = [row for row in self.rows
                 if row["map"] is None and tuple(row[name] for name in SHORTCUT_FIELDS) == wanted]  # fmt: skip
+        return rows if {row["seed"] for row in rows} == self.seeds else []
 
     def loss(self, accuracies: Sequence[float]) -> Estimate:
         """Return how many points the mean of some accuracies lies below that on unchanged images."""
@@ -81,6 +91,14 @@ class Cell:
         value = float(np.mean(clean) - np.mean(accuracies))
         half = self.spread.half_width(len(clean), len(accuracies)) if min(len(clean), len(accuracies)) > 1 else np.nan
         return [value, value - half, value + half] if np.isfinite(half) else [value]
+
+    def difference(self, first: str, second: str) -> Estimate:
+        """Return how many points the mean accuracy under a second map lies below that under a first."""
+        a, b = self.map_accuracies(first), self.map_accuracies(second)
+        if not a or not b:
+            return [np.nan]
+        value, half = float(np.mean(a) - np.mean(b)), self.spread.half_width(len(a), len(b))
+        return [value, value - half, value + half] if len(a) > 1 else [value]
 
     def loss_of_map(self, name: str) -> Estimate:
         """Return the points lost under a map."""
@@ -97,18 +115,15 @@ class Cell:
     @property
     def hole_ratio(self) -> float:
         """The loss by a hole at zero, summed over indices, relative to that by the replacement."""
+        if not self.indices:
+            return float("nan")
         return float(self.losses("hole").sum() / self.losses("replaced", 0.05).sum())
 
     def following(self, index: int) -> float:
         """Return the share of photos that follow the largest number on emptied carriers, above that without it."""
-        added = [row for row in self.rows
-                 if row["map"] is None and row["index"] == index and row["background"] == "emptied"
-                 and row["written"] == "added"]  # fmt: skip
-        sizes = [row["size"] for row in added]
-        if not sizes:
-            return float("nan")
-        largest = [row for row in added if row["size"] == max(sizes)]
-        return float(np.mean([row["followed"]["class"] - row["unprompted"]["class"] for row in largest]))
+        rows = self.shortcut_rows(index, "emptied", "added", self.largest)
+        shares = [row["followed"]["class"] - row["unprompted"]["class"] for row in rows]
+        return float(np.mean(shares)) if shares else float("nan")
 
 
 def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
@@ -121,26 +136,27 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
     replaced, hole, added = cell.losses("replaced", 0.05), cell.losses("hole"), cell.losses("added", 0.05)
     complete = np.isfinite([replaced, hole, added]).all() and replaced.size > 0
     shares = np.array([cell.following(index) for index in cell.indices])
-    told = shares.size > 0 and np.isfinite(shares).all()
+    complete_shares = shares.size > 0 and np.isfinite(shares).all()
     rises = max((b - a for place, a in enumerate(shares) for b in shares[place:]), default=0.0)
     flip, signs = cell.loss_of_map("flipped")[0], cell.loss_of_map("random signs")[0]
     matched, opposed = cell.loss_of_map("matched")[0], cell.loss_of_map("opposed")[0]
-    others = [linear.loss_of_map(name)[0] for name in linear.maps]
+    others = [linear.loss_of_map(name)[0] for name in sorted(linear.planned_maps)]
     return {
         "the hole, not the number": bool(0.8 <= cell.hole_ratio <= 1.2 and added.max() < 2)
         if complete and replaced.max() >= _LEAST else None,
         "early numbers are read, late ones are not": bool(shares[0] > 0.5 and shares[-1] < 0.1 and rises <= 0.1)
-        if told else None,
+        if complete_shares else None,
         "the flip costs more than random signs": bool(flip >= 3 and flip - signs >= 2)
         if np.isfinite([flip, signs]).all() else None,
-        "logistic regression loses nothing": max(map(abs, others)) < 2 if len(others) > 1 else None,
+        "logistic regression loses nothing": max(map(abs, others)) < 2
+        if len(others) > 1 and np.isfinite(others).all() else None,
         "the match counts": bool(opposed - matched >= 2) if np.isfinite([matched, opposed]).all() else None,
     }  # fmt: skip
 
 
 def measured(cell: Cell) -> dict[str, float]:
     """Return what was predicted as a range: accuracies in %, points lost."""
-    found = {name: float(np.mean(cell.map_accuracies(name))) for name in cell.maps}
+    found = {name: float(np.mean(cell.map_accuracies(name) or np.nan)) for name in cell.planned_maps}
     return found | {
         f"replacement at {index}": cell.loss_of_shortcut(index, "replaced", 0.05)[0] for index in cell.indices
     }
@@ -153,7 +169,8 @@ def main() -> None:
     print(f"{len(study['rows'])} of {study['num_units']} networks")
     rows = [*study["rows"], *rows_on_cifar10()]
     for data, network in [("cifar10", "lenet"), *CELLS]:
-        cell, linear = Cell(rows, data, network), Cell(rows, data, "logreg")
+        cell = Cell(rows, data, network, study["designs"].get(f"{data}, {network}"))
+        linear = Cell(rows, data, "logreg", study["designs"].get(f"{data}, logreg"))
         print(f"{data}, {network}: the hole costs {cell.hole_ratio:.2f} times as much as the replacement")
         for place, (name, holds) in enumerate(criteria(cell, linear).items()):
             expected = registered["criteria"]["expected"][name]
