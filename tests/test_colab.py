@@ -130,7 +130,7 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
     assert not {path.split("-")[0] for path in before} & set(MISSING)
     wheels, content = tmp_path / "wheels", tmp_path / "content"
     wheels.mkdir(), content.mkdir()
-    for name in ("loky", "setuptools"):
+    for name in ("loky", "mnist1d", "setuptools"):
         as_wheel(name, wheels)
     offline = {
         "PIP_NO_INDEX": "1",
