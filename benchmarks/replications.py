@@ -220,7 +220,7 @@ def facts_of(design: Design) -> dict[str, Any]:
     return facts | {"largest": max(sizes, default=None)}
 
 
-def run(only: Sequence[Unit] | None = None) -> None:
+def run() -> None:
     """Train the networks that the file lacks."""
     stored = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"rows": [], "runs": []}
     fields = list(Unit.__dataclass_fields__)
@@ -228,7 +228,7 @@ def run(only: Sequence[Unit] | None = None) -> None:
     stored |= {"num_units": len(units()), "epochs": RECIPE.epochs, "num_networks": NUM_NETWORKS}
     stored["designs"] = {", ".join(cell): facts_of(design) for cell, design in DESIGNS.items()}
     stored["runs"].append(environment(usable_device()))
-    for unit in units() if only is None else only:
+    for unit in units():
         if tuple(getattr(unit, name) for name in fields) not in done:
             stored["rows"].append(measured(unit))
             write_compact(FILE, stored)
