@@ -1,7 +1,8 @@
 """Do NADs rank pairs of an architecture and a data set? Scores from random weights, which are sealed, then trainings.
 
 ``python benchmarks/other_data.py score`` computes the scores of all pairs from random networks, and resumes; they are
-committed. Then ``train`` trains all pairs, one network per core, cheap ones first, and resumes. ``control`` trains the
+committed. Then ``train`` trains all pairs, one network per process, cheap ones first, and resumes; with ``--device
+cuda`` the processes share a GPU, which begins with the same weights and takes the same batches. ``control`` trains the
 MLP by SGD instead of Adam, whose steps depend on the basis; it was added after seeing the first results.
 ``book/preregistered/other_data.toml`` has what was expected, and ``other_data_score.py`` beside it compares. Results go
 to ``book/results/studies/other-data-scores.json``, ``other-data.json`` and ``other-data-control.json``.
@@ -486,7 +487,8 @@ COSTS = {"logreg": 1, "linear": 2, "mlp": 4, "lenet": 8, "cnn": 11, "gru": 60, "
 
 def fitted(network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool) -> nn.Module:
     """Train a network by SGD with clipped gradients, or by Adam; the rate falls linearly to zero or is constant."""
-    inputs, labels = train
+    device = next(network.parameters()).device
+    inputs, labels = (part.to(device) for part in train)
     parameters = list(network.train().parameters())
     optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters)
     if not adam:
@@ -505,7 +507,7 @@ def fitted(network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: 
     return network.eval()
 
 
-def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD) -> dict[str, Any]:
+def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD, device: str = "cpu") -> dict[str, Any]:
     """Train one network and return its row.
 
     First weights and batches are the same for all variants of a data set, and others for each seed.
@@ -513,15 +515,17 @@ def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD) -> dict[str, Any]:
     Args:
         unit: what is trained.
         by_sgd: architectures that are trained by SGD on images, the others by Adam.
+        device: where; weights are drawn on the CPU.
     """
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # a GPU computes as a CPU does
     start = time.process_time()
     *parts, source = upright(unit.data)
     train, test = ((changed(inputs, unit.variant), labels) for inputs, labels in parts)
     names = [*IMAGES, *SERIES, "logreg"]
     own = seed_sequence(unit.seed, names.index(unit.architecture), list(SHAPES).index(unit.data), 13)
     with seeded(own):
-        network = faster_max_pooling(build(unit.data, unit.architecture))
+        network = faster_max_pooling(build(unit.data, unit.architecture)).to(device)
     series, adam = len_of(unit.data) == 1, unit.architecture not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD
     fitted(network, train, recipe, own % 2**31, adam or series, constant=series)
@@ -545,7 +549,7 @@ def units() -> list[Unit]:
     return sorted(everything, key=lambda unit: (unit.seed, cost(unit)))
 
 
-def train(workers: int | None) -> None:
+def train(workers: int | None, device: str = "cpu") -> None:
     """Train the networks that the results file lacks."""
     sealed = fingerprint_of_scores()
     if tomllib.loads(REGISTERED.read_text("utf8"))["sealed"]["scores"] != sealed:
@@ -560,8 +564,8 @@ def train(workers: int | None) -> None:
     for side in {SHAPES[unit.data][1] for unit in missing if unit.variant == "flipped"}:
         flipping_nads(side)  # once, before processes need them
     stored |= {"num_units": len(units()), "num_train": NUM_TRAIN, "num_test": NUM_TEST}
-    stored["runs"].append(environment(torch.device("cpu")))
-    add_rows(TRAINED, stored, train_unit, [(unit,) for unit in missing], workers, every=1)
+    stored["runs"].append(environment(torch.device(device)))
+    add_rows(TRAINED, stored, train_unit, [(unit, BY_SGD, device) for unit in missing], workers, every=1)
 
 
 def control(workers: int | None) -> None:
@@ -576,10 +580,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("score", "train", "control"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--device", default="cpu", help="where train runs, such as cuda")
     options = parser.parse_args()
     import other_data  # processes of loky find a cached function in a module, and not in a script
 
     if options.what == "score":
         other_data.score()
+    elif options.what == "train":
+        other_data.train(options.workers, options.device)
     else:
-        {"train": other_data.train, "control": other_data.control}[options.what](options.workers)
+        other_data.control(options.workers)
