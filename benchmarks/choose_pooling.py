@@ -1,8 +1,10 @@
 """Can NADs choose the pooling for a data set before training? The atlas' small CNN with five kinds of pooling.
 
 ``python benchmarks/choose_pooling.py predict`` computes from random networks how much of each data set's signal they
-see, which is committed; then ``train`` trains every network on every data set, and resumes.
-``book/preregistered/pooling.toml`` has what was expected. Results go to ``book/results/studies/pooling.json``.
+see, which is committed; then ``train`` trains every network on every data set, and resumes. ``control`` trains a wider
+network with max pooling, which has as many parameters as the one without pooling; it was added after seeing the results.
+``book/preregistered/pooling.toml`` has what was expected. Results go to ``book/results/studies/pooling.json`` and
+``pooling-control.json``.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from torch import Tensor
 
 import nads_core as nc
 from nads_core.data.images import ImageSet
+from nads_core.networks.architectures import Architecture
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
-FILE = study_path("pooling.json")
+FILE, CONTROL = study_path("pooling.json"), study_path("pooling-control.json")
 POOLINGS = {
     "max": "cnn",
     "average": "cnn-average",
@@ -43,6 +46,8 @@ MIXTURES: dict[str, tuple[tuple[int, int], ...]] = {  # frequencies of four wave
 }
 PHOTOS = ("photos", "flipped photos")
 DATA = (*MIXTURES, *PHOTOS)
+WIDE = "max, wide"
+WIDTHS = {2: 44, 10: 92}  # of WIDE by the number of classes: 36,786 and 169,842 parameters; "none" has 37,570 and 168,938
 NUM_NETWORKS, NUM_SAMPLES, NOISE_STD, SEEDS, EPOCHS = 2_048, 10_000, 2.0, (0, 1), 10
 
 
@@ -106,12 +111,21 @@ def units() -> list[tuple[str, str, int]]:
     return [(pooling, data, seed) for seed in SEEDS for data in DATA for pooling in POOLINGS]
 
 
+def architecture(pooling: str, num_classes: int) -> Architecture:
+    """Return the small CNN with a kind of pooling; `WIDE` has about as many parameters as the one without pooling."""
+    if pooling != WIDE:
+        return ATLAS[POOLINGS[pooling]].architecture
+    plain = ATLAS[POOLINGS["max"]].architecture
+    return replace(plain, options=plain.options | {"width": WIDTHS[num_classes]})
+
+
 def train_one(pooling: str, data: str, seed: int) -> dict[str, Any]:
     """Train one network and return its row; weights, data and batches are the same for all kinds of pooling."""
     torch.set_num_threads(1)
     train, test = (dataset(data, part, seed) for part in (True, False))
     torch.manual_seed(seed_sequence(seed, 22) % 2**31)
-    network = ATLAS[POOLINGS[pooling]].architecture.build(train[0].shape[1], 32, int(train[1].max()) + 1)
+    num_classes = int(train[1].max()) + 1
+    network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
     recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS) if data in PHOTOS else nc.SEPARABLE_RECIPE
     result = nc.train_network(network, train, test, recipe=recipe, seed=seed, progress=False)
     reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
@@ -127,9 +141,22 @@ def train(workers: int | None) -> None:
     add_rows(FILE, stored, train_one, [unit for unit in units() if unit not in done], workers, every=1)
 
 
+def control(workers: int | None) -> None:
+    """Train the wide network with max pooling, where the file lacks it: are parameters what not pooling adds?"""
+    stored = json.loads(CONTROL.read_text("utf8")) if CONTROL.exists() else {"rows": [], "runs": []}
+    stored["runs"].append(environment(usable_device()))
+    done = {(row["data"], row["seed"]) for row in stored["rows"]}
+    chosen = [(WIDE, data, seed) for seed in SEEDS for data in DATA]
+    stored["num_units"] = len(chosen)
+    add_rows(CONTROL, stored, train_one, [unit for unit in chosen if unit[1:] not in done], workers, every=1)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("predict", "train"))
+    parser.add_argument("what", choices=("predict", "train", "control"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    predict() if options.what == "predict" else train(options.workers)
+    if options.what == "predict":
+        predict()
+    else:
+        {"train": train, "control": control}[options.what](options.workers)

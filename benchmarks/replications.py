@@ -204,7 +204,7 @@ def measured(unit: Unit) -> dict[str, Any]:
     wrong = wrong_labels(last.labels, channels=SHAPES[unit.data][0])
 
     def followed(images: Tensor) -> dict[str, float]:
-        return followed_shares(network, standard(images).to(device), wrong.to(device))
+        return followed_shares(network, standard(images).to(device), wrong)
 
     row["unprompted"] = followed(clean)
     if unit.written != "none":

@@ -27,6 +27,16 @@ def test_parts_and_seeds_of_a_mixture_differ():
     assert all(not torch.equal(a, b) for i, a in enumerate(draws) for b in draws[:i])
 
 
+@pytest.mark.parametrize(("channels", "num_classes"), [(1, 2), (3, 10)])
+def test_the_wide_network_has_as_many_parameters_as_the_one_without_pooling(channels, num_classes):
+    wide, without, narrow = (
+        sum(p.numel() for p in choose_pooling.architecture(kind, num_classes).build(channels, 32, num_classes).parameters())
+        for kind in (choose_pooling.WIDE, "none", "max")
+    )
+    assert wide == pytest.approx(without, rel=0.03)
+    assert narrow < wide / 5
+
+
 @pytest.mark.slow
 def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch):
     monkeypatch.setattr(choose_pooling, "FILE", tmp_path / "pooling.json")
