@@ -2,7 +2,7 @@
 
 ``python benchmarks/choose_pooling.py predict`` computes from random networks how much of each data set's signal they
 see, which is committed; then ``train`` trains every network on every data set, and resumes. ``control`` trains a wider
-network with max pooling, which has as many parameters as the one without pooling; it was added after seeing the results.
+network with max pooling, with as many parameters as the one without pooling; it was added after seeing the results.
 ``book/preregistered/pooling.toml`` has what was expected. Results go to ``book/results/studies/pooling.json`` and
 ``pooling-control.json``.
 """
@@ -47,7 +47,7 @@ MIXTURES: dict[str, tuple[tuple[int, int], ...]] = {  # frequencies of four wave
 PHOTOS = ("photos", "flipped photos")
 DATA = (*MIXTURES, *PHOTOS)
 WIDE = "max, wide"
-WIDTHS = {2: 44, 10: 92}  # of WIDE by the number of classes: 36,786 and 169,842 parameters; "none" has 37,570 and 168,938
+WIDTHS = {2: 44, 10: 92}  # of WIDE by the number of classes, for 36,786 and 169,842 parameters
 NUM_NETWORKS, NUM_SAMPLES, NOISE_STD, SEEDS, EPOCHS = 2_048, 10_000, 2.0, (0, 1), 10
 
 

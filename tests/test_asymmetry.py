@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import nads_core as nc
 from nads_core.cli import main
@@ -176,3 +177,11 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert set(nc.NADs.load("x.npz").provenance["symmetry_tests"]) == {"flip_rows", "flip_columns", "transpose"}
     assert main([*arguments, "test", "transpose"]) != 0
     assert "test transpose" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_networks_on_a_gpu_are_compared_there(channels):
+    with FakeTensorMode():  # which knows the devices of tensors without having them
+        products = own_products(torch.zeros(4, 2, 2, channels * 16, device="cuda"), (channels, 4, 4))
+    assert products.device.type == "cuda"
+    assert len(products) == {1: 4, 3: 9}[channels]

@@ -29,10 +29,11 @@ def test_parts_and_seeds_of_a_mixture_differ():
 
 @pytest.mark.parametrize(("channels", "num_classes"), [(1, 2), (3, 10)])
 def test_the_wide_network_has_as_many_parameters_as_the_one_without_pooling(channels, num_classes):
-    wide, without, narrow = (
-        sum(p.numel() for p in choose_pooling.architecture(kind, num_classes).build(channels, 32, num_classes).parameters())
+    networks = (
+        choose_pooling.architecture(kind, num_classes).build(channels, 32, num_classes)
         for kind in (choose_pooling.WIDE, "none", "max")
     )
+    wide, without, narrow = (sum(p.numel() for p in network.parameters()) for network in networks)
     assert wide == pytest.approx(without, rel=0.03)
     assert narrow < wide / 5
 

@@ -8,7 +8,6 @@ without bias, because the products of a network with itself are summed apart (`o
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -122,8 +121,8 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
     orders = torch.arange(channels).repeat(channels - 1, 1)
     for channel, order in enumerate(orders, start=1):  # which changes places with the first
         order[[0, channel]] = order[[channel, 0]]
-    swaps = [partial(torch.index_select, dim=-3, index=order) for order in orders]
-    return [*(partial(torch.mul, sign) for sign in signs), *swaps]
+    swaps = [lambda images, order=order: images.index_select(-3, order.to(images.device)) for order in orders]
+    return [*(lambda images, sign=sign: images * sign.to(images) for sign in signs), *swaps]
 
 
 def _moved(vectors: Tensor, move: Callable[[Tensor], Tensor], image_shape: tuple[int, ...]) -> Tensor:

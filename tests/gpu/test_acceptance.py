@@ -18,6 +18,7 @@ from nads_core import kernels
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.directions import SmoothedGradient, compute_nads
+from nads_core.directions.asymmetry import own_products
 from nads_core.directions.moments import DenseMoments, FusedMoments
 from nads_core.kernels import require_kernels
 from nads_core.networks.architectures import ARCHITECTURES, LENET, RESNET18
@@ -110,6 +111,14 @@ def leading_directions(device):
     compute = partial(compute_nads, LENET, 128, num_directions=10, progress=False)
     here, again, there = compute(seed=1, device="cpu"), compute(seed=2, device="cpu"), compute(seed=1, device=device)
     return here.overlap(again, k=10) - here.overlap(there, k=10)
+
+
+def symmetries_of_channels(device):
+    """Compare the sums behind the tests of symmetries, of images with three channels, after a whole computation."""
+    compute_nads(partial(LENET.build, 3, 32, 1), 32, image_shape=(3, 32, 32), device=device, progress=False)
+    halves = torch.randn(16, 1, 2, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    here, there = (own_products(part, (3, 4, 4)) for part in (halves, halves.to(device)))
+    return _largest(there, here)
 
 
 def deep_input_gradients(device):
@@ -222,6 +231,7 @@ CHECKS = (
     (norms_of_inputs, 1e-9),  # input gradients through a batch norm of inputs, against the CPU
     # Overlaps of the first 10 NADs of 128 networks with those of others vary between .83 and .95.
     (leading_directions, 0.1),
+    (symmetries_of_channels, 1e-9),  # sums behind the tests of symmetries, against the CPU
     (triton_weights, 1e-5),  # weights of the Triton kernel, against its reference
     (triton_moments, 2e-3),  # second moments of the Triton kernel in tf32, against float64
     # The learning rate of a step is a float32 number on a GPU and a Python float on a CPU.
