@@ -142,7 +142,7 @@ def train(workers: int | None) -> None:
 
 
 def control(workers: int | None) -> None:
-    """Train the wide network with max pooling, where the file lacks it: are parameters what not pooling adds?"""
+    """Train the wide networks with max pooling that the file lacks: does their number of parameters suffice?"""
     stored = json.loads(CONTROL.read_text("utf8")) if CONTROL.exists() else {"rows": [], "runs": []}
     stored["runs"].append(environment(usable_device()))
     done = {(row["data"], row["seed"]) for row in stored["rows"]}

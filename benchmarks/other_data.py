@@ -2,7 +2,7 @@
 
 ``python benchmarks/other_data.py score`` computes the scores of all pairs from random networks, and resumes; they are
 committed. Then ``train`` trains all pairs, one network per process, cheap ones first, and resumes; with ``--device
-cuda`` the processes share a GPU, which begins with the same weights and takes the same batches. ``control`` trains the
+cuda`` the processes share a GPU; initial weights and batches are the same as on a CPU. ``control`` trains the
 MLP by SGD instead of Adam, whose steps depend on the basis; it was added after seeing the first results.
 ``book/preregistered/other_data.toml`` has what was expected, and ``other_data_score.py`` beside it compares. Results go
 to ``book/results/studies/other-data-scores.json``, ``other-data.json`` and ``other-data-control.json``.
@@ -515,10 +515,10 @@ def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD, device: str = "cpu") 
     Args:
         unit: what is trained.
         by_sgd: architectures that are trained by SGD on images, the others by Adam.
-        device: where; weights are drawn on the CPU.
+        device: device that trains the network; initial weights are drawn on the CPU.
     """
     torch.set_num_threads(1)
-    torch.backends.cudnn.allow_tf32 = False  # a GPU computes as a CPU does
+    torch.backends.cudnn.allow_tf32 = False  # full float32 precision, as on a CPU
     start = time.process_time()
     *parts, source = upright(unit.data)
     train, test = ((changed(inputs, unit.variant), labels) for inputs, labels in parts)
@@ -580,7 +580,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("score", "train", "control"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--device", default="cpu", help="where train runs, such as cuda")
+    parser.add_argument("--device", default="cpu", help="device for train, such as cuda")
     options = parser.parse_args()
     import other_data  # processes of loky find a cached function in a module, and not in a script
 

@@ -84,7 +84,7 @@ def train(names: Sequence[str], mixed_precision: bool | None) -> None:
         mixed_precision: whether layers run in bfloat16; None as `nads_core.TrainConfig` chooses for the device.
     """
     stored, size = json.loads(FILE.read_text("utf8")), SIZES["narrow"].separable
-    stored.setdefault("runs", []).append(environment(usable_device()))
+    stored.setdefault("runs", []).append(environment(usable_device()) | {"mixed_precision": mixed_precision})
     done = {(row["network"], row["task"], row["seed"]) for row in stored["rows"]}
     directions = torch.stack([nc.fourier_direction(wave) for wave in waves()])
     for seed in SEEDS:

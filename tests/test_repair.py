@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import repair
 import torch
+from torch import nn
 
 import nads_core as nc
 
@@ -34,6 +35,22 @@ def _body(network, image):
             return image
         image = layer(image)
     raise AssertionError("there is no head")
+
+
+@pytest.mark.parametrize("names", [("densenet", "densenet, strided"), ("resnet", "resnet, average")])
+def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
+    found = []
+    for name in names:
+        network, products = repair.NETWORKS[name](3, 32, 10).eval(), []
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d):
+                layer.register_forward_hook(
+                    lambda layer, _, out, to=products: to.append(out[0, 0].numel() * layer.weight.numel())
+                )
+        network(torch.randn(1, 3, 32, 32))
+        found.append((sum(p.numel() for p in network.parameters()), sum(products)))
+    assert found[0] == found[1]
+    assert found[0][1] > 10**7
 
 
 def test_a_prediction_is_written_once(tmp_path, monkeypatch):
