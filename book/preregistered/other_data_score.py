@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,9 @@ def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Val
     return np.log(np.maximum(values, 1e-6)) if logarithm else values
 
 
-def compare(table: Table, without: tuple[str, ...] = ()) -> dict[tuple[str, str], Estimate]:
+def compare(
+    table: Table, without: tuple[str, ...] = (), seed: int = 0, statistics: Sequence[str] = tuple(STATISTICS)
+) -> dict[tuple[str, str], Estimate]:
     """Return all statistics of all predictors, and paired differences of the primary score to baselines.
 
     Keys are (statistic, predictor), and (statistic, "over NAME"). Intervals draw units again, each with all of its
@@ -193,12 +195,15 @@ def compare(table: Table, without: tuple[str, ...] = ()) -> dict[tuple[str, str]
     Args:
         table: scores and accuracies.
         without: architectures that are left out.
+        seed: of the bootstrap.
+        statistics: names of the statistics.
     """
     kept = np.array([name not in without for name in table.architectures])
-    rng, means, errors = np.random.default_rng(0), table.means(), table.seed_deviation()
+    rng, means, errors = np.random.default_rng(seed), table.means(), table.seed_deviation()
     scores = [name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)]
     found: dict[tuple[str, str], Estimate] = {}
-    for statistic, function in STATISTICS.items():
+    for statistic in statistics:
+        function = STATISTICS[statistic]
         names = (*scores, *BASELINES[statistic])
         drawn = np.empty((NUM_DRAWS + 1, len(names)))
         chosen = kept & (np.array(table.architectures) != SAME if statistic == "variants" else True)
