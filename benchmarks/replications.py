@@ -200,11 +200,10 @@ def measured(unit: Unit) -> dict[str, Any]:
     changed = injection.inject(injection.prepare(first.images, background), first.labels, mode, unit.size)
     clean = injection.prepare(last.images, background)
     network, row = trained(unit, (standard(changed), first.labels), (standard(clean), last.labels))
-    device = next(network.parameters()).device
     wrong = wrong_labels(last.labels, channels=SHAPES[unit.data][0])
 
     def followed(images: Tensor) -> dict[str, float]:
-        return followed_shares(network, standard(images).to(device), wrong)
+        return followed_shares(network, standard(images), wrong)
 
     row["unprompted"] = followed(clean)
     if unit.written != "none":

@@ -199,7 +199,7 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="tests the error on a machine without a GPU")
 @pytest.mark.parametrize(
     ("run", "arguments"),
     [

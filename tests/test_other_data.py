@@ -325,6 +325,14 @@ def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
     assert np.mean(widths[0]) > 1.05 * np.mean(widths[1])
 
 
+def test_another_seed_of_the_bootstrap_changes_the_interval_alone(few_draws):
+    table = judged.Table.of(*_files(_truth, lambda *place: _truth(*place) ** 3, noise=0.1))
+    first, second = (judged.compare(table, seed=seed, statistics=("costs",)) for seed in (0, 1))
+    assert {statistic for statistic, _ in first} == {"costs"}
+    (value, *limits), (same, *others) = first["costs", "ridge"], second["costs", "ridge"]
+    assert value == same and limits != others
+
+
 def test_rank_correlations_are_spearman():
     a, b = np.random.default_rng(0).integers(0, 5, size=(2, 7, 12)).astype(float)
     expected = [rank_correlation(x, y) for x, y in zip(a, b, strict=True)]
