@@ -11,7 +11,6 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.typing import RcKeyType
 from torch import Tensor
 
 from nads_book.publishing import draws_variants
@@ -20,13 +19,14 @@ from nads_core.data.fourier import spectrum
 WIDTH = 7.6  # inches: the text width of the book
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 DIVERGING, SEQUENTIAL = "RdBu_r", "magma"
-STYLE: dict[RcKeyType, Any] = {
+# Keys are of matplotlib.typing.RcKeyType, which matplotlib has from 3.11 on: Colab has 3.10.
+STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9, "axes.labelsize": 9, "font.size": 9,
     "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "legend.frameon": False, "figure.dpi": 150,
     "savefig.facecolor": "white", "figure.facecolor": "white", "text.color": "black",
 }  # fmt: skip
 GROUND, INK = "0.07", "0.87"  # the colours of a dark page and of its text
-DARK: dict[RcKeyType, Any] = {
+DARK: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     "figure.facecolor": GROUND, "savefig.facecolor": GROUND, "axes.facecolor": "none", "grid.color": "0.318",
 }  # fmt: skip
@@ -61,7 +61,7 @@ def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: A
 
 
 def drawn_with(
-    settings: dict[RcKeyType, Any], draw: Callable[[], Figure], arrange: Callable[[Figure], None] | None = None
+    settings: dict[Any, Any], draw: Callable[[], Figure], arrange: Callable[[Figure], None] | None = None
 ) -> Figure:
     """Return a figure that is drawn with other matplotlib settings than the reader's, and maybe arranged with these."""
     with plt.rc_context(settings):
