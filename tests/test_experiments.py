@@ -175,6 +175,31 @@ def test_shards_join_to_the_whole(whole, tmp_path, capsys):
     assert merge_results([joined, whole]).rows == joined.rows
 
 
+@pytest.mark.parametrize("change, rejected", [
+    ({"seconds": 1e3}, False), ({"test_accuracy": 0.99}, True), ({"final_loss": float("nan")}, True),
+])  # fmt: skip
+def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, change, rejected):
+    """Whichever file comes first; the same training on another machine differs in its seconds alone."""
+    other = dataclasses.replace(whole, rows=[{**whole.rows[0], **change}, *whole.rows[1:2]])
+    files = [str(tmp_path / name) for name in ("whole.json", "other.json")]
+    for results, file in zip((whole, other), files, strict=True):
+        results.save(file)
+    for order in (files, files[::-1]):
+        assert main(["merge", *order, "--out", str(tmp_path / "all.json")]) == 2 * rejected
+        assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (order == files and rejected)
+    assert rejected or nb.Results.load(tmp_path / "all.json").complete
+
+
+def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    whole.save(target)
+    link.symlink_to(target)
+    with writing(target), pytest.raises(ValueError, match="another process is writing"), writing(link):
+        pass
+    dataclasses.replace(whole, rows=whole.rows[:1]).save(link)
+    assert link.is_symlink() and len(nb.Results.load(target).rows) == 1
+
+
 def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, monkeypatch):
     out = tmp_path / "r.json"
     command = ["run", "fig1-logreg", "--preset", "smoke", "--device", "cpu", "--out", str(out)]
@@ -300,6 +325,26 @@ def test_a_file_with_one_other_character_is_refused_by_name(shelf):
         shelf.write_text(text.replace(old, new, 1))
         with pytest.raises(ValueError, match="fig6-lenet.json is damaged or was edited"):
             nb.load_results("fig6-lenet")
+
+
+@pytest.mark.parametrize("change", [
+    {"rows": None}, {"rows": [None]}, {"job": 3}, {"settings": []}, {"num_units": None}, {"provenance": "here"},
+    {"rows": [{"seed": 0}, {"seed": 0}]},
+])  # fmt: skip
+def test_files_of_other_types_are_refused_by_name(whole, tmp_path, change):
+    """Although their fingerprint fits."""
+    path = tmp_path / "r.json"
+    content = vars(whole) | change
+    path.write_text(json.dumps({"fingerprint": fingerprint(canonical(content)), **content}))
+    with pytest.raises(ValueError, match="r.json .*(not a results file|rows of units)"):
+        nb.Results.load(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "null", "3", "[]", "{}", "\ufeff{}"])
+def test_other_json_is_no_results_file(tmp_path, text):
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(ValueError, match="r.json is not a results file"):
+        nb.Results.load(tmp_path / "r.json")
 
 
 def test_a_file_about_other_directions_is_refused_by_name(shelf):

@@ -1,5 +1,7 @@
 """What the chapters print with."""
 
+import re
+
 import numpy as np
 import pytest
 from nads_book import report
@@ -54,6 +56,27 @@ def test_a_claim_is_shown_only_where_it_holds(shown):
     assert shown == ["It holds."]
     with pytest.raises(AssertionError, match="It does not hold"):
         report.claim(False, "It does not hold.", required=True)
+
+
+@pytest.mark.parametrize("name", [
+    "<script>alert(1)</script>", "GPU <img src=x onerror=alert(1)>", "a\n\n```{raw} html\n<b>x</b>\n```\n", "<!-- GPU",
+])  # fmt: skip
+def test_names_in_results_files_are_text_on_pages(shown, name):
+    """Rendered as a page is: no element, no comment and no block begins in the name of a device."""
+    markdown_it = pytest.importorskip("markdown_it")
+
+    class Results:
+        rows, num_units, photos = [{"seed": 0}], 1, name
+        settings = {"num_train": 5_000, "recipe": {"epochs": 10}}
+        provenance = [{"device": name, "date": "2026-01-02"}]
+
+    report.show(f"LeNet: {report.size_of_run(Results())}, {report.place_of_run(Results())}.")
+    report.table([["LeNet", name]], ["", "computed on"])
+    for text in shown:
+        page = markdown_it.MarkdownIt().enable("table").render(text)
+        elements = {*re.findall(r"<[^>\s]+", page)} - {"<p", "</p"}
+        assert all(each.strip("</") in ("table", "thead", "tbody", "tr", "th", "td", "code") for each in elements), page
+        assert "GPU" in page or "alert" in page or "raw" in page
 
 
 @pytest.mark.parametrize("source, name, warned", [

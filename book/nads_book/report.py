@@ -148,15 +148,25 @@ def markdown_table(rows: Iterable[Sequence[object]], head: Sequence[object]) -> 
     |---|---|
     | LeNet | 3 |
     """
-    first, *others = ("| " + " | ".join(map(str, row)) + " |" for row in (head, *rows))
+    lines = (" | ".join(str(cell).replace("\n", " ") for cell in row) for row in (head, *rows))
+    first, *others = (f"| {line} |" for line in lines)
     return "\n".join([first, "|---" * len(head) + "|", *others])
 
 
+def without_html(text: str) -> str:
+    """Return Markdown in which HTML is text: names of devices and photos come from files that anybody can write.
+
+    >>> without_html("on a <b>fast</b> CPU, 1 < 2")
+    'on a &lt;b>fast&lt;/b> CPU, 1 < 2'
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
+
+
 def show(text: str) -> None:
-    """Display Markdown under the cell that runs."""
+    """Display Markdown without HTML under the cell that runs."""
     from IPython.display import Markdown, display
 
-    display(Markdown(text))
+    display(Markdown(without_html(text)))
 
 
 def badge(source: ImageSet | Results | str) -> str:
@@ -236,7 +246,7 @@ def record_claim(
     numbers = [None if x is None or not math.isfinite(x) else float(x) for x in (value, *(interval or ()))]
     counts = {"size": size, "num_seeds": num_seeds, "num_trainings": num_trainings}
     sources = [f"book/results/{one.job}{'' if one.preset == 'paper' else '.' + one.preset}.json" for one in found]
-    facts = {"sentence": sentence, "value": numbers[0], "interval": numbers[1:] or None, "null": null}
+    facts = {"sentence": without_html(sentence), "value": numbers[0], "interval": numbers[1:] or None, "null": null}
     publish_display_data({CLAIM: {"id": id, "holds": holds, "sources": sources, **facts, **counts}})
 
 
@@ -249,16 +259,18 @@ def size_of_run(results: Results, images: str = "training photos", draws: str = 
         draws: a remark that follows the number of seeds.
     """
     seeds = len({row["seed"] for row in results.rows})
+    photos = " ".join(str(results.photos).split())
     return (
         f"{len(results.rows)} of {results.num_units} networks ({seeds} seed{'s' * (seeds > 1)}{draws}), "
-        f"{results.settings['num_train']:,} {images}, {results.photos}, {results.settings['recipe']['epochs']} epochs"
+        f"{results.settings['num_train']:,} {images}, {photos}, {results.settings['recipe']['epochs']} epochs"
     )
 
 
 def place_of_run(results: Results) -> str:
     """Return the devices that results were computed on, and the latest date."""
     devices = sorted({run["device"] for run in results.provenance})
-    return f"on {', '.join(devices)}, {max(run['date'] for run in results.provenance)}"
+    place = f"on {', '.join(devices)}, {max(run['date'] for run in results.provenance)}"
+    return " ".join(place.split())  # one line, so that no name begins a block of Markdown
 
 
 def show_images_used(train: ImageSet, test: ImageSet) -> None:

@@ -108,28 +108,49 @@ class Results:
         """Read a file that `save` wrote.
 
         Raises:
-            ValueError: if the file holds something else, or was damaged or edited.
+            ValueError: if the file holds something else, or was damaged or edited, or a unit has two rows.
         """
         try:
             content = json.loads(Path(path).read_text("utf8"))
             stored = content.pop("fingerprint", None)
             results = cls(**content)
-        except (json.JSONDecodeError, TypeError, AttributeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a results file, or of a later release ({error}): name another") from error
-        if stored is None:
-            raise ValueError(f"{path} was written by nads_core 0.1, without a fingerprint: name another file")
-        if stored != fingerprint(canonical(vars(results))):
+            results._require_types()
+            expected = fingerprint(canonical(content))
+            key = experiment_class(results.job).key
+            repeated = len(results.rows) - len(set(map(key, results.rows)))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:  # a JSON file of anything else
+            problem = f"{type(error).__name__}: {error!s:.300}"
+            raise ValueError(f"{path} is not a results file ({problem}): name another") from error
+        if stored != expected:
             raise ValueError(f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it")
+        if repeated:
+            raise ValueError(f"{path} has {repeated} rows of units that have a row already: restore it")
         return results
+
+    def _require_types(self) -> None:
+        """Raise a TypeError unless every field has the type of its annotation."""
+        for name, kind in {"job": str, "preset": str, "settings": dict, "num_units": int}.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise TypeError(f"{name} is {value!r}, expected {kind.__name__}")
+        for name in ("rows", "provenance"):
+            entries = getattr(self, name)
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise TypeError(f"{name} is no list of dictionaries")
 
 
 def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
-    """Return rows in the order of a job's units, a unit that occurs twice once.
+    """Return rows in the order of a job's units; equal rows of one unit, which differ at most in seconds, count once.
 
     Raises:
-        ValueError: if a row belongs to no unit.
+        ValueError: if a row belongs to no unit, or two rows of one unit differ.
     """
-    by_key = {job.key(row): row for row in rows}
+    by_key: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        first = by_key.setdefault(job.key(row), row)
+        before, now = ({**each, "seconds": None} for each in (first, row))
+        if canonical(before) != canonical(now):  # as text: NaN differs from itself
+            unit = {name: row[name] for name in (*job.unit_fields, "seed") if name in row}
+            raise ValueError(f"two rows of {unit} differ ({differences(before, now)}): leave out one of their files")
     keys = list(map(job.key, job.units))
     if foreign := [row for key, row in by_key.items() if key not in set(keys)]:
         names = (*job.unit_fields, "seed")
@@ -139,11 +160,11 @@ def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str,
 
 
 def merge_results(parts: Iterable[Results]) -> Results:
-    """Join the results of shards of one job; a unit that several hold counts once.
+    """Join the results of shards of one job; a row that several hold counts once.
 
     Raises:
-        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit, or
-            there is none.
+        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit or
+            different rows of one unit, or there is none.
     """
     parts = list(parts)
     if not parts:
@@ -155,7 +176,7 @@ def merge_results(parts: Iterable[Results]) -> Results:
             raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
     if len(set().union(*(part.precisions for part in parts))) > 1:
         raise ValueError("some of these results were trained in bfloat16 and some in float32: keep them apart")
-    rows = [row for part in reversed(parts) for row in part.rows]
+    rows = [row for part in parts for row in part.rows]
     ordered = _in_order(rows, experiment(first.job, first.preset, first.nads_version))
     provenance = []
     for part in parts:
@@ -213,8 +234,9 @@ def writing(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.expanduser().resolve()  # the lock of a link is that of its target
     try:
-        with FileLock(path.with_name(f".{path.name}.lock"), timeout=0):
+        with FileLock(file.with_name(f".{file.name}.lock"), timeout=0):
             yield
     except Timeout as error:
         raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
