@@ -23,7 +23,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 .PHONY: book pdf test test-slow verify lint format sync clean
 
 book: $(READY)
-	$(BIN)/python book/build.py --preset $(PRESET)
+	$(BIN)/python -m nads_book.site --preset $(PRESET)
 
 pdf: $(READY)
 	$(BIN)/python book/pdf.py
@@ -36,7 +36,7 @@ test-slow: $(READY)
 	$(PYTEST) -m slow tests
 
 verify: $(READY)
-	$(BIN)/python book/claims.py
+	$(BIN)/python -m nads_book.site.verify
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -48,7 +48,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 sync: $(READY)
-	$(BIN)/python book/sync.py
+	$(BIN)/python -m nads_book.site.sync
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -98,8 +98,7 @@ def distributions(tmp_path_factory) -> Path:
     for name in ("nads_core", "book/nads_book", "tests"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]  # the wheel from the sdist
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # book/ has a build.py
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "dist"
 
@@ -131,9 +130,9 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     Raises:
         filelock.Timeout: if another worker executes it, and ``wait`` is false.
     """
-    import build
     from filelock import FileLock
     from nads_book.publishing import NO_VARIANTS, OPTIONS
+    from nads_book.site import build
 
     if failure := _failures.get((chapter, situation)):
         raise failure
@@ -156,7 +155,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
 @pytest.fixture(scope="session")
 def html() -> Path:
     """Build the book from the chapters executed at `smoke`, once for all workers; a warning of Sphinx is an error."""
-    build = pytest.importorskip("build", reason=NEEDS_BOOK)
+    build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     from filelock import FileLock, Timeout
 
     waiting = [Path(name).name for name in build.chapters()]

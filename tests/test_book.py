@@ -17,7 +17,7 @@ from filelock import FileLock
 
 import nads_core
 
-build = pytest.importorskip("build", reason=NEEDS_BOOK)
+build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 pages = build.pages
 jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
 nbformat, Image = build.nbformat, pages.Image
@@ -77,7 +77,7 @@ def test_api_page_names_everything_public():
 # The build itself, on a book of small chapters
 
 
-# What `book/stage.py` does for a book without explorers, whose data take it seconds.
+# What `nads_book.site.stage` does for a book without explorers, whose data take it seconds.
 STAGE = """
 import pathlib, shutil, sys
 folder, root = map(pathlib.Path, sys.argv[1:])
@@ -92,10 +92,8 @@ def small_book(tmp_path, monkeypatch):
     """Return a function that writes a chapter of a book; it returns the root of that book."""
     scripts = tmp_path / "scripts"
     scripts.mkdir()
-    for name in ("execute.py", "mathml.py"):
-        shutil.copy(ROOT / "book" / name, scripts)
     (scripts / "stage.py").write_text(STAGE)
-    monkeypatch.setattr(build, "BOOK", scripts)
+    monkeypatch.setattr(build, "STAGE", (scripts / "stage.py",))
     monkeypatch.delenv("NADS_RESULTS", raising=False)
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", paths)  # the library, and not the book's folder of that name
@@ -151,13 +149,13 @@ def papermill(monkeypatch):
     started, processes = [], {}
 
     def start(command, root, output, **variables):
-        if Path(command[0]).name != "execute.py":
+        if command[1] != "nads_book.site.execute":
             return Finished()
-        source, target = map(Path, command[1:3])
+        source, target, preset = Path(command[2]), Path(command[3]), command[4]
         notebook = nbformat.read(source, as_version=4)
         text = notebook.cells[0].source
         started.append((source.name.split(".")[0] or source.name.split(".")[1], variables))
-        notebook.metadata["papermill"] = {"parameters": {"preset": command[3]}}
+        notebook.metadata["papermill"] = {"parameters": {"preset": preset}}
         for cell in notebook.cells:
             cell.metadata.setdefault("papermill", {"duration": 0.1})
         nbformat.write(notebook, target)
@@ -336,7 +334,8 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_b
     small_book("1", name="a")
     root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")
     code = (
-        f"import build; build.ROOT = build.Path({str(root)!r}); build.BOOK = build.ROOT / 'scripts'; "
+        f"from nads_book.site import build; build.ROOT = build.Path({str(root)!r}); "
+        "build.STAGE = (build.ROOT / 'scripts' / 'stage.py',); "
         "raise SystemExit(build.main())"
     )
     command = [sys.executable, "-c", code, "--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
@@ -454,7 +453,7 @@ def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
 
 
 def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
-    """If not: ``python -c "import guess, pages; pages.draw_maps(guess.MAPS)"`` in ``book/`` draws it again."""
+    """If not: ``python -c "from nads_book.site import pages; pages.draw_maps(pages.MAPS)"`` draws it again."""
     pages.draw_maps(tmp_path / "maps.png")
     pictures = (
         Image.open(path).convert("RGB") for path in (ROOT / "book" / "_static" / "maps.png", tmp_path / "maps.png")

@@ -7,7 +7,7 @@ import nads_book as nb
 import pytest
 from conftest import NEEDS_BOOK, WITH_VARIANTS, execute_once
 
-build = pytest.importorskip("build", reason=NEEDS_BOOK)
+build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
 CHAPTERS = [Path(name).name for name in build.chapters()]

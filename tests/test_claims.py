@@ -11,7 +11,7 @@ from nads_book import report
 from nads_book.checks import errata
 from nads_book.experiments import Results, load_results
 
-claims = pytest.importorskip("claims", reason=NEEDS_BOOK)
+claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
 nbformat = claims.nbformat
 
 REGISTER = """

@@ -21,7 +21,7 @@ from conftest import NEEDS_BOOK
 from nads_book import choose_architecture, choose_carriers, choose_preset
 from packaging.requirements import Requirement
 
-build = pytest.importorskip("build", reason=NEEDS_BOOK)
+build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
 ROOT = Path(__file__).resolve().parent.parent

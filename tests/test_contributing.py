@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import NEEDS_BOOK
 from nads_book.checks import Check, errata
 from nads_book.experiments.jobs import EXPERIMENTS
 from torch import nn
@@ -117,7 +118,7 @@ nb.explorer.write_pages_data(Path("pages"))
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """Give a copy of the repository to which the lists were applied, and nothing else."""
-    pytest.importorskip("build", reason="what builds the book is not installed: pip install -e .[book]")
+    pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     root = tmp_path_factory.mktemp("copy")
     for folder in ("nads_core", "book", "tests", "notebooks", "benchmarks"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -182,7 +183,7 @@ def test_an_estimator():
 
 
 def test_a_chapter(tmp_path):
-    build = pytest.importorskip("build", reason="what builds the book is not installed: pip install -e .[book]")
+    build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     jupytext, nbformat = pytest.importorskip("jupytext"), build.nbformat
     for folder in ("book/chapters", "notebooks"):
         (tmp_path / folder).mkdir(parents=True)

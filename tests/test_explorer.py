@@ -7,7 +7,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from bundle import sources_hash
+from bundle_js import sources_hash
 from explorer_pages import BY_NAD, FOURIER, HOSTILE, NADS, PHOTOS, own_nads
 from nads_book.explorer import bundle, data, views
 
@@ -250,5 +250,5 @@ def test_a_source_imports_what_it_uses_and_nothing_else(name):
 
 
 def test_the_bundle_was_made_from_these_sources():
-    """If not, run `python book/bundle.py`, which needs npx, and commit the bundle."""
+    """If not, run `python tools/bundle_js.py`, which needs npx, and commit the bundle."""
     assert bundle.script().startswith(f"// sources: {sources_hash()}\n")

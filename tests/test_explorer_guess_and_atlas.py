@@ -6,8 +6,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 from explorer_pages import Reader, assert_signed
-from guess import guess_data
 from nads_book.explorer import AtlasGallery, gallery
+from nads_book.explorer.wave_bet import guess_data
 
 import nads_core as nc
 

@@ -14,7 +14,7 @@ matplotlib = pytest.importorskip("matplotlib")  # the figures import it
 matplotlib.use("Agg")
 
 from nads_book import figures  # noqa: E402
-from variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
+from nads_book.figures.variants import MIME, NARROW, VARIANTS, Variants  # noqa: E402
 
 
 def nads(size: int = 8) -> nc.NADs:

@@ -3,7 +3,7 @@
 import pytest
 from conftest import BOOK, NEEDS_BOOK
 
-mathml = pytest.importorskip("mathml", reason=NEEDS_BOOK)
+mathml = pytest.importorskip("nads_book.site.mathml", reason=NEEDS_BOOK)
 cut_font = pytest.importorskip("cut_font", reason=NEEDS_BOOK)
 BeautifulSoup = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup
 

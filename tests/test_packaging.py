@@ -47,8 +47,8 @@ LAYERS = {
         {"checks", "benchmarks", "classifiers"},
         {"experiments"},
         {"atlas", "figures", "map_summaries", "toy_shortcuts"},
-        {"explorer"},
-        {"cli"},
+        {"explorer", "claims"},
+        {"cli", "site"},
         {"__init__", "__main__"},
     ),
 }

@@ -11,7 +11,7 @@ from conftest import BOOK, NEEDS_BOOK, WITH_VARIANTS
 
 import nads_core
 
-build = pytest.importorskip("build", reason=NEEDS_BOOK)
+build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 BeautifulSoup, Image = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup, build.pages.Image
 cut_font = pytest.importorskip("cut_font", reason=NEEDS_BOOK)
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml

@@ -5,7 +5,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from freeze import wave_energies
+from freeze_predictions import wave_energies
 from nads_book.experiments import prediction, statistics
 from nads_book.experiments.stored import load_nads
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import BOOK, NEEDS_BOOK
 
 Image = pytest.importorskip("PIL.Image", reason=NEEDS_BOOK)
-sharing = pytest.importorskip("sharing", reason=NEEDS_BOOK)
+sharing = pytest.importorskip("nads_book.site.sharing", reason=NEEDS_BOOK)
 pdf = pytest.importorskip("pdf", reason=NEEDS_BOOK)
 
 ROOT = BOOK.parent.parent

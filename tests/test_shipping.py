@@ -2,9 +2,9 @@
 
 import zipfile
 
+import compress_nads
 import numpy as np
 import pytest
-import shipping
 import torch
 from test_export import require_equal
 
@@ -30,7 +30,7 @@ def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
     nads.save(path, quantized=quantized)
     before = nc.NADs.load(path)
     for _ in range(2):  # a second time, nothing changes
-        shipping.compress(path)
+        compress_nads.compress(path)
         after = nc.NADs.load(path)
         require_equal(after, before)
         assert after.fingerprint == before.fingerprint
@@ -45,7 +45,7 @@ def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
 def test_a_compressed_file_is_protected_against_damage(tmp_path):
     path = tmp_path / "x.npz"
     computed().save(path, quantized=True)
-    shipping.compress(path)
+    compress_nads.compress(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 1
     path.write_bytes(content)
@@ -57,8 +57,8 @@ def test_directions_of_both_signs_unfold():
     image = np.arange(1, 9, dtype=np.int16).reshape(2, 1, 2, 2)
     whole = np.concatenate([image, -image[..., ::-1]], -1)
     whole = np.concatenate([whole, whole[..., ::-1, :]], -2)  # even in rows, odd in columns
-    parts = shipping.folded(whole)
+    parts = compress_nads.folded(whole)
     np.testing.assert_array_equal(parts["directions"], image)
     assert parts["mirrored"].tolist() == [[1, -1]] * 2
     whole[1, 0, 0, 0] += 1
-    assert set(shipping.folded(whole)) == {"directions"}
+    assert set(compress_nads.folded(whole)) == {"directions"}

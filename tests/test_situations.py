@@ -49,7 +49,7 @@ def test_without_benchmarks_there_are_no_costs(tmp_path):
 
 @pytest.mark.slow
 def test_a_chapter_without_photos_shows_generated_images_and_stored_results():
-    pytest.importorskip("build", reason=NEEDS_BOOK)
+    pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     from test_chapters import executed, figures, printed, tables
 
     notebook = executed("07_poison", "no data")

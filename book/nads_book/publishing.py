@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-OPTIONS = ("--Book.publishing=True",)  # of the kernel: `book/build.py` starts it so
+OPTIONS = ("--Book.publishing=True",)  # of the kernel: `nads_book.site` starts it so
 NO_VARIANTS = "--Book.variants=False"  # a further option, with which figures are drawn once
 
 

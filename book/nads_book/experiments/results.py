@@ -20,7 +20,7 @@ from nads_book.experiments.jobs import experiment, experiment_class
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-loaded: set[str] = set()  # names of the files that this process has loaded for display, which book/build.py reads
+loaded: set[str] = set()  # names of the files that this process has loaded for display, which nads_book.site reads
 
 
 @dataclass

@@ -58,9 +58,9 @@ def grid_frequencies(size: int = 32, step: int = 2) -> list[Frequency]:
 def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency, float]:
     """Return the energy v^T C v that random weights predict for each wave of `grid_frequencies`, the largest 1.
 
-    ``book/freeze.py`` computed them from the first NADs that shipped; they stay as they are. The NADs are older in the
-    repository than the published accuracies of VGG-11 and DenseNet-121; the file with the energies was committed
-    minutes after these, on another branch.
+    ``tools/freeze_predictions.py`` computed them from the first NADs that shipped; they stay as they are. The NADs are
+    older in the repository than the published accuracies of VGG-11 and DenseNet-121; the file with the energies was
+    committed minutes after these, on another branch.
 
     Args:
         architecture: name of the architecture, such as "vgg11".

@@ -1,6 +1,6 @@
 """The explorer's program, in the forms in which a page and a notebook load it.
 
-`bundle.js` is what esbuild makes of the ES modules and the style sheet in `sources`: see `book/bundle.py`.
+`bundle.js` is what esbuild makes of the ES modules and the style sheet in `sources`: see `tools/bundle_js.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The look of the book's figures: colours, sizes, and the axes that several of them share."""
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec
 
@@ -44,9 +43,10 @@ def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
         with_badge = functools.partial(_with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs)
         if not draws_variants():
             return drawn_with(STYLE, with_badge)
-        module = importlib.import_module("variants")  # of the folder `book`, which the build puts on the path
-        variants = module.Variants(with_badge)
-        variants.light._repr_mimebundle_ = variants.bundle
+        from nads_book.figures.variants import Variants  # which needs the functions below
+
+        variants = Variants(with_badge)
+        variants.light._repr_mimebundle_ = variants.bundle  # type: ignore[attr-defined]
         return variants.light
 
     return drawn

@@ -1,4 +1,4 @@
-"""Execute one chapter with papermill: ``python book/execute.py SOURCE TARGET PRESET SECONDS [KERNEL_OPTION ...]``.
+"""Execute one chapter with papermill: ``-m nads_book.site.execute SOURCE TARGET PRESET SECONDS [OPTION ...]``.
 
 SECONDS is the time that a single cell may take.
 """

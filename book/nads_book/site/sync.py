@@ -1,4 +1,4 @@
-"""Carry edits between book/chapters/*.md and notebooks/*.ipynb, with ``python book/sync.py``.
+"""Carry edits between book/chapters/*.md and notebooks/*.ipynb, with ``python -m nads_book.site.sync``.
 
 Jupytext writes the options of a cell as a YAML block of many short lines. Here each option is one line, so that code
 cells stay readable; jupytext reads both forms.
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-CHAPTERS = Path(__file__).resolve().parent / "chapters"
+CHAPTERS = Path(__file__).resolve().parents[2] / "chapters"
 OPTIONS = re.compile(r"^(```\{code-cell\}.*\n)(?:---\n((?:.+\n)+?)---\n|((?::.+\n)+))\n*", re.MULTILINE)
 
 

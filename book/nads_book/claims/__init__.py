@@ -4,8 +4,7 @@
 ``<!-- claim: ID -->``. The chapter that measures it calls ``report.claim(..., id="ID")``, which stores the numbers in
 the executed notebook. The build collects both into ``claims.json`` and the page *Claims*.
 
-``python book/claims.py`` (``make verify``) executes the chapters at `smoke`, unless the tests have done so already. It
-decides every claim again from the stored results, and prints those whose verdict is no longer the registered one.
+`nads_book.site.verify` (``make verify``) decides every claim again.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nads_book.publishing import NO_VARIANTS
+
 from nads_book.report import CLAIM, estimate, readable
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
 FULL = ("paper", "theory")
 REDUCED = ("laptop", "narrow", "demo", "epochs20", "epochs50", "epochs100")  # `live` and `smoke` decide nothing
@@ -488,47 +487,3 @@ def write(path: Path, claims: dict[str, Claim]) -> None:
     path.write_text(
         json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False) + "\n", "utf8"
     )
-
-
-# Verification
-
-
-def verify(root: Path = ROOT) -> int:
-    """Decide every claim again, print what flips and what could not be checked, and return the status."""
-    import build
-    from filelock import FileLock
-
-    began, folder = time.perf_counter(), root / "_build" / "test"  # where the tests execute the chapters
-    check_pages(root)
-    folder.mkdir(parents=True, exist_ok=True)
-    book = [build.Chapter(name, folder, "smoke", root) for name in build.chapters(root)]
-    for chapter in book:
-        if Path(chapter.name).name not in WITH_VARIANTS:
-            chapter.options.append(NO_VARIANTS)
-    changed = sorted((chapter for chapter in book if not chapter.unchanged), key=build.Chapter.effort, reverse=True)
-    print(f"Verifying the claims: {len(changed)} of {len(book)} chapters have to be executed", flush=True)
-    with contextlib.ExitStack() as locks:
-        for chapter in changed:
-            locks.enter_context(FileLock(folder / f"{Path(chapter.name).name}.lock"))
-        done = lambda chapter, seconds: print(f"  {chapter.name:<36} executed in {seconds:.1f} s", flush=True)  # noqa: E731
-        build.execute_together([one for one in changed if not one.alone], build.side_by_side("smoke"), done)
-        build.execute_together([one for one in changed if one.alone], 1, done)
-    claims = collect((chapter.target for chapter in book), root)
-    found = problems(claims.values(), root)
-    for claim in claims.values():
-        if claim.history.startswith("not checked"):
-            print(f"  {claim.id}: preregistration {claim.history}")
-    for problem in found:
-        print(f"  {problem}", file=sys.stderr)
-    counts = ", ".join(f"{sum(one.verdict == name for one in claims.values())} {name}" for name in VERDICTS)
-    print(f"{len(claims)} claims: {counts}; {len(found)} problems, after {time.perf_counter() - began:.0f} s")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(verify())
-    except Exception as error:
-        if type(error).__name__ not in ("ClaimError", "BuildError"):
-            raise
-        sys.exit(f"error: {error}")

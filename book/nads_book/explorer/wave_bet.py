@@ -15,10 +15,9 @@ from nads_book.experiments.frequency_maps import LEARNED, of_tasks
 from nads_book.experiments.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
-
 from nads_core.data.separable import SeparableDatasets
 
-MAPS = Path(__file__).parent / "_static" / "maps.png"
+MAPS = Path(__file__).resolve().parents[2] / "_static" / "maps.png"
 NETWORKS = ("resnet18", "lenet", "vgg11", "densenet121")
 # What readers without JavaScript see.
 STILL = """<noscript><p><img src="../_static/maps.png" width="{width}" height="{height}" alt="{alt}"></p>

@@ -42,7 +42,7 @@ def fingerprint(notebook: Path, preset: str, root: Path, results: Path) -> str:
     data = [*_data(modules.values(), root), *_files(results), *_files(root / "benchmarks" / "results")]
     for name, path in sorted(modules.items()):
         digest.update(f"{name} {code(path, path.stat().st_mtime_ns)}".encode())
-    for path in [notebook, root / "requirements.txt", root / "book" / "variants.py", *data]:
+    for path in [notebook, root / "requirements.txt", root / "book" / "nads_book" / "figures" / "variants.py", *data]:
         if path.is_file():
             content = path.read_bytes()
             digest.update(f"{os.path.relpath(path, root)} {len(content)} ".encode() + content)

@@ -1,4 +1,4 @@
-"""Bundle the explorer's JavaScript with esbuild: ``python book/bundle.py``, after an edit in `explorer/sources`.
+"""Bundle the explorer's JavaScript with esbuild: ``python tools/bundle_js.py``, after an edit in `explorer/sources`.
 
 It needs npx, which fetches esbuild. The bundle is committed, so that nothing else needs either of them.
 """

@@ -1,4 +1,6 @@
-"""Ship NADs as the next version, from the checkpoint of a run: ``python book/ship.py lenet 81920 16 lenet.ckpt``.
+"""Ship NADs as the next version, from the checkpoint of a run.
+
+``python tools/release_nads.py lenet 81920 16 lenet.ckpt``
 
 The run is finished first, if it is not. The provenance records how many directions are certain, and would be after more
 networks. The file is compressed without a change to any number.
@@ -8,7 +10,7 @@ import argparse
 from pathlib import Path
 
 import nads_book as nb
-from shipping import compress
+from compress_nads import compress
 
 import nads_core as nc
 

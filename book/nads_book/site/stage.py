@@ -1,12 +1,11 @@
-"""Stage the files of the book that do not come from a chapter: ``python book/stage.py FOLDER ROOT``."""
+"""Stage the files of the book that do not come from a chapter: ``python -m nads_book.site.stage FOLDER ROOT``."""
 
 import shutil
 import sys
 from pathlib import Path
 
-import pages
-import sharing
 from nads_book import explorer
+from nads_book.site import pages, sharing
 
 
 def stage(folder: Path, root: Path) -> None:

@@ -13,11 +13,12 @@ import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import torch
-from guess import NETWORKS, Guess, guess_data
 from matplotlib.figure import Figure
-from nads_book import explorer
 from PIL import Image
-from variants import MIME, VARIANTS, Variants
+
+from nads_book import explorer
+from nads_book.explorer.wave_bet import MAPS, NETWORKS, Guess, guess_data  # noqa: F401
+from nads_book.figures.variants import MIME, VARIANTS, Variants
 
 # Notebooks
 
@@ -88,7 +89,6 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def draw_intro(path: Path) -> None:
     """Draw the introduction's figure from the directions that ship with the library."""
     from nads_book import figures
-
     from nads_core import load_nads
 
     names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}

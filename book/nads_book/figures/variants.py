@@ -16,6 +16,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
+
 from nads_book.figures.style import DARK, STYLE, drawn_with
 
 NARROW = 4.0  # inches
@@ -77,7 +78,7 @@ def _rows(figure: Figure) -> list[list[Axes]]:
     grid = grids.pop() if len(grids) == 1 else None
     if grid is None or len(placed) != grid.nrows * grid.ncols:
         return []
-    placed.sort(key=lambda axis: axis.get_subplotspec().num1)
+    placed.sort(key=lambda axis: axis.get_subplotspec().num1)  # type: ignore[union-attr]
     return [placed[start : start + grid.ncols] for start in range(0, len(placed), grid.ncols)]
 
 

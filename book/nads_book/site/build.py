@@ -1,4 +1,4 @@
-"""Execute the chapters and render the book, with ``python book/build.py``.
+"""Execute the chapters and render the book, with ``python -m nads_book.site`` (``make book``).
 
     notebooks/*.ipynb --papermill--> _build/executed/PRESET/ --+--> _build/stage/ --Sphinx--> _build/html/
     _config.yml, _toc.yml, book/ ------------------------------+
@@ -25,23 +25,23 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import claims
 import nbformat
-import pages
-import sharing
 import torch
 from filelock import FileLock, Timeout
-from fingerprint import DATA_VARIABLES, fingerprint  # noqa: F401
+from sphinx_external_toc.parsing import parse_toc_yaml
+
+from nads_book import claims
 from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.publishing import OPTIONS
-from sphinx_external_toc.parsing import parse_toc_yaml
-
+from nads_book.site import pages, sharing
+from nads_book.site.dependencies import DATA_VARIABLES, fingerprint  # noqa: F401
 from nads_core.runtime import provenance
 from nads_core.runtime.memory import available_memory
 
-BOOK = Path(__file__).resolve().parent
+BOOK = Path(__file__).resolve().parents[2]
 ROOT = BOOK.parent
+STAGE: tuple[str | Path, ...] = ("-m", "nads_book.site.stage")  # what writes the pages that are no chapters
 PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 
@@ -91,14 +91,13 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
 
 
 def start(command: list[str | Path], root: Path, output: Path, **variables: str) -> subprocess.Popen:
-    """Start a Python script from the repository root, without standard input; its messages go to a file.
+    """Start a Python script or module from the repository root, without standard input; its messages go to a file.
 
     It has a session of its own, so that Ctrl-C reaches only this process, which forwards it: see `stop`.
     """
     environment = {
         "OMP_WAIT_POLICY": "PASSIVE",  # on a busy machine, threads that spin while they wait cost a factor of ten
         **os.environ,
-        # Kernels import `variants`.
         "PYTHONPATH": os.pathsep.join(filter(None, (str(BOOK), os.environ.get("PYTHONPATH")))),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # figures belong in the notebook
     }
@@ -219,7 +218,15 @@ class Chapter:
         nbformat.write(notebook, self.partial)
         self.cores, self.began = cores, time.perf_counter()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)} if cores < num_cores() else {}
-        command = [BOOK / "execute.py", self.partial, self.partial, self.preset, f"{self.timeout:.0f}", *self.options]
+        command = [
+            "-m",
+            "nads_book.site.execute",
+            self.partial,
+            self.partial,
+            self.preset,
+            f"{self.timeout:.0f}",
+            *self.options,
+        ]
         self.process = start(command, self.root, self.output, **limits)
 
     def finish(self) -> float:
@@ -381,7 +388,7 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     report = lambda chapter, seconds: print_line(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "stage.output"
-    staging = start([BOOK / "stage.py", folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
+    staging = start([*STAGE, folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
     try:
         execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
         if staging.wait():
@@ -435,7 +442,3 @@ def main() -> int:
         print("\n\nInterrupted. The chapters that were executed to their end are kept.", file=sys.stderr)
         return 130
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python book/freeze.py``.
+"""Write what random weights predict for Fig. 1, from the NADs that ship today: ``python tools/freeze_predictions.py``.
 
 A file that is there stays: a prediction counts because it was committed before the result that it is about.
 """

@@ -34,7 +34,7 @@ GREEK = dict(
         strict=True,
     )
 )
-SEARCH = Path(__file__).parent / "_templates" / "search_text.js"
+SEARCH = Path(__file__).resolve().parents[2] / "_templates" / "search_text.js"
 FONTS = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
 
 

@@ -1,4 +1,4 @@
-"""Compress files of NADs without a change to any number, as they ship: ``python book/shipping.py FILE ...``.
+"""Compress files of NADs without a change to any number, as they ship: ``python tools/compress_nads.py FILE ...``.
 
 Where every direction is even or odd in its rows and columns, the file keeps a quarter of each and the two signs.
 Arrays are compressed by LZMA. Afterwards the file is read, and must hold what it held before.
