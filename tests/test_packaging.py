@@ -101,7 +101,10 @@ def test_an_import_upwards_is_found():
     assert len(list(imports_upwards("nads_core", "training", wrong))) == 2
 
 
-@pytest.mark.parametrize(("package", "path"), MODULES, ids=IDS)
+IMPORTED = [item for item in MODULES if subpackage(*item) not in {"site", "claims"}]  # these build the book
+
+
+@pytest.mark.parametrize(("package", "path"), IMPORTED, ids=str)
 def test_module_imports_only_torch_and_numpy_when_it_is_imported(package, path):
     allowed = {*PACKAGES, "torch", "numpy", *sys.stdlib_module_names}
     if path.name.endswith("_triton.py"):
