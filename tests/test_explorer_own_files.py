@@ -244,8 +244,8 @@ def test_the_module_as_an_anywidget(reader, site_folder, tables):
             }, 10),
           };
           const el = document.createElement('div');
-          document.querySelector('main').append(el);
           window.cleanup = await widget.render({ model: window.model, el });
+          document.querySelector('main').append(el); // afterwards, as in JupyterLab
           window.listeners = listeners;
         }""",
         [state, packets, first],

@@ -3,13 +3,17 @@
 /** The host's theme is read off the colour of its text. Returns a function that ends it. */
 export function followTheme(host, root) {
   const update = () => {
-    const [r, g, b] = getComputedStyle(host).color.match(/[\d.]+/g).map(Number);
+    const channels = getComputedStyle(host).color.match(/[\d.]+/g);
+    if (!channels) return; // outside the document an element has no colour, and anywidget adds it after `render`
+    const [r, g, b] = channels.map(Number);
     root.classList.toggle("dark", 0.3 * r + 0.6 * g + 0.1 * b > 128);
   };
+  const placed = new ResizeObserver(update); // called when the host gets its place in the document
+  placed.observe(host);
   const observer = new MutationObserver(update);
   for (const element of [document.documentElement, document.body]) observer.observe(element, { attributes: true });
   const media = matchMedia("(prefers-color-scheme: dark)");
   media.addEventListener("change", update);
   update();
-  return () => (observer.disconnect(), media.removeEventListener("change", update));
+  return () => (observer.disconnect(), placed.disconnect(), media.removeEventListener("change", update));
 }
