@@ -1,6 +1,7 @@
 import os
 import pickle
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_the_environment_names_the_folder(folder, monkeypatch):
 @pytest.mark.parametrize("dataset", ["auto", "cifar10"])
 def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
     monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
-    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped, which does not exist"):
+    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped', which does not exist"):
         nc.load_images(dataset, num_images=5)
     assert not (no_photos / "mistyped").exists() and nc.load_images("generated", num_images=5).generated
 
@@ -225,10 +226,17 @@ def test_downloads_can_be_forbidden(tmp_path, monkeypatch):
         raise nc.DatasetNotFoundError("no network")
 
     monkeypatch.setattr("nads_core.data.photos.download_published", download)
+    monkeypatch.setenv("NADS_DATA", str(tmp_path))
     monkeypatch.setenv("NADS_DOWNLOAD", "0")
-    assert nc.load_images(root=tmp_path, num_images=10).generated and not tried
+    assert nc.load_images(num_images=10).generated and not tried
     monkeypatch.setenv("NADS_DOWNLOAD", "1")
-    assert nc.load_images(root=tmp_path, num_images=10).generated and tried == [tmp_path]
+    assert nc.load_images(num_images=10).generated and tried == [tmp_path]
+    with pytest.raises(nc.DatasetNotFoundError, match="no network"):
+        nc.load_images(root=tmp_path, num_images=10)
+    (tmp_path / "Train").mkdir()  # a folder with content of its own gets no other photos
+    with pytest.raises(nc.DatasetNotFoundError, match="found: 'Train'"):
+        nc.load_images(num_images=10)
+    assert tried == [tmp_path] * 2
 
 
 def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(official):
@@ -237,13 +245,180 @@ def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(officia
         nc.load_images(root=official, num_images=10)
 
 
-def test_photos_without_torchvision(monkeypatch, tmp_path):
-    """A base installation has no torchvision: the error names it."""
+def test_photos_without_torchvision(monkeypatch, folder):
+    """A base installation has no torchvision, which published files need; folders need Pillow alone."""
     monkeypatch.setitem(sys.modules, "torchvision", None)
     monkeypatch.delenv("NADS_DOWNLOAD", raising=False)  # without a download, the error is about missing files
-    (tmp_path / "train").mkdir()
+    assert len(nc.load_folder(folder / "train")) == 16
+    (folder / "empty").mkdir()
     with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
-        nc.load_folder(tmp_path / "train")
-    with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
-        nc.load_images("cifar10", root=tmp_path)
-    assert "generated" in nc.load_images("auto", num_images=10, root=tmp_path).source
+        nc.load_images("cifar10", root=folder / "empty")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(images.DatasetNotFoundError, match="pip install pillow"):
+        nc.load_folder(folder / "train")
+
+
+def save(path, values, **options):
+    from PIL import Image
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path, **options)
+
+
+RAMP = np.tile(np.linspace(0, 1, 40), (40, 1))
+DEPTHS = [  # image, ending, and what is shown if it is rejected
+    ((255 * RAMP).astype(np.uint8), "png", None),
+    ((65_535 * RAMP).astype(np.uint16), "png", None),
+    ((65_535 * RAMP).astype(np.uint16), "tiff", None),
+    ((65_535 * RAMP).astype(">u2"), "tiff", None),
+    (RAMP.astype(np.float32), "tiff", None),
+    ((4_095 * RAMP).astype(np.uint16), "png", "4095 of 65,535"),
+    ((65_535 * RAMP).astype(np.int32), "tiff", "0 to 65535"),
+    ((255 * RAMP).astype(np.float32), "tiff", "0 to 255"),
+    ((RAMP - 0.5).astype(np.float32), "tiff", "-0.5 to 0.5"),
+    (np.full((40, 40), np.nan, np.float32), "tiff", "nan"),
+]
+
+
+@pytest.mark.parametrize("values, ending, shown", DEPTHS)
+def test_images_of_every_depth_are_scaled_or_rejected(tmp_path, values, ending, shown):
+    path = tmp_path / "ramp" / f"1.{ending}"
+    save(path, values)
+    if shown is None:
+        image = nc.load_folder(tmp_path, size=40).images[0]
+        torch.testing.assert_close(image, torch.tensor(RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255)
+        return
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*{shown}"):
+        nc.load_folder(tmp_path, size=40)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
+    from PIL import Image
+
+    shown = np.zeros((40, 40, 3), np.uint8)
+    shown[:20, :20], shown[20:, 20:] = (255, 0, 0), (0, 0, 255)
+    turns = {  # of the shown image to the stored one, by the standard's table
+        1: lambda x: x, 2: lambda x: x[:, ::-1], 3: lambda x: x[::-1, ::-1], 4: lambda x: x[::-1],
+        5: lambda x: x.transpose(1, 0, 2), 6: lambda x: np.rot90(x, 1), 7: lambda x: np.rot90(x.transpose(1, 0, 2), 2),
+        8: lambda x: np.rot90(x, -1),
+    }  # fmt: skip
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    save(tmp_path / "a" / "1.png", np.ascontiguousarray(turns[orientation](shown)), exif=exif)
+    read = (255 * nc.load_folder(tmp_path, size=40).images[0]).round().byte().permute(1, 2, 0)
+    assert np.array_equal(read.numpy(), shown)
+
+
+def test_all_formats_of_pillow_are_read_and_others_named(folder):
+    from PIL import Image
+
+    endings = {
+        "gif": "GIF",
+        "jfif": "JPEG",
+        "JP2": "JPEG2000",
+        "tga": "TGA",
+        "dib": "DIB",
+        "ico": "ICO",
+        "webp": "WEBP",
+    }
+    pixels = Image.open(folder / "train" / "cat" / "0.png")
+    for ending, kind in endings.items():
+        pixels.save(folder / "train" / "cat" / f"new.{ending}", format=kind)
+    assert len(nc.load_images(root=folder)) == 16 + len(endings)
+    for name in ("1.heic", "2.npy", "Thumbs.db", ".DS_Store", "desktop.ini"):
+        (folder / "train" / "dog" / name).write_bytes(b"?")
+    with pytest.warns(UserWarning, match="dog: 2 files .*1.heic, 2.npy"):
+        assert len(nc.load_images(root=folder)) == 16 + len(endings)
+
+
+def clutter(folder):
+    """Add what systems and archivers leave behind."""
+    train, other = folder / "train", folder / "test"
+    for hidden in (train / ".ipynb_checkpoints", other / ".cache", train / "__MACOSX", train / "dog" / ".thumbnails"):
+        hidden.mkdir()
+        (hidden / "0.png").write_bytes((train / "cat" / "0.png").read_bytes())
+    (train / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
+    (train / "cat" / "loop").symlink_to("..")
+    (train / "dog" / "again").symlink_to(".")
+    (train / ".deeper").symlink_to("..")
+
+
+def test_what_systems_leave_behind_does_not_count(folder):
+    before = [nc.load_images(root=folder, train=part) for part in (True, False)]
+    clutter(folder)
+    for part, known in zip((True, False), before, strict=True):
+        data = nc.load_images(root=folder, train=part)
+        assert data.class_names == known.class_names and torch.equal(data.images, known.images)
+    (folder / "elsewhere").mkdir()
+    save(folder / "elsewhere" / "1.png", np.zeros((20, 24, 3), np.uint8))
+    (folder / "train" / "dog" / "more").symlink_to(folder / "elsewhere")  # links to other folders count
+    assert len(nc.load_images(root=folder)) == 17
+
+
+def test_labels_of_the_test_part_are_those_of_the_training_part(folder):
+    shutil.rmtree(folder / "test" / "cat")
+    test = nc.load_images(root=folder, train=False)
+    assert test.class_names == ("cat", "dog") and test.labels.tolist() == [1] * 3
+    (folder / "test" / "cow").mkdir()
+    (folder / "test" / "dog" / "0.png").rename(folder / "test" / "cow" / "0.png")
+    with pytest.raises(ValueError, match=r"test has classes \['cow'\].*'cat', 'dog'"):
+        nc.load_images(root=folder, train=False)
+
+
+FOLDERS = {  # a change of a folder, and what the error names: never is the folder replaced by other images
+    "an empty class": (lambda root: (root / "train" / "new").mkdir(), "new holds no images"),
+    "a class of documents": (
+        lambda root: [path.rename(path.with_suffix(".txt")) for path in (root / "train" / "cat").iterdir()],
+        "cat: 8 files are left out|cat holds no images",
+    ),
+    "capitals": (lambda root: (root / "train").rename(root / "Train"), "'Train', 'test'"),
+    "no class": (lambda root: [(root / "train" / name).rename(root / name) for name in ("cat", "dog")], "found: none"),
+    "no folder": (lambda root: shutil.rmtree(root), "does not exist"),
+    "nothing in it": (lambda root: [shutil.rmtree(root / part) for part in ("train", "test")], "found: none"),
+    "an archive": (
+        lambda root: [shutil.rmtree(root / part) for part in ("train", "test")] + [(root / "photos.tar.gz").touch()],
+        "unpack 'photos.tar.gz'",
+    ),
+    "no test": (lambda root: (root / "test").rename(root / "valid"), "no val, but 'train', 'valid'"),
+    "no images to test on": (lambda root: [p.unlink() for p in root.glob("test/*/*")], "holds no images"),
+    "a file": (lambda root: (shutil.rmtree(root), root.touch()), "no CIFAR-10"),
+}
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+@pytest.mark.parametrize("change", FOLDERS)
+@pytest.mark.filterwarnings("ignore:.*files are left out")
+def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, change, by_variable):
+    alter, shown = FOLDERS[change]
+    root = folder / "photos"
+    root.mkdir()
+    for part in ("train", "test"):
+        (folder / part).rename(root / part)
+    alter(root)
+    monkeypatch.setenv("NADS_DATA", str(root))
+    monkeypatch.setattr("nads_core.data.photos.download_published", lambda *_: pytest.fail("downloaded"))
+    options = {} if by_variable else {"root": root, "download": False}
+    if by_variable and change == "nothing in it":  # an empty folder may be filled by downloads
+        assert nc.load_images(num_images=5, download=False).generated
+        return
+    with pytest.raises(nc.DatasetNotFoundError, match=shown):
+        for part in (True, False):
+            assert not nc.load_images(train=part, **options).generated
+
+
+@pytest.mark.parametrize("kind", ["too large", "empty", "a page", "a broken link", "a pipe"])
+def test_files_that_cannot_be_read_are_named(folder, kind):
+    from PIL import Image
+
+    path = folder / "train" / "dog" / "9.png"
+    if kind == "too large":
+        Image.new("1", (14_000, 14_000)).save(path)
+    elif kind == "a broken link":
+        path.symlink_to("nowhere")
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"" if kind == "empty" else b"<!doctype html>")
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))} cannot be read"):
+        nc.load_images(root=folder)

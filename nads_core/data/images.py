@@ -62,13 +62,18 @@ def load_images(
     ``test/cat/2.png``. A copy may also be in a sub-folder ``cifar10``, ``fashion-mnist`` or ``imagenette64``.
     Fashion-MNIST may be four files as published, or the Debian package ``dataset-fashion-mnist``.
 
+    Images may be in any format that Pillow reads. They are turned as their EXIF data say; 16-bit images are divided by
+    65,535, and floats have to lie in [0, 1]. Files of other formats are left out with a warning. Hidden files and
+    folders do not count, nor does ``__MACOSX``. The labels of ``test/`` are those of ``train/``.
+
     Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions; those of Imagenette
     are first cropped to the square in their centre. Fashion-MNIST has 28 x 28 pixels.
 
     Args:
         dataset: "cifar10", "fashion-mnist" (one channel) or "imagenette"; "generated" for a small synthetic set; "auto"
-            for ``train`` and ``test`` in ``root``, whatever their classes, or CIFAR-10 if available, else the generated
-            set. ``source`` of the result records which.
+            for ``train`` and ``test`` in ``root``, whatever their classes, or CIFAR-10 if available. The generated set
+            takes their place only if no ``root`` is given, and ``NADS_DATA`` names no folder that holds something.
+            ``source`` of the result records which.
         train: whether to load the training part (else the test part).
         num_images: number of images, drawn evenly from the classes; all by default.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
@@ -82,9 +87,10 @@ def load_images(
         The images, in an order shuffled by ``seed``.
 
     Raises:
-        ValueError: for an unknown dataset, an invalid number of images, size or seed, or damaged official files.
-        DatasetNotFoundError: if there are neither files of the data set nor a network connection, or ``root`` holds
-            other photos; if ``NADS_DATA`` names a folder that does not exist.
+        ValueError: for an unknown dataset, an invalid number of images, size or seed, damaged official files, an image
+            that is damaged or too large, or classes of ``test/`` that ``train/`` lacks.
+        DatasetNotFoundError: if there are neither files of the data set nor a network connection; if ``root`` does not
+            exist, holds other photos, or has a class without images. It names what is there, and what is expected.
     """
     require_choice("dataset", dataset, DATASETS)
     require_integers(size=size, num_images=1 if num_images is None else num_images)
@@ -93,18 +99,21 @@ def load_images(
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
-    folder, name = on_disk.data_root(root), "cifar10" if dataset == "auto" else dataset
+    folder, auto = on_disk.data_root(root), dataset == "auto"
+    name = "cifar10" if auto else dataset
     known, place = on_disk.PUBLISHED[name], on_disk.find_published(name, folder)
-    own = all(on_disk.part_of(folder, part).is_dir() for part in (True, False))
+    own = (folder / "train").is_dir()
+    # What a named folder holds is meant to be used: nothing else takes its place.
+    occupied = bool(root or os.environ.get("NADS_DATA")) and on_disk.visible_in(folder)
     try:
-        if dataset == "auto" and own and place != folder / known["places"][0]:
-            photos = on_disk.open_folder(on_disk.part_of(folder, train), folder.name)
-        elif place is None and (own or not download):
+        if auto and own and place != folder / known["places"][0]:
+            photos = on_disk.open_part(folder, train)
+        elif place is None and (own or (auto and occupied) or not download):
             raise DatasetNotFoundError(f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})")
         else:
             photos = on_disk.open_published(name, place or on_disk.download_published(name, folder), train)
     except DatasetNotFoundError as error:
-        if dataset == "auto":
+        if auto and not root and not occupied:
             return _generated(train, num_images, size, seed)
         remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
@@ -154,7 +163,8 @@ def load_folder(
         name: name of the images, for captions; the folder's by default.
 
     Raises:
-        DatasetNotFoundError: if there is no such folder, or no images in it.
+        DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
+        ValueError: if an image is damaged or too large.
     """
     photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
     return _selection(photos, num_images, size, seed, progress)

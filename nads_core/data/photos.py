@@ -5,8 +5,9 @@ import hashlib
 import os
 import tempfile
 import tomllib
+import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 PUBLISHED: dict[str, Any] = tomllib.loads((resources.files("nads_core") / "data" / "published.toml").read_text("utf8"))
+
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
 
 class DatasetNotFoundError(FileNotFoundError):
@@ -39,11 +42,20 @@ class Photos:
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder to look in: ``root``, or that of ``NADS_DATA``, or the cache."""
-    variable = os.environ.get("NADS_DATA")
-    if variable and not root and not Path(variable).exists():
-        raise DatasetNotFoundError(f"NADS_DATA is {variable}, which does not exist: create it, or name another folder")
-    return Path(root or variable or Path.home() / ".cache" / "nads_core")
+    """Return the folder to look in: ``root``, or that of ``NADS_DATA``, or the cache.
+
+    Raises:
+        DatasetNotFoundError: if a folder is named that does not exist.
+    """
+    named = root or os.environ.get("NADS_DATA")
+    if not named:
+        return Path.home() / ".cache" / "nads_core"
+    folder = Path(named).expanduser()
+    if not folder.exists():
+        origin = "root" if root else "NADS_DATA"
+        problem = f"{origin} is {str(folder)!r}, which does not exist"
+        raise DatasetNotFoundError(f"{problem}: create it, or name another folder")
+    return folder
 
 
 def find_published(name: str, root: Path) -> Path | None:
@@ -52,7 +64,7 @@ def find_published(name: str, root: Path) -> Path | None:
     files, classes = known.get("files", ()), known.get("classes")
     for folder in (base / place for place in known["places"] for base in (root, root / name)):
         official = any((folder / f"{file}{ending}").is_file() for file in files for ending in ("", ".gz"))
-        if official or (classes and class_folders(folder) == classes.keys()):
+        if official or (classes and class_folders(folder / "train") == classes.keys()):
             return folder
     return None
 
@@ -64,8 +76,8 @@ def open_published(name: str, folder: Path, train: bool) -> Photos:
         DatasetNotFoundError: if there is no such part.
         ValueError: if files are missing, damaged or of another data set.
     """
-    if class_folders(folder):
-        photos = open_folder(part_of(folder, train), folder.name)
+    if class_folders(folder / "train"):
+        photos = open_part(folder, train)
         if not photos.source.startswith(PUBLISHED[name]["title"]):
             raise ValueError(f"{folder} is not {PUBLISHED[name]['title']}: {len(photos.labels):,} {photos.source}")
         return photos
@@ -124,55 +136,147 @@ def download_published(name: str, root: Path) -> Path:
     return official
 
 
-def part_of(folder: Path, train: bool) -> Path:
-    """Return the folder of the training or the test images."""
-    return folder / ("train" if train else "test" if (folder / "test").is_dir() else "val")
+def class_folders(part: Path) -> set[str]:
+    """Return the names of the folders in a folder, one per class; hidden ones and those of archivers are none."""
+    return {path.name for path in part.iterdir() if path.is_dir() and _visible(path)} if part.is_dir() else set()
 
 
-def class_folders(folder: Path) -> set[str]:
-    """Return the names of the folders of training images, one per class."""
-    part = part_of(folder, train=True)
-    return {path.name for path in part.iterdir() if path.is_dir()} if part.is_dir() else set()
+def open_part(folder: Path, train: bool) -> Photos:
+    """Open ``train/``, or ``test/`` or ``val/`` with the labels of ``train/``; see `open_folder`."""
+    if train:
+        return open_folder(folder / "train", folder.name)
+    part = folder / ("test" if (folder / "test").is_dir() else "val")
+    return open_folder(part, folder.name, sorted(class_folders(folder / "train")))
 
 
-def open_folder(folder: Path, name: str) -> Photos:
+def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
     """Open images with one folder per class; class names and number show whether they are a published data set.
 
     Photos of a published data set are cropped to the square in their centre before they are scaled.
 
-    Raises:
-        DatasetNotFoundError: if there is no such folder, or no images in it.
-    """
-    try:
-        files = _datasets().ImageFolder(str(folder))
-    except FileNotFoundError as error:
-        raise DatasetNotFoundError(f"{folder} holds no folder of images for each class ({error})") from error
-    from PIL import ImageOps
+    Args:
+        folder: folder with one folder per class, whose sub-folders count too.
+        name: name of the images, for captions.
+        classes: names of the folders in the order of the labels, of which some may lack images; by default those in
+            ``folder``, sorted, each with images.
 
-    source, classes, published = f"images in {name}", files.classes, False
+    Raises:
+        DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
+        ValueError: if there are other classes than ``classes``.
+    """
+    own = class_folders(folder)
+    if not own:
+        raise DatasetNotFoundError(f"{folder} holds no folder of images for each class (found: {entries(folder)})")
+    if unknown := sorted(own - {*(classes or own)}):
+        raise ValueError(f"{folder} has classes {unknown}, but the training images are of {[*classes]}: rename them")
+    files, labels = list[str](), list[int]()
+    for label, each in enumerate(classes or sorted(own)):
+        images = _images_in(folder / each) if each in own else []
+        if not images and not classes:
+            raise DatasetNotFoundError(f"{folder / each} holds no images (found: {entries(folder / each)})")
+        files += images
+        labels += [label] * len(images)
+    if not files:
+        raise DatasetNotFoundError(f"{folder} holds no images in its classes {sorted(own)}")
+    source, names, published = f"images in {name}", tuple(classes or sorted(own)), False
     for known in PUBLISHED.values():
-        if known.get("classes", {}).keys() == set(classes) and len(files) <= known["largest"]:
-            lossy = any(path.lower().endswith((".jpg", ".jpeg")) for path, _ in files.samples)
+        if known.get("classes", {}).keys() == own and len(files) <= known["largest"]:
+            lossy = any(file.lower().endswith((".jpg", ".jpeg")) for file in files)
             source, published = f"{known['title']} ({'JPEG' if lossy else 'lossless'} copy)", True
-            classes = [known["classes"][each] for each in classes]
+            names = tuple(known["classes"][each] for each in names)
 
     def read(index: int, size: int) -> Any:
-        try:
-            photo, _ = files[index]
-        except (OSError, SyntaxError, ValueError) as error:  # of Pillow
-            raise ValueError(f"{files.samples[index][0]} cannot be read as an image ({error})") from error
+        from PIL import ImageOps
+
+        photo = _read(files[index])
         return ImageOps.fit(photo, (size, size)) if published else photo.resize((size, size))
 
-    return Photos(read, np.asarray(files.targets), tuple(classes), source)
+    return Photos(read, np.asarray(labels), names, source)
+
+
+def _visible(path: Path) -> bool:
+    """Whether a file or folder is neither hidden, as ``._1.png`` of macOS, nor made by an archiver or a system."""
+    return not path.name.startswith(".") and path.name.lower() not in ("__macosx", "thumbs.db", "desktop.ini")
+
+
+def _images_in(folder: Path) -> list[str]:
+    """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow does not read."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise DatasetNotFoundError("reading photos needs Pillow: pip install pillow") from error
+    endings = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    start = folder.resolve()
+    seen = {start, *start.parents}  # links to these would repeat images
+    images, others = list[tuple[str, str]](), list[str]()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        targets = {name: Path(parent, name).resolve() for name in folders if _visible(Path(name))}
+        folders[:] = [name for name, target in targets.items() if target not in seen]
+        seen.update(targets.values())
+        for name in filter(lambda name: _visible(Path(name)), names):
+            if Path(name).suffix.lower() in endings:
+                images.append((parent, name))
+            else:
+                others.append(name)
+    if others:
+        some = ", ".join(sorted(others)[:3])
+        warnings.warn(f"{folder}: {len(others)} files are left out, of no format of Pillow: {some}", stacklevel=2)
+    return [os.path.join(*place) for place in sorted(images)]
+
+
+def _read(path: str) -> Any:
+    """Read an image as it is shown: turned as its EXIF data say, in RGB of 8 bits.
+
+    Grey images of 16 bits are divided by 65,535 and floats are taken to lie in [0, 1], where Pillow would clip at 255.
+
+    Raises:
+        ValueError: if it is damaged or too large, or its brightest possible value is not known.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        if not Path(path).is_file():
+            raise ValueError("it is no file")
+        with Image.open(path) as file:
+            sixteen = file.mode.startswith("I;16") or (file.mode == "I" and file.format in ("PNG", "PPM"))
+            photo = ImageOps.exif_transpose(file)
+            if not sixteen and file.mode not in ("I", "F"):
+                return photo.convert("RGB")
+        values = np.asarray(photo, np.float64) / (65_535 if sixteen else 1)
+        low, high = values.min(), values.max()
+        if photo.mode == "I" and not sixteen or not 0 <= low <= high <= 1:
+            raise ValueError(f"its values, {low:g} to {high:g}, are neither of 8 or 16 bits nor in [0, 1]")
+        if sixteen and 0 < high < 4_096 / 65_535:
+            raise ValueError(f"its values end at {65_535 * high:.0f} of 65,535, as if they had fewer than 16 bits")
+        return Image.fromarray(np.round(255 * values).astype(np.uint8)).convert("RGB")
+    except Exception as error:  # a reader of a damaged file can raise anything
+        raise ValueError(f"{path} cannot be read as an image ({error}): store it with 8 bits, or delete it") from error
 
 
 def photos_in(root: Path) -> str:
-    """Name the photos in a folder, for messages."""
+    """Name the photos in a folder, or else what it holds, for messages."""
     places = {known["title"]: find_published(name, root) for name, known in PUBLISHED.items()}
-    names = [f"{title} in {place}" for title, place in places.items() if place]
-    if (classes := sorted(class_folders(root))) and root not in places.values():
+    names = [f"{title} in {place}" for title, place in places.items() if place and place.is_relative_to(root)]
+    if (classes := sorted(class_folders(root / "train"))) and root not in places.values():
         names.append(f"images of {len(classes)} classes such as {classes[0]}")
-    return ", ".join(names) or "none"
+    return ", ".join(names) or entries(root)
+
+
+def entries(folder: Path) -> str:
+    """List the first entries of a folder, or of the one around it if it does not exist, for messages."""
+    if not folder.exists():
+        return f"no {folder.name}, but {entries(folder.parent)}"
+    names = visible_in(folder)
+    packed = [name for name in names if name.lower().endswith(_ARCHIVES)]
+    listed = ", ".join(map(repr, names[:8])) + " ..." * (len(names) > 8)
+    return (listed or "none") + (f"; unpack {packed[0]!r}" if packed else "")
+
+
+def visible_in(folder: Path) -> list[str]:
+    """Return the names of a folder's entries that are not hidden, sorted, or that of a file; empty for others."""
+    if folder.is_file():
+        return [folder.name]
+    return sorted(path.name for path in folder.iterdir() if _visible(path)) if folder.is_dir() else []
 
 
 def _datasets() -> Any:
@@ -180,5 +284,5 @@ def _datasets() -> Any:
     try:
         from torchvision import datasets
     except ImportError as error:
-        raise DatasetNotFoundError("reading photos needs torchvision: pip install torchvision") from error
+        raise DatasetNotFoundError("published files need torchvision: pip install torchvision") from error
     return datasets
