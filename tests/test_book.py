@@ -1,5 +1,6 @@
 """The book: sources in order, and builds that fail when they should."""
 
+import ast
 import json
 import os
 import re
@@ -57,6 +58,18 @@ def test_notebook_has_no_outputs(path):
     for cell in nbformat.read(path, as_version=4).cells:
         assert set(cell.metadata) <= {"tags", "mystnb"}
         assert not cell.get("outputs") and not cell.get("execution_count"), f"clear the outputs of {path.name}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_the_first_cell_that_follows_the_parameters_checks_all_of_them(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    (place,) = (i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", []))
+    names = {statement.targets[0].id for statement in ast.parse(cells[place].source).body}
+    calls = (node for node in ast.walk(ast.parse(cells[place + 1].source)) if isinstance(node, ast.Call))
+    (check,) = (call for call in calls if getattr(call.func, "attr", "") == "check_parameters")
+    given = {keyword.arg: keyword.value for keyword in check.keywords}
+    assert all(isinstance(given[name], ast.Name) and given[name].id == name for name in names - {"preset"})
+    assert "dataset" in given and "preset" in given or not names & {"dataset", "data_root"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)

@@ -15,10 +15,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from conftest import NEEDS_BOOK
-from nads_book import choose_architecture, choose_carriers, choose_preset
 from packaging.requirements import Requirement
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
@@ -207,47 +205,3 @@ def test_a_chapter_runs_in_a_bare_environment(with_wheel):
     assert any("rank correlation of 64" in str(output.get("data")) for output in outputs), "the ranks of what ships"
     errors = [output.text for output in outputs if output.get("name") == "stderr"]
     assert "Warning" not in "".join(errors)
-
-
-# The preset
-
-
-def test_preset_that_is_named_is_kept(capsys):
-    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == ["smoke", "demo", "paper"]
-    assert not capsys.readouterr().out
-    with pytest.raises(ValueError, match="'tiny'"):
-        choose_preset("tiny")
-
-
-def test_parameters_of_carriers_are_checked():
-    assert choose_architecture("lenet").name == "lenet"
-    assert choose_carriers(7, 1) == [7] and choose_carriers((0, 1022), 0.05) == [0, 1022]
-    with pytest.raises(ValueError, match="one of logreg, lenet, .* got 'lenet5'"):
-        choose_architecture("lenet5")
-    for indices in (5000, [0, 1023], [-1], [], "0", [0.5], None):
-        with pytest.raises(ValueError, match=f"indices must be NADs from 0 to 1022, .*got {re.escape(repr(indices))}"):
-            choose_carriers(indices, 0.05)
-    for strength in ("big", 0, -1, None, True, float("nan")):
-        with pytest.raises(ValueError, match=f"strength must be a positive number, .*got {strength!r}"):
-            choose_carriers([0], strength)
-
-
-@pytest.mark.parametrize("gpu", ["demo", "paper"])
-def test_preset_is_chosen_for_the_machine(gpu, monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose_preset(gpu=gpu) == "demo"
-    assert "no GPU" in capsys.readouterr().out
-
-    class T4:
-        name, major, total_memory = "Tesla T4", 7, 16 * 2**30
-
-    class A100(T4):
-        name, major = "A100", 8
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for device, note in ((T4, True), (A100, False)):
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, device=device: device)
-        assert choose_preset(gpu=gpu) == gpu
-        output = capsys.readouterr().out
-        assert output.count("\n") == 1 and device.name in output and "16 GB" in output
-        assert ("no bfloat16" in output) == note

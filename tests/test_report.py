@@ -106,3 +106,13 @@ def test_runs_say_their_size_and_place():
         "2 of 8 networks (2 seeds), 5,000 training photos, photos of the test, 10 epochs"
     )
     assert report.place_of_run(Results()) == "on CPU, GPU, 2026-01-02"
+
+
+def test_text_is_shown_as_text_even_if_it_names_a_file(capsys, monkeypatch):
+    from IPython import display
+
+    shown = []
+    monkeypatch.setattr(display, "display", shown.append)
+    for text in (".", __file__, "https://example.org"):
+        report.show(text)
+        assert shown.pop().data == text

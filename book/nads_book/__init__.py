@@ -6,9 +6,6 @@ from nads_book.checks import errata
 from nads_book.experiments import (
     Experiment,
     Results,
-    choose_architecture,
-    choose_carriers,
-    choose_preset,
     experiment,
     frequency_maps,
     grid_frequencies,
@@ -21,13 +18,15 @@ from nads_book.experiments import (
     waves,
 )
 from nads_book.forecast import forecast
+from nads_book.parameters import check_parameters, choose_architecture, choose_carriers, choose_preset
 from nads_book.report import readable
 
 costs = benchmarks
 
 __all__ = [
     "Experiment", "Results", "experiment", "grid_frequencies", "load_results", "merge_results", "run_experiment",
-    "changed_predictions", "choose_architecture", "choose_carriers", "choose_preset", "forecast", "readable",
+    "check_parameters", "choose_architecture", "choose_carriers", "choose_preset",
+    "changed_predictions", "forecast", "readable",
     "atlas", "benchmarks", "checks", "costs", "deep_linear", "errata", "explorer", "frequency_maps", "lemma2",
     "prediction", "published", "statistics", "waves",
 ]  # fmt: skip

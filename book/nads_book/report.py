@@ -166,7 +166,9 @@ def show(text: str) -> None:
     """Display Markdown without HTML under the cell that runs."""
     from IPython.display import Markdown, display
 
-    display(Markdown(without_html(text)))
+    shown = Markdown()
+    shown.data = without_html(text)  # the constructor opens a text that names a file, such as "."
+    display(shown)
 
 
 def badge(source: ImageSet | Results | str) -> str:

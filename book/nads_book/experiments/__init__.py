@@ -9,7 +9,6 @@ measure. `statistics`, `prediction`, `waves` and `frequency_maps` evaluate the r
 from nads_book.experiments import frequency_maps, prediction, published, statistics, waves
 from nads_book.experiments.base import Experiment
 from nads_book.experiments.jobs import experiment
-from nads_book.experiments.presets import choose_architecture, choose_carriers, choose_preset
 from nads_book.experiments.results import Results, load_results, merge_results, results_path
 from nads_book.experiments.runner import run_experiment
 from nads_book.experiments.waves import grid_frequencies

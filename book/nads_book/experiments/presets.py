@@ -1,15 +1,13 @@
-"""How large the experiments of the book are: names, what they stand for, and a choice for the current machine."""
+"""How large the experiments of the book are: names, and what they stand for."""
 
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from nads_core.networks.architectures import ARCHITECTURES, SYMMETRIES, Architecture
-from nads_core.runtime.arguments import is_integer
 from nads_core.training import CIFAR10_RECIPE, SEPARABLE_RECIPE, Recipe
 
 PRESETS = ("smoke", "demo", "paper")
@@ -120,63 +118,3 @@ def _table(name: str) -> dict[str, Any]:
 
 # Sizes of the jobs that run for long, which chapters only show.
 SIZES = {name: _size(_table(name)) for name in _TABLES}
-
-
-def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
-    """Return the preset to run at; for "auto" choose one for this machine, and print which and why.
-
-    Args:
-        preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
-        gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
-
-    Returns:
-        "smoke", "demo" or "paper".
-
-    Raises:
-        ValueError: for an unknown preset.
-
-    Example:
-        >>> choose_preset("smoke")
-        'smoke'
-    """
-    for name, allowed in ((preset, ("auto", *PRESETS)), (gpu, PRESETS)):
-        if name not in allowed:
-            raise ValueError(f"unknown preset {name!r}: choose from {allowed}")
-    if preset != "auto":
-        return preset
-    if not torch.cuda.is_available():
-        print("preset demo, since there is no GPU; set preset for another size")
-        return "demo"
-    device = torch.cuda.get_device_properties(0)
-    facts = f"{device.name} with {device.total_memory / 2**30:.0f} GB"
-    if device.major < 8:  # such as the T4 of a free Colab session
-        facts += " and no bfloat16, so networks train in float32"
-    print(f"preset {gpu} on a {facts}; set preset for another size")
-    return gpu
-
-
-def choose_architecture(name: str) -> Architecture:
-    """Return one of the paper's architectures; raise a ValueError for another name."""
-    if name not in ARCHITECTURES:
-        raise ValueError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {name!r}")
-    return ARCHITECTURES[name]
-
-
-def choose_carriers(indices: Any, strength: Any, num_nads: int = 1024) -> list[int]:
-    """Return the NAD indices of carriers for ten classes.
-
-    Args:
-        indices: one index, or several.
-        strength: strength of the carriers.
-        num_nads: number of NADs.
-
-    Raises:
-        ValueError: for anything that is no index of such a carrier, or a strength that is no positive number.
-    """
-    chosen = list(indices) if isinstance(indices, (list, tuple)) else [indices]
-    last = num_nads - 2  # four of the ten classes use the next NAD
-    if not chosen or not all(is_integer(index) and 0 <= index <= last for index in chosen):
-        raise ValueError(f"indices must be NADs from 0 to {last}, such as [0, 10], got {indices!r}")
-    if isinstance(strength, bool) or not isinstance(strength, (int, float)) or not strength > 0:
-        raise ValueError(f"strength must be a positive number, in units of a pixel in [0, 1], got {strength!r}")
-    return chosen

@@ -1,0 +1,154 @@
+"""Parameters of the chapters, which a reader or papermill sets: they are checked in the first cell, before any work."""
+
+import ast
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nads_book.experiments.jobs import experiment_class
+from nads_book.experiments.presets import PRESETS
+from nads_core.data.images import DatasetNotFoundError, load_images
+from nads_core.networks.architectures import ARCHITECTURES, Architecture
+from nads_core.runtime.arguments import is_integer
+
+DATASETS = ("auto", "cifar10", "generated")
+NUM_NADS = 1024
+_MOST_SEEDS = 2**32
+# float32 separates the carriers' values +-strength from rounding; no image in [0, 1] has a larger coordinate than 32.
+_STRENGTHS = 1e-3, 32.0
+
+
+def check_parameters(
+    *,
+    preset: str = "auto",
+    seed: Any = 0,
+    architecture: Any = "lenet",
+    second: Any = "",
+    index: Any = 0,
+    indices: Any = None,
+    strength: Any = 0.05,
+    dataset: Any = None,
+    data_root: str | os.PathLike[str] | None = None,
+    job: str | None = None,
+) -> None:
+    """Raise an error that names the parameter, unless a chapter can run with these.
+
+    Args:
+        preset: preset that was chosen. At "paper" no generated images take the place of photos.
+        seed: seed, from 0.
+        architecture: name of one of the paper's architectures.
+        second: name of another one, or "".
+        index: index of a NAD.
+        indices: indices of carriers, see `choose_carriers`; None for those of the preset.
+        strength: strength of carriers, in units of a pixel in [0, 1].
+        dataset: member of `DATASETS`; None if the chapter needs no photos.
+        data_root: folder with photos; that of ``NADS_DATA`` by default.
+        job: name of an experiment of the book, such as ``fig7-lenet``.
+
+    Raises:
+        ValueError: for a value that no chapter can use.
+        DatasetNotFoundError: for a folder that does not exist, or photos that are asked for and not there.
+    """
+    if not (is_integer(seed) and 0 <= seed < _MOST_SEEDS):
+        raise ValueError(f"seed must be an integer from 0 to {_MOST_SEEDS - 1}, got {seed!r}")
+    choose_architecture(architecture)
+    if second != "" and second not in ARCHITECTURES:
+        raise ValueError(f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}")
+    if not (is_integer(index) and 0 <= index < NUM_NADS):
+        raise ValueError(f"index must be a NAD from 0 to {NUM_NADS - 1}, got {index!r}")
+    if indices is not None:
+        choose_carriers(indices)
+    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool) and math.isfinite(strength)
+    if not is_number or not _STRENGTHS[0] <= strength <= _STRENGTHS[1]:
+        low, high = _STRENGTHS
+        raise ValueError(
+            f"strength must be a number from {low:g} to {high:g}, in units of a pixel in [0, 1], got {strength!r}"
+        )
+    if job is not None:
+        experiment_class(job)
+    if dataset is not None:
+        if dataset not in DATASETS:
+            raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, got {dataset!r}")
+        _require_photos("cifar10" if (dataset, preset) == ("auto", "paper") else dataset, data_root)
+
+
+def _require_photos(dataset: str, data_root: str | os.PathLike[str] | None) -> None:
+    """Raise a DatasetNotFoundError if a folder is named that does not exist, or photos are asked for and not there."""
+    if dataset == "generated":
+        return
+    for name, folder in (("data_root", data_root), ("NADS_DATA", os.environ.get("NADS_DATA"))):
+        if folder:
+            if not Path(folder).expanduser().exists():
+                raise DatasetNotFoundError(f"{name} is {str(folder)!r}, which does not exist: name a folder of photos")
+            break
+    if dataset == "cifar10" or data_root:
+        load_images(dataset, root=data_root, num_images=1, progress=False)
+
+
+def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
+    """Return the preset to run at; for "auto" choose one for this machine, and print which and why.
+
+    Args:
+        preset: "smoke", "demo" or "paper" stay as they are; "auto" becomes "demo" without a GPU.
+        gpu: preset that "auto" becomes on a CUDA GPU: "paper" where that takes minutes there.
+
+    Returns:
+        "smoke", "demo" or "paper".
+
+    Raises:
+        ValueError: for an unknown preset.
+
+    Example:
+        >>> choose_preset("smoke")
+        'smoke'
+    """
+    for name, allowed in ((preset, ("auto", *PRESETS)), (gpu, PRESETS)):
+        if name not in allowed:
+            raise ValueError(f"unknown preset {name!r}: choose from {allowed}")
+    if preset != "auto":
+        return preset
+    if not torch.cuda.is_available():
+        print("preset demo, since there is no GPU; set preset for another size")
+        return "demo"
+    device = torch.cuda.get_device_properties(0)
+    facts = f"{device.name} with {device.total_memory / 2**30:.0f} GB"
+    if device.major < 8:  # such as the T4 of a free Colab session
+        facts += " and no bfloat16, so networks train in float32"
+    print(f"preset {gpu} on a {facts}; set preset for another size")
+    return gpu
+
+
+def choose_architecture(name: str) -> Architecture:
+    """Return one of the paper's architectures; raise a ValueError for another name."""
+    if name not in ARCHITECTURES:
+        raise ValueError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    return ARCHITECTURES[name]
+
+
+def choose_carriers(indices: Any) -> list[int]:
+    """Return the NAD indices of carriers for ten classes.
+
+    Args:
+        indices: one index, or several; also as text such as "[0, 10]", which papermill passes with ``-p``.
+
+    Raises:
+        ValueError: for anything that is no index of such a carrier.
+
+    Example:
+        >>> choose_carriers("[0, 10]")
+        [0, 10]
+    """
+    chosen = indices
+    if isinstance(indices, str):
+        try:
+            chosen = ast.literal_eval(indices.strip())
+        except (ValueError, SyntaxError):
+            chosen = []
+    chosen = list(chosen) if isinstance(chosen, (list, tuple)) else [chosen]
+    last = NUM_NADS - 2  # four of the ten classes use the next NAD
+    if not chosen or not all(is_integer(index) and 0 <= index <= last for index in chosen):
+        raise ValueError(f"indices must be NADs from 0 to {last}, such as [0, 10], got {indices!r}")
+    return chosen

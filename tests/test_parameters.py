@@ -1,0 +1,124 @@
+"""The parameters of the chapters: what the first cell accepts, what it rejects, and the preset that it chooses."""
+
+import re
+
+import pytest
+import torch
+from nads_book import check_parameters, choose_architecture, choose_carriers, choose_preset
+
+import nads_core as nc
+
+NUMBERS = ("abc", None, True, float("nan"), float("inf"))
+
+
+def rejected(error=ValueError, **parameters):
+    """Check that one parameter is rejected, by name and with its value."""
+    (name, value), *_ = parameters.items()
+    with pytest.raises(error, match=f"^{name} .*{re.escape(repr(value))}"):
+        check_parameters(**parameters)
+
+
+def test_documented_values_are_accepted():
+    check_parameters()
+    for name in nc.ARCHITECTURES:
+        check_parameters(architecture=name, second=name, job=f"fig7-{name}")
+    check_parameters(seed=2**32 - 1, index=1023, indices=[0, 1022], strength=32, dataset="generated")
+    check_parameters(indices="[0, 100]", strength=0.001, second="", job=None)
+
+
+@pytest.mark.parametrize("seed", [*NUMBERS, -1, 0.5, 2**32])
+def test_a_seed_is_an_integer_of_32_bits(seed):
+    rejected(seed=seed)
+
+
+@pytest.mark.parametrize("strength", [*NUMBERS, 0, -1, 1e-4, 33, 1e9])
+def test_a_strength_is_one_that_an_image_can_have(strength):
+    rejected(strength=strength)
+
+
+@pytest.mark.parametrize("index", [*NUMBERS, -1, 1024, 0.5])
+def test_an_index_is_that_of_a_nad(index):
+    rejected(index=index)
+
+
+@pytest.mark.parametrize("indices", [5000, [0, 1023], [-1], [], "0, x", "[0, 5000]", [0.5], [True], "__import__('os')"])
+def test_indices_are_those_of_carriers(indices):
+    rejected(indices=indices)
+
+
+def test_indices_may_be_one_or_several_also_as_text():
+    assert choose_carriers(7) == [7] and choose_carriers((0, 1022)) == [0, 1022]
+    assert choose_carriers("[0, 100]") == choose_carriers("(0, 100)") == choose_carriers(" 0, 100") == [0, 100]
+
+
+@pytest.mark.parametrize("value", ["foo", "LeNet", "", 3, None])
+def test_names_are_those_of_the_book(value):
+    rejected(architecture=value)
+    rejected(dataset=value) if value is not None else None
+    rejected(second=value) if value != "" else None
+    with pytest.raises(ValueError, match=r"lenet.*resnet18"):
+        choose_architecture(value)
+    if isinstance(value, str):
+        with pytest.raises(ValueError, match=re.escape(repr(value))):
+            check_parameters(job=value)
+
+
+# The folder with the photos
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """Have no photos, and no network to download them from."""
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    monkeypatch.delenv("NADS_DATA", raising=False)
+
+
+def test_a_folder_that_does_not_exist_is_rejected(tmp_path, monkeypatch, offline):
+    missing = str(tmp_path / "photos")
+    rejected(nc.DatasetNotFoundError, data_root=missing, dataset="auto")
+    rejected(nc.DatasetNotFoundError, data_root=missing, dataset="cifar10")
+    check_parameters(dataset="generated", data_root=missing)  # it is not looked at
+    monkeypatch.setenv("NADS_DATA", missing)
+    with pytest.raises(nc.DatasetNotFoundError, match=f"^NADS_DATA .*{re.escape(missing)}"):
+        check_parameters(dataset="auto")
+    check_parameters()  # a chapter without photos
+
+
+def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline):
+    monkeypatch.setenv("NADS_DATA", str(tmp_path))
+    for dataset, preset in (("cifar10", "smoke"), ("auto", "paper")):
+        with pytest.raises(nc.DatasetNotFoundError, match=re.escape(str(tmp_path))):
+            check_parameters(dataset=dataset, preset=preset)
+    check_parameters(dataset="auto", preset="demo")
+    check_parameters(dataset="generated", preset="paper")
+
+
+# The preset
+
+
+def test_preset_that_is_named_is_kept(capsys):
+    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == ["smoke", "demo", "paper"]
+    assert not capsys.readouterr().out
+    with pytest.raises(ValueError, match="'tiny'"):
+        choose_preset("tiny")
+
+
+@pytest.mark.parametrize("gpu", ["demo", "paper"])
+def test_preset_is_chosen_for_the_machine(gpu, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_preset(gpu=gpu) == "demo"
+    assert "no GPU" in capsys.readouterr().out
+
+    class T4:
+        name, major, total_memory = "Tesla T4", 7, 16 * 2**30
+
+    class A100(T4):
+        name, major = "A100", 8
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for device, note in ((T4, True), (A100, False)):
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, device=device: device)
+        assert choose_preset(gpu=gpu) == gpu
+        output = capsys.readouterr().out
+        assert output.count("\n") == 1 and device.name in output and "16 GB" in output
+        assert ("no bfloat16" in output) == note
