@@ -24,7 +24,7 @@ import torch
 from nads_book.deep_linear import deep_linear_output, gradient_covariance
 from nads_book.experiments.calibration import agreement
 from nads_book.experiments.stored import study_path
-from nads_book.forecast import restored
+from nads_book.forecasting import restored
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint

@@ -132,7 +132,7 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
     """
     from filelock import FileLock
     from nads_book.publishing import NO_VARIANTS, OPTIONS
-    from nads_book.site import build
+    from nads_book.site import execution
 
     if failure := _failures.get((chapter, situation)):
         raise failure
@@ -143,10 +143,10 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
         if chapter not in WITH_VARIANTS:
-            patch.setattr(build, "OPTIONS", (*OPTIONS, NO_VARIANTS))
+            patch.setattr(execution, "OPTIONS", (*OPTIONS, NO_VARIANTS))
         try:
-            build.execute(f"notebooks/{chapter}", folder, "smoke")
-        except build.BuildError as error:
+            execution.execute(f"notebooks/{chapter}", folder, "smoke")
+        except execution.BuildError as error:
             _failures[chapter, situation] = error
             raise
     return folder / "executed" / "smoke" / f"{chapter}.ipynb"

@@ -19,6 +19,7 @@ from filelock import FileLock
 import nads_core
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
+execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
 pages = build.pages
 jupytext = pytest.importorskip("jupytext", reason=NEEDS_BOOK)
 nbformat, Image = build.nbformat, pages.Image
@@ -164,24 +165,24 @@ def papermill(monkeypatch):
     def start(command, root, output, **variables):
         if command[1] != "nads_book.site.execute":
             return Finished()
-        source, target, preset = Path(command[2]), Path(command[3]), command[4]
-        notebook = nbformat.read(source, as_version=4)
+        target, record, preset = Path(command[2]), Path(command[3]), command[4]
+        notebook = nbformat.read(target, as_version=4)
         text = notebook.cells[0].source
-        started.append((source.name.split(".")[0] or source.name.split(".")[1], variables))
+        started.append((target.parent.name.split(".")[1], variables))
         notebook.metadata["papermill"] = {"parameters": {"preset": preset}}
         for cell in notebook.cells:
             cell.metadata.setdefault("papermill", {"duration": 0.1})
         nbformat.write(notebook, target)
         output.write_text("")
-        if loaded := re.search(r"loads (\S+)", text):
-            notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text=loaded[1])]
-            nbformat.write(notebook, target)
+        loaded = re.findall(r"loads (\S+)", text)
+        record.write_text("".join(f"file {root / 'book' / 'results' / name}\n" for name in loaded))
         process = Finished(int((re.search(r"looks: (\d+)", text) or [0, 1])[1]))
         process.returncode = int("fails" in text)
         processes[started[-1][0]] = process
         return process
 
-    monkeypatch.setattr(build, "start", start)
+    for module in (build, execution):
+        monkeypatch.setattr(module, "start", start)
     return started, processes
 
 
@@ -200,51 +201,13 @@ def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
 def test_only_what_changed_is_executed_again(small_book, monkeypatch):
     monkeypatch.setenv("NADS_DATA", "somewhere")
     root = small_book("print(preset)")
-    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
-    assert build.execute("notebooks/small", root / "_build", "smoke", root) is None
+    assert execution.execute("notebooks/small", root / "_build", "smoke", root) > 0
+    assert execution.execute("notebooks/small", root / "_build", "smoke", root) is None
     executed = (root / "_build" / "executed" / "smoke" / "small.ipynb").read_text()
     assert "smoke" in nbformat.reads(executed, as_version=4).cells[-1].outputs[0].text
 
     small_book("print(preset + '!')")
-    assert build.execute("notebooks/small", root / "_build", "smoke", root) > 0
-
-
-def test_a_chapter_depends_on_the_code_that_its_cells_use(small_book, monkeypatch):
-    monkeypatch.setenv("NADS_DATA", "somewhere")
-    root = small_book("import nads_core as nc\nimport nads_book as nb\nnc.one()\nnb.checks.passed()")
-    package, library = root / "book" / "nads_book", root / "nads_core"
-    (package / "checks").mkdir(parents=True)
-    (library / "__init__.py").write_text("from nads_core.one import one\nfrom nads_core.two import two\n")
-    (library / "one.py").write_text("import nads_core.three\ndef one():\n    return 1\n")
-    (library / "two.py").write_text("def two():\n    return 2\n")
-    (library / "three.py").write_text("THREE = 3\n")
-    (package / "__init__.py").write_text("from nads_book import checks, figures\n")
-    (package / "figures.py").write_text("def plot():\n    pass\n")
-    (package / "checks" / "__init__.py").write_text("from nads_book.checks.check import passed\n")
-    (package / "checks" / "check.py").write_text("def passed():\n    return True\n")
-
-    def inputs(preset="smoke"):
-        return build.fingerprint(root / "notebooks" / "small.ipynb", preset, root, root / "book" / "results")
-
-    def changed(path, text):
-        before = inputs()
-        path.write_text(text)
-        return inputs() != before
-
-    assert not changed(
-        library / "one.py", '"""Doc."""\nimport nads_core.three\n\ndef one():\n    """D."""\n    return 1  # c\n'
-    )
-    assert not changed(library / "two.py", "def two():\n    return 3\n")
-    assert not changed(package / "figures.py", "def plot():\n    return 3\n")
-    assert changed(library / "one.py", "import nads_core.three\ndef one():\n    return 2\n")
-    assert changed(library / "three.py", "THREE = 4\n")
-    assert changed(package / "checks" / "check.py", "def passed():\n    return False\n")
-    assert changed(library / "nads.npz", "data of a package that is used")
-    assert changed(root / "book" / "results" / "fig1-lenet.json", "{}")
-    assert inputs("demo") != inputs()
-    before = inputs()
-    monkeypatch.setenv("NADS_DATA", "elsewhere")
-    assert inputs() != before
+    assert execution.execute("notebooks/small", root / "_build", "smoke", root) > 0
 
 
 def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_book):
@@ -261,9 +224,33 @@ def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_
 
 def test_a_cell_that_stalled_until_the_timeout_is_not_taken_for_a_success():
     cell = nbformat.v4.new_code_cell("wait()", metadata={"papermill": {"duration": 96.0}})
-    build.check(nbformat.v4.new_notebook(cells=[cell]), timeout=110)
+    execution.check(nbformat.v4.new_notebook(cells=[cell]), timeout=110)
     with pytest.raises(build.BuildError, match=r"wait\(\)(.|\n)*took 96 s"):
-        build.check(nbformat.v4.new_notebook(cells=[cell]), timeout=100)
+        execution.check(nbformat.v4.new_notebook(cells=[cell]), timeout=100)
+
+
+def test_a_chapter_that_prints_too_much_fails_the_build():
+    cells = [nbformat.v4.new_code_cell(f"print({number})") for number in range(3)]
+    for cell in cells:
+        cell.outputs = [nbformat.v4.new_output("stream", text="x" * 2_000_000)]
+    execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=100)
+    with pytest.raises(build.BuildError, match=r"print\(2\)(.|\n)*6.0 MB"):
+        execution.check(nbformat.v4.new_notebook(cells=cells), timeout=100)
+    picture = nbformat.v4.new_output("display_data", {"application/x-dark-png": "x" * 6_000_000})
+    cells[0].outputs = [picture]  # a variant of a figure
+    execution.check(nbformat.v4.new_notebook(cells=cells[:2]), timeout=100)
+
+
+def test_a_notebook_of_another_run_is_not_kept(small_book, papermill, monkeypatch):
+    root = small_book(name="a")
+    chapter = execution.Chapter("notebooks/a", root / "_build", "smoke", root)
+    chapter.start(1)
+    notebook = nbformat.read(chapter.run / "notebook.ipynb", as_version=4)
+    notebook.metadata["run"] = ".a.other"
+    nbformat.write(notebook, chapter.run / "notebook.ipynb")
+    with pytest.raises(build.BuildError, match="another run"):
+        chapter.finish()
+    assert not chapter.target.exists()
 
 
 def test_a_chapter_without_its_notebook_is_named(small_book):
@@ -302,7 +289,7 @@ pathlib.Path(f"{me}.pid").write_text(str(os.getpid()))
 
 
 def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, papermill, monkeypatch, capsys):
-    monkeypatch.setattr(build, "num_cores", lambda: 4)
+    monkeypatch.setattr(execution, "num_cores", lambda: 4)
     for name in "ab":
         small_book(text="# Long, looks: 3", name=name)
     root = small_book(text="# Short, looks: 1", name="0", tags=["alone"])
@@ -313,7 +300,7 @@ def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, p
     for shared in variables[:2]:
         assert (shared["OMP_NUM_THREADS"], shared["LOKY_MAX_CPU_COUNT"]) == ("2", "2")
     assert "OMP_NUM_THREADS" not in variables[2]
-    chapters = {name: build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "0ab"}
+    chapters = {name: execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "0ab"}
     assert chapters["a"].record["machine"].startswith("2 of 4 cores (")
     assert chapters["0"].record["machine"].startswith("4 cores (")
     assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
@@ -324,12 +311,12 @@ def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, p
 def test_the_chapter_that_took_longest_begins(small_book):
     for name, seconds in (("a", 3), ("b", 30), ("c", None), ("d", 20), ("e", None)):
         root = small_book("# long" * 10 * (name == "e"), name=name)
-        chapter = build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
+        chapter = execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
         if seconds:
             chapter.target.parent.mkdir(parents=True, exist_ok=True)
             chapter.target.write_text(f'{{"metadata": {{"papermill": {{"duration": {seconds}}}}}}}')
-    chapters = [build.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "abcde"]
-    order = sorted(chapters, key=build.Chapter.effort, reverse=True)
+    chapters = [execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "abcde"]
+    order = sorted(chapters, key=execution.Chapter.effort, reverse=True)
     assert "".join(chapter.name[-1] for chapter in order) == "ecbda"  # those that nothing is known of go first
 
 
@@ -341,11 +328,8 @@ def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
     assert {name: process.signals for name, process in papermill[1].items()} == {"a": [signal.SIGINT], "b": []}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM], ids=lambda way: way.name)
-def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_book, way):
-    small_book("1", name="a")
-    root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")
+def started_build(root):
+    """Start a build of two chapters as a program of its own, and return it once the second one waits."""
     code = (
         f"from nads_book.site import build; build.ROOT = build.Path({str(root)!r}); "
         "build.STAGE = (build.ROOT / 'scripts' / 'stage.py',); "
@@ -359,12 +343,36 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_b
     )  # fmt: skip
     finished = root / "_build" / "executed" / "smoke" / "a.ipynb"
     until(lambda: (finished.exists() and (root / "b.pid").exists()) or process.poll() is not None, "never so far")
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM], ids=lambda way: way.name)
+def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_book, way):
+    small_book("1", name="a")
+    root = small_book(f"me = 'b'{WAIT}wait_for('never')", name="b")
+    process = started_build(root)
     process.send_signal(way)
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 130 and "are kept" in output, output
-    assert finished.exists() and "Traceback" not in output
+    assert (root / "_build" / "executed" / "smoke" / "a.ipynb").exists() and "Traceback" not in output
     kernel = int((root / "b.pid").read_text())
     until(lambda: not alive(kernel), "the kernel of the chapter is still there")
+
+
+@pytest.mark.slow
+def test_a_killed_build_leaves_no_kernel_that_writes_into_the_next_one(small_book):
+    small_book("1", name="a")
+    root = small_book(f"me = 'b'{WAIT}wait_for('never')\nprint('old')", name="b")
+    process = started_build(root)
+    process.kill()
+    process.communicate(timeout=240)
+    kernel = int((root / "b.pid").read_text())
+    small_book("print('new')", name="b")
+    assert execution.execute("notebooks/b", root / "_build", "smoke", root) > 0
+    until(lambda: not alive(kernel), "the kernel of the killed build is still there")
+    text = (root / "_build" / "executed" / "smoke" / "b.ipynb").read_text()
+    assert "new" in text and "old" not in text
 
 
 # Stored results
@@ -442,9 +450,9 @@ def test_parameters_that_the_page_tells_anyway_are_hidden():
 
 def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
-    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": build.machine(1)})
-    assert build.provenance.cpu_name() in build.machine(1)
-    for fact in ("41 s", build.machine(1), "`demo`", "2026-03-01"):
+    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": execution.machine(1)})
+    assert execution.provenance.cpu_name() in execution.machine(1)
+    for fact in ("41 s", execution.machine(1), "`demo`", "2026-03-01"):
         assert fact in pages.byline(notebook)
     record["duration"] = 200
     notebook.metadata["papermill"] = record

@@ -20,6 +20,7 @@ from conftest import NEEDS_BOOK
 from packaging.requirements import Requirement
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
+execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +96,7 @@ def bare_environment(folder):
 
 def environment(**variables):
     """Return the variables of this process, less those that would lend the bare environment our packages and data."""
-    ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", *build.DATA_VARIABLES, "NADS_RESULTS"}
+    ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", *execution.dependencies.DATA_VARIABLES, "NADS_RESULTS"}
     return {name: value for name, value in os.environ.items() if name not in ours} | variables
 
 
@@ -194,7 +195,7 @@ def test_a_chapter_runs_in_a_bare_environment(with_wheel):
         OMP_WAIT_POLICY="PASSIVE",
     )
     notebook = nbformat.read(result, as_version=4)
-    build.check(notebook, timeout=300)
+    execution.check(notebook, timeout=300)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 4
     assert not install_cell(result).outputs

@@ -1,4 +1,3 @@
-import inspect
 from pathlib import Path
 
 import numpy as np
@@ -177,11 +176,7 @@ CALLS = {
 
 
 def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
-    public = {
-        name
-        for name, value in vars(figures).items()
-        if inspect.isfunction(value) and value.__name__ == name and name.startswith("plot_")
-    }
+    public = {name for name in figures.__all__ if name.startswith("plot_")}
     chapters = "".join(path.read_text("utf8") for path in Path("book").rglob("*.md"))
     assert public == set(CALLS)
     assert {name for name in public if f"figures.{name}(" not in chapters} == set()

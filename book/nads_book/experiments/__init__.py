@@ -6,9 +6,6 @@ photos. `jobs` finds them by name, `presets` defines their sizes, `runner` runs 
 measure. `statistics`, `prediction`, `waves` and `frequency_maps` evaluate the results.
 """
 
-from nads_book.experiments import frequency_maps, prediction, published, statistics, waves
-from nads_book.experiments.base import Experiment
-from nads_book.experiments.jobs import experiment
-from nads_book.experiments.results import Results, load_results, merge_results, results_path
-from nads_book.experiments.runner import run_experiment
-from nads_book.experiments.waves import grid_frequencies
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

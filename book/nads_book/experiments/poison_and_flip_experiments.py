@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from nads_book.changed_predictions import changed_predictions
 from nads_book.experiments.base import Experiment, Measures, Sets, Unit
 from nads_book.experiments.presets import Size, TrainingSize
 from nads_book.experiments.waves import spread
+from nads_book.prediction_changes import changed_predictions
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.data.poisoning import flip, poison
 from nads_core.training import Dataset

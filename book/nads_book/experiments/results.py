@@ -20,8 +20,6 @@ from nads_book.experiments.jobs import experiment, experiment_class
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-loaded: set[str] = set()  # names of the files that this process has loaded for display, which nads_book.site reads
-
 
 @dataclass
 class Results:
@@ -209,16 +207,16 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
     experiment(name, preset)
     path = results_path(name, preset)
     path = path if folder is None else folder / path.name
-    if not path.exists():
+    try:
+        results = Results.load(path)  # opened in any case: the build sees that it was looked for
+    except FileNotFoundError:
         return None
-    results = Results.load(path)
     try:
         if (results.job, results.preset) != (name, preset):
             raise ValueError(f"it holds {results.job} at preset {results.preset}")
         results.experiment()
     except ValueError as error:
         raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
-    loaded.add(path.name)
     return results
 
 

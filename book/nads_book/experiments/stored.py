@@ -1,5 +1,6 @@
 """Stored results of studies, in ``book/results/studies/``, and the NADs that results refer to."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ def load_nads(name: str, version: int | None = None) -> NADs:
         ValueError: if there are none under that name and version.
     """
     earlier = checkout_folder("book/results/nads-v1") / f"{name}.v1.npz"
-    if version == 1 and earlier.exists():
-        return NADs.load(earlier, version=1)
+    if version == 1:
+        with contextlib.suppress(FileNotFoundError):
+            return NADs.load(earlier, version=1)
     return nc.load_nads(name, version)
 
 
@@ -40,6 +42,7 @@ def load_study(name: str) -> Any:
         FileNotFoundError: if the checkout has no such file.
     """
     path = study_path(name)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing: run this in a checkout of the book's repository")
-    return json.loads(path.read_text("utf8"))
+    try:
+        return json.loads(path.read_text("utf8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing: run this in a checkout of the book's repository") from None

@@ -10,5 +10,3 @@ from nads_book.explorer.data import load_pictures
 from nads_book.explorer.gallery import AtlasGallery, Stack, pack_atlas
 from nads_book.explorer.sliders import live_sliders
 from nads_book.explorer.views import PARTS, Page, Source, View, show, write_pages_data
-
-Wall = AtlasGallery  # its name up to version 0.2

@@ -14,26 +14,26 @@ from filelock import FileLock
 
 from nads_book import claims
 from nads_book.publishing import NO_VARIANTS
-from nads_book.site import build
+from nads_book.site import build, execution
 
 
-def verify(root: Path = build.ROOT) -> int:
+def verify(root: Path = execution.ROOT) -> int:
     """Decide every claim again, print what flips and what could not be checked, and return the status."""
     began, folder = time.perf_counter(), root / "_build" / "test"  # where the tests execute the chapters
     claims.check_pages(root)
     folder.mkdir(parents=True, exist_ok=True)
-    book = [build.Chapter(name, folder, "smoke", root) for name in build.chapters(root)]
+    book = [execution.Chapter(name, folder, "smoke", root) for name in build.chapters(root)]
     for chapter in book:
         if Path(chapter.name).name not in claims.WITH_VARIANTS:
             chapter.options.append(NO_VARIANTS)
-    changed = sorted((chapter for chapter in book if not chapter.unchanged), key=build.Chapter.effort, reverse=True)
+    changed = sorted((chapter for chapter in book if chapter.changed), key=execution.Chapter.effort, reverse=True)
     print(f"Verifying the claims: {len(changed)} of {len(book)} chapters have to be executed", flush=True)
     with contextlib.ExitStack() as locks:
         for chapter in changed:
             locks.enter_context(FileLock(folder / f"{Path(chapter.name).name}.lock"))
         done = lambda chapter, seconds: print(f"  {chapter.name:<36} executed in {seconds:.1f} s", flush=True)  # noqa: E731
-        build.execute_together([one for one in changed if not one.alone], build.side_by_side("smoke"), done)
-        build.execute_together([one for one in changed if one.alone], 1, done)
+        execution.execute_together([one for one in changed if not one.alone], execution.side_by_side("smoke"), done)
+        execution.execute_together([one for one in changed if one.alone], 1, done)
     register = claims.collect((chapter.target for chapter in book), root)
     found = claims.problems(register.values(), root)
     for claim in register.values():
@@ -49,5 +49,5 @@ def verify(root: Path = build.ROOT) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(verify())
-    except (claims.ClaimError, build.BuildError) as error:
+    except (claims.ClaimError, execution.BuildError) as error:
         sys.exit(f"error: {error}")
