@@ -101,7 +101,7 @@ def first_directions(
     def work() -> None:
         start = time.perf_counter()
         state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
-        state.identify(require_gradients(ensemble, estimator, name)[0])
+        state.identify(ensemble.identity(), require_gradients(ensemble, estimator, name)[0])
         accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         whole = state.total()

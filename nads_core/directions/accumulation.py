@@ -3,6 +3,7 @@
 Checkpoints of unfinished computations are written atomically, and can be read on any machine.
 """
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +23,10 @@ from nads_core.runtime.provenance import canonical, differences, fingerprint
 
 _CHECKPOINT_SECONDS = 5.0  # at least, between two of them
 _CHECKPOINT_PAUSE = 50  # times what saving one takes, if that is longer
+_SAME_OUTPUTS = 1e-3  # relative difference of the outputs of one network on two processors
 _EXCHANGE_SECONDS = 5.0  # between two sums over processes
 # Attributes that a checkpoint stores under their own names
-_STORED = ("description", "blocks_done", "seconds", "first", "devices", "scale", "powers")
+_STORED = ("description", "blocks_done", "seconds", "identities", "devices", "scale", "powers")
 
 
 class Accumulation:
@@ -63,7 +65,7 @@ class Accumulation:
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
         self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
-        self.first: dict[str, Tensor] = {}  # the vector of network 0, by the kind of device that drew it
+        self.identities: dict[str, dict[str, Any]] = {}  # of the factory, by the kind of device that drew the networks
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
             saved = read_checkpoint(self.path)
@@ -76,18 +78,21 @@ class Accumulation:
                 setattr(self, name, saved[name])
             self.devices = list(dict.fromkeys([*self.devices, device]))
 
-    def identify(self, vector: Tensor) -> None:
-        """Compare the vector of network 0, (D,), with that of the file, because factories can share names.
+    def identify(self, identity: dict[str, Any], vector: Tensor) -> None:
+        """Compare the factory with that of the file, because factories can share names.
+
+        Args:
+            identity: `Ensemble.identity` of the factory.
+            vector: vector of network 0, (D,), by which an estimator is recognised.
 
         Raises:
             ValueError: if they differ.
         """
-        vector, before = vector.double().cpu(), self.first.get(self.device)
-        rounded = self.description.get("dtype") == "torch.bfloat16"  # in which processors differ by 0.1
-        allowed = 0.3 if rounded else 0.05
-        if before is not None and (vector - before).norm() > allowed * vector.norm():
-            raise self._of_another("the gradient of its first network differs")
-        self.first[self.device] = vector
+        identity = identity | {"vector": vector.double().cpu()}
+        before = self.identities.setdefault(self.device, identity)
+        # Processors differ by 0.1 in gradients of bfloat16.
+        if change := _change(before, identity, 0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05):
+            raise self._of_another(change)
 
     def _of_another(self, difference: str) -> ValueError:
         """Return the error for a file that does not belong to this computation."""
@@ -264,10 +269,35 @@ def _add_shared(
     return distributed.broadcast(time.perf_counter() - start)
 
 
+def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
+    """Describe how a factory differs from that of a checkpoint; return "" if it does not.
+
+    Args:
+        old: identity in the checkpoint.
+        new: identity of the factory.
+        allowed: relative difference of the vectors of the first network that is rounding.
+    """
+    before, now = old["outputs"], new["outputs"]  # (networks, inputs)
+    change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)  # (inputs,), relative
+    size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
+    if size > _SAME_OUTPUTS:
+        norms = {name: value for name, value in old["norms"].items()
+                 if abs(new["norms"].get(name, math.nan) / max(value, 1e-300) - 1) > _SAME_OUTPUTS}  # fmt: skip
+        details = [f"the norm of {name} was {value:.5g}, now {new['norms'][name]:.5g}" for name, value in norms.items()]
+        details += [text] if (text := differences(old["layers"], new["layers"])) else []
+        return "; ".join([f"the outputs of its first networks differ by {100 * size:.2g} %", *details[:4]])
+    if old["replayed"] != new["replayed"]:
+        return "one factory's weights are drawn for many networks together, the other's one network at a time"
+    if (new["vector"] - old["vector"]).norm() > allowed * new["vector"].norm():
+        return "the vectors that its estimator returns for the first network differ"
+    return ""
+
+
 def _saved_when_interrupted(state: Accumulation, num_networks: int, block_size: int) -> str:
     """Save the state, and return the message that names the file."""
     # Factories can share a description, as lambdas do; the gradient of the first network differs.
-    norm = distributed.broadcast(max((float(vector.norm()) for vector in state.first.values()), default=0.0))
+    norms = [float(identity["vector"].norm()) for identity in state.identities.values()]
+    norm = distributed.broadcast(max(norms, default=0.0))
     path = state.path or Path(f"interrupted-nads-{state.name}-{norm:.2e}.ckpt")
     if distributed.rank() == 0:
         state.save(path)

@@ -175,13 +175,14 @@ def compute_nads(
     if isinstance(moments, GramMoments):
         _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
 
+    identity = ensemble.identity()
     vector, scale = require_gradients(ensemble, estimator, name)
     state = Accumulation(
         _description(name, ensemble, estimator, settings), moments, Path(checkpoint) if checkpoint else None,
         stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
         distributed.broadcast(scale),  # processors differ in their last bits
     )  # fmt: skip
-    state.identify(vector)
+    state.identify(identity, vector)
     recorded = _zero_init(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
     evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)

@@ -16,6 +16,7 @@ from nads_core.runtime.memory import available_memory
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
 _CHECKED_NETWORKS = 8
+_AUDITED = 50  # one network in so many is compared with one that the factory builds
 _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
 
@@ -48,11 +49,15 @@ class Evaluation:
         self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
-        """Return the vectors (B * readouts, J, D) of the networks of several blocks.
+        """Return the vectors (B * readouts, J, D) of the networks of several blocks, of which some are audited.
 
         Raises:
-            ValueError: if a network returns NaN or infinite values.
+            ValueError: if a network returns NaN or infinite values, or an audited one is not what the factory builds.
         """
+        for block, count in blocks:
+            first = block * self.ensemble.block_size
+            for index in range(-(-first // _AUDITED) * _AUDITED, first + count, _AUDITED):
+                self.ensemble.audit(index)
         size, step = self._part, self._threads.size
         starts = [(block, first, count) for block, count in blocks for first in range(0, count, size)]
         parts = [(block, slice(first, min(first + size, count))) for block, first, count in starts]

@@ -9,10 +9,7 @@ from torch import Tensor, nn
 
 from nads_core.networks.initialisation import State, state_of
 from nads_core.networks.readouts import linear_results
-from nads_core.networks.self_check import differing, not_reproduced
 from nads_core.runtime.seeds import generator_state
-
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output; 0.05 for less precise types
 
 
 class ScalarFunction:
@@ -84,26 +81,6 @@ class ScalarFunction:
         if not callable(self.output) and self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
         return [name for name, result in results if result is outputs]
-
-    def require_reproduces(self, network: nn.Module, weights: State, images: Tensor) -> None:
-        """Raise a ValueError unless another network's weights, loaded into this module, give that network's outputs.
-
-        Args:
-            network: another network of the same factory, prepared as this module was.
-            weights: varying parameters and buffers of the network.
-            images: (K, C, H, W).
-        """
-        with torch.no_grad():
-            expected, outputs = self._selected(network(images.clone())), self.outputs(weights, images)
-        if isinstance(expected, Tensor) and expected.shape == outputs.shape:
-            limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
-            # NaN is accepted here, because it is reported elsewhere.
-            if torch.equal(expected, outputs) or not (outputs - expected).abs().max() > limit:
-                return
-        state = state_of(network)
-        fixed = {name: "a buffer or parameter that two networks had in common" for name, tensor in self.fixed.items()
-                 if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
-        raise not_reproduced(fixed | differing(self.module, network))
 
     def input_gradients(
         self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None

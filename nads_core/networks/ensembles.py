@@ -19,8 +19,9 @@ from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import RandomParameter, draw_weights, faster_layers, require_kernels
 from nads_core.networks.derivatives import ScalarFunction, mixed
-from nads_core.networks.initialisation import Initialisation, State, state_of
+from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.readouts import Readout, find_zero_init
+from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.seeds import seed_sequence
 
@@ -28,6 +29,10 @@ _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks 
 _KEYED_BLOCK_WEIGHTS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
 _WEIGHTS = 0  # the random stream of the weights; those of the estimators are in `directions.estimators`
+_IDENTIFYING = 8  # networks by which a factory is recognised
+_SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
+_REPETITIONS = 4  # evaluations of the first network, which must agree
+_TO_EXPLAIN = 200  # evaluations of a network that differs, for the error
 _INDEX = "index of the network"  # the only entry of a state where networks are rebuilt
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -113,7 +118,7 @@ class Ensemble:
         layers = self._function.require_outputs(_state_at(self._test_weights(1), 0), images)
         self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
         if initialisation.second is not None and not rebuild:
-            self._require_reproduced(initialisation.second)
+            self._require_reproduced(initialisation.second, 1)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
                 raise ValueError(f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'")
@@ -139,11 +144,116 @@ class Ensemble:
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
         return network if self.evaluation == "vmap" else faster_layers(network)
 
-    def _require_reproduced(self, network: nn.Module) -> None:
+    def _require_reproduced(self, network: nn.Module, number: int) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
-        state = state_of(self._prepared(network))
+        state, images = state_of(self._prepared(network)), self._test_images(2)
         weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
-        self._function.require_reproduces(network, weights, self._test_images(2))
+        expected = self._own_outputs(network, images, f"number {number}")
+        with torch.no_grad():
+            outputs = self._function.outputs(weights, images)
+        if not same_outputs(outputs, expected):
+            self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
+            fixed = {name: "a buffer or parameter that two networks had in common"
+                     for name, tensor in self._function.fixed.items()
+                     if name not in state or not torch.equal(tensor, state[name])}  # fmt: skip
+            raise not_reproduced(f"number {number}", fixed | differing(self.template, network))
+
+    def _own_outputs(self, network: nn.Module, images: Tensor, which: str) -> Tensor:
+        """Return all outputs of a network as it is, (K,) or (K, outputs)."""
+        with torch.no_grad():
+            try:
+                outputs = ScalarFunction(network, set(), self.output).outputs({}, images)
+            except Exception as error:  # whatever the network's author chose to raise
+                raise failure(f"the network {which} failed", error) from error
+        if not outputs.is_floating_point():
+            raise ValueError(
+                f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output="
+            )
+        return outputs
+
+    def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:
+        """Raise a ValueError if a network gives other outputs at some calls, or draws random numbers for them."""
+        images, moves = self._test_images(2), []
+        expected = self._own_outputs(network, images, which)
+        same = True
+        for _ in range(repetitions):
+            before = foreign_generators()
+            same &= same_outputs(self._own_outputs(network, images, which), expected)
+            moves.append(foreign_generators() != before)  # other threads of the caller can draw too, but not each time
+        if all(moves) or not same:
+            raise ValueError(
+                f"the network {which} draws random numbers in eval mode, such as by Python's random or numpy: f(x) "
+                "must be fixed, so let forward draw them only if self.training"
+            )
+
+    def audit(self, index: int) -> None:
+        """Compare a network of the factory with the one that this ensemble draws from the same seed.
+
+        Replayed draws, and weights that are loaded into the template, are right only if the factory always builds what
+        it built at first. The seed belongs to this network; the generators of all others stay as they are.
+
+        Args:
+            index: number of the network, from 0.
+
+        Raises:
+            ValueError: if their outputs differ: the factory chooses something by what is not recorded.
+        """
+        seed = self._audit_seed(index)
+        self._audit(self._initialisation.build(1, seed, index)[0], index, seed)
+
+    def _audit_seed(self, index: int) -> int:
+        return seed_sequence(self.seed, index, _WEIGHTS, 1)  # longer than the path of any block
+
+    def _audit(self, network: nn.Module, index: int, seed: int) -> None:
+        which, images = f"number {index}, of torch.manual_seed({seed}),", self._test_images(2)
+        expected = self._own_outputs(self._prepared(network), images, which)
+        if self.evaluation == "rebuild":
+            (other,) = self._initialisation.build(1, seed, index)
+            outputs = self._own_outputs(self._prepared(other), images, which)
+        else:
+            with torch.no_grad():
+                outputs = self._function.outputs(self._converted(self._initialisation.drawn_alone(seed, index)), images)
+        if same_outputs(outputs, expected):
+            return
+        self._require_fixed_outputs(network, which, _TO_EXPLAIN)
+        if self.evaluation == "rebuild":
+            raise ValueError(
+                f"the factory builds two networks {which} of which one was expected: it draws from random numbers that "
+                "torch does not seed, or counts its calls. Draw them with torch"
+            )
+        raise not_reproduced(which, differing(self.template, network))
+
+    def identity(self) -> dict[str, Any]:
+        """Return what identifies the factory, from its first networks as it builds them, and audit these.
+
+        Returns:
+            replayed: whether their weights are drawn together.
+            outputs: f(x) of 8 networks at fixed inputs of several scales, (8, K), at least in float32.
+            norms: norm of each parameter and buffer of all of them.
+            layers: description of each layer of the first one.
+        """
+        dtype = torch.promote_types(self.dtype, torch.float32)
+        scales = torch.tensor(_SCALES, dtype=torch.float64).view(-1, *[1] * len(self.image_shape))
+        generator = torch.Generator().manual_seed(0)
+        images = scales * torch.randn(len(_SCALES), *self.image_shape, generator=generator, dtype=torch.float64)
+        outputs, squares, layers = [], dict[str, float](), dict[str, str]()
+        for index in range(_IDENTIFYING):
+            seed = self._audit_seed(index)
+            (network,) = self._initialisation.build(1, seed, index)
+            network._apply(partial(_cast, dtype=dtype))
+            which = f"number {index}, of torch.manual_seed({seed}),"
+            values = self._own_outputs(network, images.to(self._initialisation.origin, dtype), which)
+            values = values if callable(self.output) or values.dim() == 1 else values[:, self.output]
+            outputs.append(values.double().cpu())
+            for name, tensor in state_of(network).items():
+                squares[name] = squares.get(name, 0.0) + float(tensor.detach().abs().double().square().sum())
+            layers = layers or {name: repr(layer) for name, layer in network.named_modules() if not [*layer.children()]}
+            if not index:
+                self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
+            if index < self.block_size:  # all for small networks, one where a block is one large network
+                self._audit(network, index, seed)
+        norms = {name: square**0.5 for name, square in squares.items()}
+        return {"replayed": self.replays, "outputs": torch.stack(outputs), "norms": norms, "layers": layers}
 
     def _test_weights(self, count: int) -> State:
         """Draw a few networks, none where networks are rebuilt."""
@@ -163,7 +273,8 @@ class Ensemble:
         for index in state[_INDEX].tolist():
             block, row = divmod(index, self.block_size)
             if block not in self._rebuilt:
-                built = self._initialisation.build(self.block_size, seed_sequence(self.seed, block, _WEIGHTS))
+                seed = seed_sequence(self.seed, block, _WEIGHTS)
+                built = self._initialisation.build(self.block_size, seed, block * self.block_size)
                 self._rebuilt = {block: list(map(self._prepared, built))}
             yield ScalarFunction(self._rebuilt[block][row], set(), self.output), {}
 
@@ -252,7 +363,8 @@ class Ensemble:
             tensors = self._draw_keyed(self._keyed_parameters, block, _WEIGHTS)
             return dict(zip(self._initialisation.varying, tensors, strict=True))
         seed = seed_sequence(self.seed, block, _WEIGHTS)
-        return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced))
+        first = block * self.block_size
+        return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced, first))
 
     def _draw_keyed(self, parameters: Sequence[RandomParameter], block: int, stream: int) -> list[Tensor]:
         drawn = draw_weights(

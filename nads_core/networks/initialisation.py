@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -29,6 +30,9 @@ _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.erfinv_.default,
 }  # fmt: skip
 _FILLING = {"aten::fill_", "aten::zero_", "aten::copy_"}
+# What makes a tensor's values Python's own: functions that no operation shows, and operations
+_READING = {"tolist", "numpy", "__array__", "__dlpack__", "storage", "untyped_storage", "__reduce_ex__"}
+_DECIDING = {"aten::_local_scalar_dense", "aten::equal"}  # item(), the condition of an if
 _OF_SHAPE = {f"aten::{name}" for name in ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
                                           "new_full", "new_empty", "new_empty_strided")}  # fmt: skip
 
@@ -74,7 +78,8 @@ class Recording(TorchDispatchMode):
         steps: operations that drew its weights; None if they cannot be replayed.
         random: names of the parameters and buffers that were made from random numbers.
         hidden: names of the plain attributes that were made from random numbers.
-        decides: whether a random number became one of Python's, which can decide about anything.
+        decides: whether a random number became one of Python's, or the shape of a tensor, which can decide about
+            anything.
     """
 
     def __init__(self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> None:
@@ -83,8 +88,8 @@ class Recording(TorchDispatchMode):
         self._seed = seed
         self._random: dict[int, Tensor] = {}  # by address, which no other tensor gets as long as these live
         self.decides = False
-        with seeded(seed, device), self:
-            self.network = require_module(factory())
+        with seeded(seed, device), _Reading(self), self:
+            self.network = called(factory, f"of the seed {seed}")
         self.state = state_of(self.network)
         self.steps = self._steps()
         self.random, self.hidden = self._random_names(self.state), self._random_names(plain_attributes(self.network))
@@ -112,7 +117,7 @@ class Recording(TorchDispatchMode):
         """Record whether the tensors that an operation wrote or returned are random."""
         name, mutable = func._schema.name, func._schema.is_mutable
         random = any(isinstance(leaf, Tensor) and self._is_random(leaf) for leaf in tree_leaves((args, kwargs)))
-        if name == "aten::_local_scalar_dense":  # item(), or the condition of an if
+        if name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
             self.decides |= random
         whole = mutable and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
         if torch.Tag.nondeterministic_seeded in func.tags:
@@ -151,12 +156,56 @@ class Recording(TorchDispatchMode):
         return steps
 
 
+class _Reading(TorchFunctionMode):
+    """Let a recording know of random tensors that Python reads without an operation, such as by ``tolist()``."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
+            self._recording.decides = True
+        return func(*args, **(kwargs or {}))
+
+
 def _address(tensor: Tensor) -> int:
     """Return the address of a tensor's memory; a unique number for tensors that are empty or have none."""
     try:
         return tensor.untyped_storage().data_ptr() or -id(tensor)
     except (RuntimeError, NotImplementedError):  # sparse tensors have no storage
         return -id(tensor)
+
+
+def called(factory: Callable[[], nn.Module], which: str) -> nn.Module:
+    """Return a new network of a factory in eval mode, which can change weights, as that of low-rank updates does.
+
+    The default number type is the caller's again afterwards.
+
+    Args:
+        factory: function that returns a new network.
+        which: the network in errors, such as "number 12".
+
+    Raises:
+        TypeError, ImportError, OSError: if the factory does.
+        MemoryError: if memory ran out.
+        ValueError: for any other exception of the factory.
+    """
+    dtype = torch.get_default_dtype()
+    try:
+        return require_module(factory()).eval()
+    except (TypeError, ImportError, OSError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # whatever the factory's author chose to raise
+        raise failure(f"the factory failed for the network {which}", error) from error
+    finally:
+        torch.set_default_dtype(dtype)
+
+
+def failure(subject: str, error: Exception) -> Exception:
+    """Return the error of the library for one of a user's code: a MemoryError if memory ran out, else a ValueError."""
+    kind = MemoryError if "alloc" in str(error) and "memory" in str(error) else ValueError
+    return kind(f"{subject}: {type(error).__name__}: {error}")
 
 
 def require_module(network: object) -> nn.Module:
@@ -196,6 +245,9 @@ class Initialisation:
         varying: parameters and buffers that vary between networks, as meta tensors of the factory's own types. Their
             values differ between two networks, or they were drawn from torch's generator.
         steps: operations that draw them, in order; None if the factory has to be called for every network.
+        recorded: all operations, also those whose result others overwrite: they move the generator; None without steps.
+        tensors: all parameters and buffers, as meta tensors.
+        origin: device on which the factory creates them.
         unsure: whether the factory read random numbers. Two networks may then not show all differences, and each
             network has to be compared with the first.
     """
@@ -206,6 +258,9 @@ class Initialisation:
     second: nn.Module | None
     varying: State
     steps: list[Step] | None
+    recorded: list[Step] | None
+    tensors: State
+    origin: torch.device
     unsure: bool
 
     @classmethod
@@ -222,48 +277,99 @@ class Initialisation:
             ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
                 from outside torch's random generator.
         """
-        one, other = Recording(factory, 1, device), Recording(factory, 2, device)
+        repeated = _of_seed_1(factory, device)  # a first call can fill a cache, or import a module that draws numbers
         foreign = foreign_generators()
-        with seeded(1, device):
-            again = require_module(factory())
-        if not _equal(one.state, state_of(again)):  # the first call may have imported a module that draws numbers
-            one = Recording(factory, 1, device)
-        first, differences = one.state, differing(one.network, other.network)
-        names = _varying(first, other.state, state_of(again), one.random, rebuild, differences)
+        one, other = Recording(factory, 1, device), Recording(factory, 2, device)
         moved = foreign != foreign_generators()
+        first, differences = one.state, differing(one.network, other.network)
+        if not _equal(first, repeated):
+            repeated = _of_seed_1(factory, device)
+        random = one.random & other.random  # what one call alone drew is a cache's
+        names = _varying(first, other.state, repeated, random, rebuild, differences)
         unsure = one.decides or other.decides or moved or not one.hidden <= differences.keys()
-        steps = None
-        if one.steps is not None and not unsure and one.steps == other.steps and _repeats(one.steps, first, names):
-            steps = [step for step in without_overwritten(one.steps) if step.name in names]
-        varying = {name: first[name].detach().to("meta") for name in names}
-        return cls(factory, device, one.network, other.network, varying, steps, unsure)
+        tensors = {name: tensor.detach().to("meta") for name, tensor in first.items()}
+        origin = next((tensor.device for tensor in first.values()), torch.device("cpu"))
+        steps = recorded = None
+        if one.steps is not None and not unsure and one.steps == other.steps:
+            drawn = _replayed(one.steps, tensors, 1, origin)
+            if all(name in drawn and torch.equal(drawn[name], first[name]) for name in names):
+                recorded = one.steps
+                steps = [step for step in without_overwritten(recorded) if step.name in names]
+        varying = {name: tensors[name] for name in names}
+        return cls(
+            factory, device, one.network, other.network, varying, steps, recorded, tensors, origin, unsure
+        )  # fmt: skip
 
-    def build(self, count: int, seed: int) -> list[nn.Module]:
-        """Call the factory ``count`` times."""
+    def build(self, count: int, seed: int, first: int = 0) -> list[nn.Module]:
+        """Call the factory ``count`` times; the first network has the number ``first`` in errors."""
+        networks: list[nn.Module] = []
+        self._build(count, seed, first, networks.append)
+        if len({*map(id, networks)}) < count:
+            raise ValueError("the factory returned one network again: it has to create a new one at each call")
+        return networks
+
+    def _build(self, count: int, seed: int, first: int, use: Callable[[nn.Module], object]) -> None:
+        """Call a function with each of ``count`` networks before the factory is called again."""
         with seeded(seed, self.device):
-            return [require_module(self.factory()) for _ in range(count)]
+            for number in range(first, first + count):
+                use(called(self.factory, f"number {number}"))
 
-    def draw(self, count: int, seed: int, check: Callable[[nn.Module], None] | None = None) -> State:
+    def draw(
+        self,
+        count: int,
+        seed: int,
+        check: Callable[[nn.Module, int], None] | None = None,
+        first: int = 0,
+    ) -> State:
         """Draw the varying weights of ``count`` networks together, name -> (count, *shape), in the factory's own types.
 
         Args:
             count: number of networks.
             seed: seed of all networks.
-            check: function that is called with every network that the factory builds if `unsure`; it may change them.
+            check: function that is called with every network that the factory builds if `unsure`, and its number; it
+                may change the network.
+            first: number of the first network, for errors.
         """
-        if self.steps is None:
-            networks = self.build(count, seed)
-            states = [state_of(network) for network in networks]
-            drawn = {name: torch.stack([state[name].detach() for state in states]) for name in self.varying}
+        if self.steps is not None:
+            state = {name: t.new_empty((count, *t.shape), device=self.device) for name, t in self.varying.items()}
+            generator = torch.Generator(self.device).manual_seed(seed)
+            for step in self.steps:
+                step.apply(state[step.name], generator)
+            return state
+        drawn: State = {}
+        rows = iter(range(count))
+
+        def add(network: nn.Module) -> None:
+            state, row = state_of(network), next(rows)
+            self._require_structure(state, first + row)
+            for name in self.varying:
+                tensor = state[name].detach()
+                drawn.setdefault(name, tensor.new_empty((count, *tensor.shape)))[row] = tensor
             if self.unsure and check:
-                for network in networks:
-                    check(network)
-            return drawn
-        state = {name: t.new_empty((count, *t.shape), device=self.device) for name, t in self.varying.items()}
-        generator = torch.Generator(self.device).manual_seed(seed)
-        for step in self.steps:
-            step.apply(state[step.name], generator)
-        return state
+                check(network, first + row)
+
+        self._build(count, seed, first, add)
+        return drawn
+
+    def drawn_alone(self, seed: int, number: int) -> State:
+        """Return the varying weights of the network that the factory draws from a seed, name -> (*shape)."""
+        if self.recorded is None:
+            return {name: tensor[0] for name, tensor in self.draw(1, seed, first=number).items()}
+        drawn = _replayed(self.recorded, self.tensors, seed, self.origin)
+        return {name: drawn[name] for name in self.varying}
+
+    def _require_structure(self, state: State, number: int) -> None:
+        """Raise a ValueError if a network has other parameters and buffers than the first one."""
+        names = self.tensors.keys() ^ state.keys()
+        for name in self.tensors.keys() & state.keys():
+            tensor, other = self.tensors[name], state[name]
+            if (tensor.shape, tensor.dtype) != (other.shape, other.dtype):
+                names.add(name)
+        if names:
+            raise ValueError(
+                f"the network number {number} has another structure than the first one ({', '.join(sorted(names)[:4])})"
+                ": use evaluation='rebuild'"
+            )
 
     def random_parameters(self) -> list[RandomParameter] | None:
         """Return how each varying parameter is drawn; None unless one uniform_ or normal_ in float32 draws each."""
@@ -273,6 +379,12 @@ class Initialisation:
         if not once or {tensor.dtype for tensor in self.varying.values()} != {torch.float32}:
             return None
         return [RandomParameter(tuple(tensor.shape), *drawn[name]) for name, tensor in self.varying.items()]
+
+
+def _of_seed_1(factory: Callable[[], nn.Module], device: torch.device | str) -> State:
+    """Return parameters and buffers of the network that the factory returns from seed 1."""
+    with seeded(1, device):
+        return state_of(called(factory, "of the seed 1"))
 
 
 def _varying(
@@ -295,26 +407,34 @@ def _varying(
     if not same and not rebuild:
         raise ValueError("the factory returned networks of two different structures: use evaluation='rebuild'")
     names = [name for name in first if not same or name in random or not torch.equal(first[name], second[name])]
-    if not names and not differences:
+    shared = [name for name in names if name in second and _address(first[name]) == _address(second[name])]
+    if shared or not (names or differences):
         reasons = "does it return one network again, load a checkpoint, or set a seed?"
         raise ValueError(f"the factory returned the same weights twice: {reasons}")
-    if not _equal(first, repeated):
-        raise ValueError("the weights are not fixed by torch.manual_seed: draw them with torch rather than numpy")
+    unfixed = [name for name in first if name not in repeated or not _same(first[name], repeated[name])]
+    if unfixed or first.keys() != repeated.keys():
+        raise ValueError(
+            f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: draw them with torch "
+            "rather than numpy, and initialise those that torch.empty created"
+        )
     if not names and not rebuild:
-        raise not_reproduced(differences)
+        raise not_reproduced("of the seed 2", differences)
     return names
 
 
 def _equal(first: State, second: State) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(_same(first[name], second[name]) for name in first)
 
 
-def _repeats(steps: list[Step], expected: State, names: list[str]) -> bool:
-    """Whether the steps, from seed 1, draw the named tensors bit for bit as the factory did."""
-    devices = {tensor.device for tensor in expected.values()} or {torch.device("cpu")}
-    generator = torch.Generator(devices.pop()).manual_seed(1)
-    drawn = {name: torch.full_like(t, torch.nan) for name, t in expected.items() if t.is_floating_point()}
+def _same(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.equal(first, second)
+
+
+def _replayed(steps: list[Step], tensors: State, seed: int, device: torch.device) -> State:
+    """Return the floating-point tensors that the steps draw from a seed, bit for bit as the factory does."""
+    generator = torch.Generator(device).manual_seed(seed)
+    drawn = {name: torch.full_like(t, torch.nan, device=device) for name, t in tensors.items() if t.is_floating_point()}
     for step in steps:
         if step.name in drawn:
             step.apply(drawn[step.name], generator)
-    return all(name in drawn and torch.equal(drawn[name], expected[name]) for name in names)
+    return drawn

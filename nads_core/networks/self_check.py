@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output; 0.05 for less precise types
 _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 
@@ -53,14 +54,22 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
     return differences
 
 
-def not_reproduced(differences: Mapping[str, str]) -> ValueError:
-    """Return the error for networks that differ in more than an ensemble replaces."""
+def same_outputs(outputs: Tensor, expected: Tensor) -> bool:
+    """Whether two evaluations agree up to rounding. NaN counts as equal, because it is reported elsewhere."""
+    if outputs.shape != expected.shape or torch.equal(outputs, expected):
+        return outputs.shape == expected.shape
+    limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
+    return not (outputs - expected).abs().max() > limit
+
+
+def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
+    """Return the error for a network that differs from the others in more than an ensemble replaces."""
     listing = "; ".join(f"{name} ({description})" for name, description in [*differences.items()][:4])
     more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     return ValueError(
-        "the factory's networks differ in more than the weights and buffers that vary: "
-        f"{listing or 'not in an attribute'}{more}. Register what is drawn by self.register_buffer, or use "
-        "evaluation='rebuild', which builds every network by the factory and is slower"
+        f"the network {which} differs from the others in more than the weights and buffers that vary: "
+        f"{listing or 'not in an attribute'}{more}. Register what is drawn by self.register_buffer, draw all random "
+        "numbers with torch, or use evaluation='rebuild', which builds every network by the factory and is slower"
     )
 
 

@@ -1,0 +1,328 @@
+"""Factories whose networks are not what they seem at first: caches, rare choices, counters, and random outputs."""
+
+import copy
+import functools
+import os
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.directions.contributions import _AUDITED
+from nads_core.networks.ensembles import Ensemble
+from nads_core.networks.initialisation import Initialisation, Recording
+
+SHAPE = (1, 4, 4)
+OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+RARE = 0.1
+
+
+def plain(gain: float = 1.0) -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 10))
+    with torch.no_grad():
+        network[1].weight.mul_(gain)
+    return network
+
+
+def lru_cached():
+    return functools.lru_cache(plain)
+
+
+def lazy_global():
+    networks = []
+
+    def factory() -> nn.Module:
+        if not networks:
+            networks.append(plain())
+        return networks[0]
+
+    return factory
+
+
+def copies_of_a_cached_network():
+    cached = lazy_global()
+    return lambda: copy.deepcopy(cached())
+
+
+def drawn_again_in_place():
+    cached = lazy_global()
+
+    def factory() -> nn.Module:
+        network = cached()
+        network[1].reset_parameters()
+        network[3].reset_parameters()
+        return network
+
+    return factory
+
+
+CACHES = [lru_cached, lazy_global, copies_of_a_cached_network, drawn_again_in_place]
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("make", CACHES)
+def test_a_cached_network_is_rejected_at_the_first_call(make, evaluation):
+    with pytest.raises(ValueError, match="same weights twice"):
+        nc.compute_nads(make(), 64, evaluation=evaluation, **OPTIONS)
+
+
+def test_a_pool_of_networks_that_are_drawn_again_is_right():
+    pool = [plain() for _ in range(5)]
+    calls = iter(range(10**6))
+
+    def factory() -> nn.Module:
+        network = pool[next(calls) % 5]
+        network[1].reset_parameters()
+        nn.init.orthogonal_(network[1].weight)  # which is not replayed
+        network[3].reset_parameters()
+        return network
+
+    weights = Ensemble(factory, SHAPE, device="cpu").draw(0)["1.weight"].flatten(1)
+    assert len({tuple(row) for row in weights.tolist()}) == len(weights) == 64
+    with pytest.raises(ValueError, match="one network again"):
+        nc.compute_nads(factory, 64, evaluation="rebuild", **OPTIONS)
+
+
+READ_FROM_TORCH = {
+    "item": lambda: torch.rand(1).item(),
+    "tolist": lambda: torch.rand(2).tolist()[0],
+    "numpy": lambda: torch.rand(2).numpy()[1],
+    "view": lambda: torch.rand(2)[1:].numpy()[0],
+    "asarray": lambda: np.asarray(torch.rand(2))[0],
+    "from_dlpack": lambda: np.from_dlpack(torch.rand(2))[0],
+    "float": lambda: float(torch.rand(1)),
+    "int": lambda: int(1000 * torch.rand(1)) / 1000,
+    "index": lambda: range(1000)[(1000 * torch.rand(1)).long()] / 1000,
+    "bool": lambda: 0 if torch.rand(1) < RARE else 1,
+    "equal": lambda: 0 if torch.equal(torch.randint(10, (1,)), torch.tensor([0])) else 1,
+    "shape": lambda: 1 - len((torch.rand(1) < RARE).nonzero()),
+    "mask": lambda: 1 - torch.ones(1)[torch.rand(1) < RARE].numel(),
+}
+
+
+@pytest.mark.parametrize("name", READ_FROM_TORCH)
+def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should(name):
+    ensemble = Ensemble(lambda: plain(30 if READ_FROM_TORCH[name]() < RARE else 1), SHAPE, device="cpu")
+    assert not ensemble.replays
+    sizes = torch.cat([ensemble.draw(block)["1.weight"].abs().amax((1, 2)) for block in range(10)])
+    assert (sizes > 1).double().mean() == pytest.approx(RARE, abs=0.04)  # 3.4 standard errors
+
+
+def test_what_python_reads_of_other_tensors_does_not_end_replay():
+    def factory() -> nn.Module:
+        network = plain()
+        assert sum(torch.linspace(0, 1, 3).tolist()) == 1.5 and np.asarray(torch.ones(2)).sum() == 2
+        assert network[1].weight.numel() == 128 and bool(torch.zeros(1)) is False
+        return network
+
+    assert Ensemble(factory, SHAPE, device="cpu").replays
+    assert Recording(lambda: plain(float(torch.rand(1))), 1).decides
+
+
+class Rarely:
+    """A number that is below 0.1 for one call in ten, from a source that torch's seed does not fix."""
+
+    def __init__(self, source: str):
+        generator, python, calls = np.random.default_rng(0), random.Random(0), iter(range(10**6))
+        self.read = {
+            "default_rng": generator.random,
+            "random.Random": python.random,
+            "SystemRandom": random.SystemRandom().random,
+            "urandom": lambda: os.urandom(1)[0] / 256,
+            "counter": lambda: (next(calls) + 5) % 10 / 10,
+        }[source]
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("source", ["default_rng", "random.Random", "SystemRandom", "urandom", "counter"])
+def test_a_rare_choice_by_other_numbers_is_found(source, evaluation):
+    read = Rarely(source).read
+    with pytest.raises(ValueError, match=r"torch\.manual_seed"):
+        nc.compute_nads(lambda: plain(30 if read() < RARE else 1), 3_000, evaluation=evaluation, **OPTIONS)
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_an_audit_is_of_one_network_in_fifty_and_names_the_first_that_differs(called, monkeypatch):
+    audited, gains = [], {}
+    audit = Ensemble.audit
+
+    def recorded(self, index):
+        audited.append(index)
+        gains["now"] = 1.01 if index == 3 * _AUDITED else 1
+        audit(self, index)
+
+    monkeypatch.setattr(Ensemble, "audit", recorded)
+
+    def factory() -> nn.Module:
+        network = plain(gains.get("now", 1))
+        if called:
+            nn.init.orthogonal_(network[3].weight)
+        gains["now"] = 1  # for one call
+        return network
+
+    with pytest.raises(ValueError, match=rf"number {3 * _AUDITED}, of torch.manual_seed\(\d+\)"):
+        nc.compute_nads(factory, 1_000, **OPTIONS)
+    assert audited[:4] == [0, 50, 100, 150]
+
+
+def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):
+    def run():
+        torch.manual_seed(0)
+        nads = nc.compute_nads(plain, 200, **OPTIONS)
+        return nads, torch.get_rng_state()
+
+    (with_audits, state), _ = run(), monkeypatch.setattr(Ensemble, "audit", lambda self, index: None)
+    without, state_without = run()
+    assert torch.equal(with_audits.eigenvalues, without.eigenvalues) and torch.equal(state, state_without)
+
+
+class Random(nn.Module):
+    """A network that draws in forward, in eval mode too."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.first, self.last, self.draw = nn.Linear(16, 8), nn.Linear(8, 1), draw
+
+    def forward(self, x):
+        hidden = torch.tanh(self.first(x.flatten(1)))
+        return self.last(hidden if self.draw() > 0.05 else 3 * hidden)
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("source", ["random", "numpy", "default_rng", "urandom", "own generator"])
+def test_a_network_that_draws_in_eval_mode_is_found_whatever_it_draws_from(source, evaluation):
+    numbers, generator = np.random.default_rng(0), torch.Generator()
+    draw = {
+        "random": random.random,
+        "numpy": np.random.rand,
+        "default_rng": numbers.random,
+        "urandom": lambda: os.urandom(1)[0] / 256,
+        "own generator": lambda: torch.rand(1, generator=generator),
+    }[source]
+    with pytest.raises(ValueError, match="random numbers in eval mode"):
+        nc.compute_nads(lambda: Random(draw), 3_000, evaluation=evaluation, **OPTIONS)
+
+
+class LowRank(nn.Linear):
+    """A layer whose eval mode adds the product of two factors to its weights."""
+
+    def __init__(self, inputs: int, outputs: int, rank: int = 3):
+        super().__init__(inputs, outputs)
+        self.down, self.up = nn.Parameter(torch.randn(rank, inputs)), nn.Parameter(torch.randn(outputs, rank))
+        self.merged = False
+
+    def train(self, mode: bool = True):
+        super().train(mode)
+        if self.merged == mode:
+            self.weight.data += (-1 if mode else 1) * self.up.data @ self.down.data
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        y = nn.functional.linear(x, self.weight, self.bias)
+        return y if self.merged else y + x @ self.down.T @ self.up.T
+
+
+class Scaled(nn.Linear):
+    """A layer whose eval mode scales its weights in place, which can be replayed."""
+
+    def train(self, mode: bool = True):
+        if mode != self.training:
+            self.weight.data.mul_(1 / 3 if mode else 3)
+        return super().train(mode)
+
+
+@pytest.mark.parametrize("layer", [LowRank, Scaled])
+def test_weights_are_those_of_eval_mode(layer):
+    def factory() -> nn.Module:
+        return nn.Sequential(nn.Flatten(), layer(16, 8), nn.Tanh(), nn.Linear(8, 10))
+
+    options = OPTIONS | {"estimator": nc.SmoothedGradient(4), "symmetries": ()}
+    ensemble = Ensemble(factory, SHAPE, device="cpu")
+    stacked = ensemble.stack(64)
+    assert ensemble.replays == (layer is Scaled)
+    trained = torch.stack([factory()[1].weight.detach() for _ in range(64)])
+    ratio = stacked["1.weight"].square().mean() / trained.square().mean()
+    assert ratio > 8  # 9 for the scaled layer
+    if layer is LowRank:  # called, so that the same networks are rebuilt
+        rebuilt, loop = (nc.compute_nads(factory, 64, evaluation=kind, **options) for kind in ("rebuild", "loop"))
+        torch.testing.assert_close(rebuilt.eigenvalues, loop.eigenvalues, rtol=1e-4, atol=1e-7)
+
+
+def test_structures_that_rarely_differ_are_named():
+    def factory() -> nn.Module:
+        rare = float(torch.rand(1)) < 0.02
+        return nn.Sequential(nn.Flatten(), nn.Linear(16, 8 + rare), nn.Tanh(), nn.Linear(8 + rare, 1))
+
+    with pytest.raises(ValueError, match=r"number \d+ has another structure.*1.weight.*rebuild"):
+        nc.compute_nads(factory, 1_000, **OPTIONS)
+
+
+class Boom(nn.Module):
+    def __init__(self, calls, construct: bool, error: Exception):
+        super().__init__()
+        self.linear, self.number, self.error = nn.Linear(16, 1), next(calls), error
+        nn.init.orthogonal_(self.linear.weight)
+        self.register_buffer("rare", torch.tensor(float(self.number == 50)))
+        if construct and self.number == 50:
+            raise error
+
+    def forward(self, x):
+        if self.rare:
+            raise self.error
+        return self.linear(x.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("no more"), ValueError),
+        (AssertionError("finite"), ValueError),
+        (KeyError("gain"), ValueError),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"), MemoryError),
+    ],
+)
+def test_what_a_factory_raises_late_names_the_network(error, kind):
+    calls = iter(range(10**6))
+    with pytest.raises(kind, match=rf"number \d+.*{type(error).__name__}"):
+        nc.compute_nads(lambda: Boom(calls, True, error), 200, evaluation="rebuild", **OPTIONS)
+
+
+def test_the_callers_default_type_stays():
+    def factory() -> nn.Module:
+        torch.set_default_dtype(torch.float64)
+        return plain()
+
+    try:
+        nads = nc.compute_nads(factory, 64, **OPTIONS)
+        assert torch.get_default_dtype() == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert nads.certainty.dtype == nads.directions.dtype == torch.float32
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.cfloat, torch.Tensor.bool, torch.Tensor.int])
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+def test_outputs_that_are_no_real_numbers_are_rejected(convert, evaluation):
+    class Converted(nn.Linear):
+        def forward(self, x):
+            return convert(super().forward(x.flatten(1)))
+
+    with pytest.raises(ValueError, match="real floating-point"):
+        nc.compute_nads(lambda: Converted(16, 1), 64, evaluation=evaluation, **OPTIONS)
+
+
+def test_a_cache_that_is_no_network_stays_fixed():
+    tables = []
+
+    def factory() -> nn.Module:
+        if not tables:
+            tables.append(torch.randn(16, 16))
+        network = plain()
+        network.register_buffer("table", tables[0].clone())
+        return network
+
+    assert "table" not in Initialisation.of(factory).varying
