@@ -399,7 +399,7 @@ def test_what_has_no_neighbours_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no certificates|had certificates"):
         nc.NADs(nads.directions, nads.eigenvalues).nearest()
     small = nc.NADs(torch.eye(16).view(16, 1, 4, 4), torch.ones(16))
-    with pytest.raises(ValueError, match=r"\(1, 32, 32\), these \(1, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"\(1, 32, 32\), these of \(1, 4, 4\)"):
         small.nearest()
     assert nads_main(["similar", str(tmp_path / "none.npz")]) == 2
 

@@ -19,6 +19,7 @@ from nads_book.cli import main as book_main
 import nads_core as nc
 from nads_core.cli import COMMANDS, main
 from nads_core.directions import ComputeOptions, StoppingCriterion
+from nads_core.directions.compute import DEFAULT_READOUTS
 from nads_core.runtime import provenance
 
 ROOT = Path(__file__).parent.parent
@@ -56,6 +57,23 @@ def seeded():
 
 
 network = small()
+
+
+class Named(nn.Sequential):
+    def forward(self, x):
+        return {"logits": super().forward(x)}
+
+
+def named():
+    return Named(*small())
+
+
+class Two(nn.Linear):
+    def __init__(self):
+        super().__init__(64, 1)
+
+    def forward(self, x, meta):
+        return super().forward(x.flatten(1)) + meta
 """
 
 
@@ -91,7 +109,33 @@ def test_one_of_our_architectures(folder, capsys):
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     printed = capsys.readouterr().out
     assert f"{nads} -> new/folder/x.npz" in printed and "64 networks (effective: 6" in printed
-    assert len(list((folder / "new/folder").glob("x.*.ckpt"))) == 1
+    (checkpoint,) = (folder / "new/folder").glob("x.*.ckpt")
+    assert f"{checkpoint.relative_to(folder)} ({checkpoint.stat().st_size / 1e6:,.0f} MB)" in printed
+
+
+SURPRISES = {  # a command that cannot work, and what it shows
+    "a table": (["logreg", "--out", "m.csv"], ".npz"),
+    "no ending": (["logreg", "--out", "m2"], ".npz"),
+    "another shape": (["factories:small", "--out", "x.npz"], "--image-shape"),
+    "a dictionary": (["factories:named", "--out", "x.npz", *SMALL], "--output MODULE:FUNCTION"),
+    "two inputs": (["factories:Two", "--out", "x.npz", *SMALL], "wrapper of one"),
+    "trained weights": (["torchvision:resnet18?weights=DEFAULT", "--out", "x.npz"], "never loaded"),
+}
+
+
+@pytest.mark.parametrize("kind", SURPRISES)
+def test_commands_that_cannot_work_name_the_remedy_in_one_line(folder, capsys, kind):
+    arguments, shown = SURPRISES[kind]
+    assert main(["compute", *arguments, "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert shown in error and error.count("\n") == 1 and not list(folder.glob("[mx]*"))
+
+
+def test_the_help_has_the_defaults_of_the_function(capsys):
+    with pytest.raises(SystemExit):
+        main(["compute", "--help"])
+    (readouts,) = re.findall(r"default: (\d+) if possible", " ".join(capsys.readouterr().out.split()))
+    assert int(readouts) == DEFAULT_READOUTS
 
 
 def test_options_are_the_arguments_of_the_function(folder):
@@ -414,8 +458,8 @@ def test_ctrl_c_and_resume(folder):
         error = process.stderr.read()
     assert process.returncode == 130
     (checkpoint,) = folder.glob("x.*.ckpt")
-    assert f"checkpoint='{checkpoint.name}'" in error
-    assert "Traceback" not in error
+    assert re.search(r"\d+ of 640 networks; the same command resumes", error)
+    assert "Traceback" not in error and "checkpoint=" not in error
     saved = torch.load(checkpoint, weights_only=True)["blocks_done"]
     assert 0 < saved < 10
     assert main(arguments) == 0

@@ -3,6 +3,7 @@ import dataclasses
 import json
 import math
 import os
+import pickle
 import re
 import signal
 import threading
@@ -24,6 +25,7 @@ from nads_core.directions import compute as directions_module
 from nads_core.directions.contributions import Evaluation
 from nads_core.directions.symmetry import symmetrize
 from nads_core.networks.ensembles import Ensemble
+from nads_core.runtime.files import seal
 
 SHAPE, D = (1, 8, 8), 64
 SEEDS = st.integers(0, 2**32 - 1)
@@ -930,9 +932,127 @@ def test_settings_that_make_no_sense_are_refused(options, message):
         compute(**options)
 
 
-def test_files_that_hold_no_nads_are_refused(tmp_path):
+def stored(path, **changes):
+    """Write a sealed file of four directions of (1, 2, 2) in which arrays are changed, or left out where None."""
+    names = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
+    arrays = {name: np.full(4, 0.5, np.float32) for name in names}
+    arrays |= {"directions": np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), "types": np.array(["++s"] * 4)}
+    arrays |= {"eigenvalues": np.arange(4, 0, -1.0, dtype=np.float32), "provenance": np.array("{}")}
+    arrays |= {"bands": np.array("[]")} | changes
+    with open(path, "w+b") as file:
+        np.savez_compressed(file, **{name: array for name, array in arrays.items() if array is not None})
+        seal(file)
+    return path
+
+
+EYE, ONES = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), np.ones(4, np.float32)
+BAD = {  # arrays that are no NADs, although the checksum is right, and what the error shows
+    "zero directions": ({"directions": 0 * EYE}, "not orthonormal"),
+    "nan in directions": (
+        {"directions": np.where(np.arange(4) == 2, np.nan, 1).astype("f4") * EYE.reshape(4, 4)},
+        "nan",
+    ),
+    "infinite directions": ({"directions": np.full_like(EYE, np.inf)}, "orthonormal"),
+    "a direction twice": ({"directions": EYE[[0, 1, 2, 2]]}, "wrong by 1"),
+    "directions of another norm": ({"directions": EYE * np.float32(1.01)}, "0.02"),
+    "skew directions": ({"directions": EYE + np.float32(2e-3) * EYE[[1, 0, 3, 2]]}, "0.004"),
+    "integers": ({"directions": EYE.astype(np.int16)}, "int16"),
+    "complex": ({"directions": EYE.astype(np.complex64)}, "complex64"),
+    "bool": ({"directions": EYE.astype(bool)}, "bool"),
+    "text": ({"directions": EYE.astype("U4")}, "str_"),
+    "objects": ({"directions": EYE.astype(object)}, "objects"),
+    "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
+    "nan in eigenvalues": ({"eigenvalues": ONES * np.nan}, "nan"),
+    "a negative eigenvalue": ({"eigenvalues": ONES * [1, 1, 1, -1]}, "-1"),
+    "integer eigenvalues": ({"eigenvalues": ONES.astype(int)}, "int64"),
+    "a certainty of 7": ({"certainty": 7 * ONES}, "certainty .*7"),
+    "a negative agreement": ({"agreement": -ONES}, "agreement .*-1"),
+    "a subspace of certainty nan": ({"leading_certainty": np.nan * ONES}, "leading_certainty"),
+    "a negative error": ({"eigenvalue_std": -ONES}, "eigenvalue_std .*-1"),
+    "too few certainties": ({"certainty": ONES[:2]}, r"certainty .*\(2,\)"),
+    "integer certainties": ({"certainty": ONES.astype(int)}, "int64"),
+    "a band of no direction": ({"bands": np.array("[[[3, 4], 0.5]]")}, r"\(3, 4\)"),
+    "types that clear the screen": ({"types": np.array(["\x1b[2J"] * 4)}, r"\\x1b"),
+    "a list as provenance": ({"provenance": np.array("[]")}, "list"),
+    "null as provenance": ({"provenance": np.array("null")}, "NoneType"),
+    "a text as number of networks": ({"provenance": np.array('{"num_networks": "\\u001b[2J"}')}, r"\\x1b"),
+    "no eigenvalues": ({"eigenvalues": None}, "lacks .'eigenvalues'"),
+    "a scale of another shape": ({"directions": EYE.astype(np.int16), "scale": np.ones((3, 1, 1, 1), "f4")}, "3"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.filterwarnings("ignore:invalid value|divide by zero:RuntimeWarning")
+def test_arrays_that_are_no_nads_are_rejected(tmp_path, kind):
+    changes, shown = BAD[kind]
+    with pytest.raises(ValueError, match=f"(?s)x.npz holds no NADs.*{shown}") as raised:
+        nc.NADs.load(stored(tmp_path / "x.npz", **changes))
+    assert str(raised.value).isprintable() and "pickle" not in str(raised.value)
+
+
+def test_types_of_other_machines_are_read(tmp_path):
+    loaded = nc.NADs.load(stored(tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8")))
+    assert torch.equal(loaded.directions, torch.eye(4).view(4, 1, 2, 2)) and loaded.eigenvalues.tolist() == [1] * 4
+    again = nc.NADs.load(stored(tmp_path / "y.npz", eigenvalues=ONES.astype("f8")))
+    assert again.fingerprint == loaded.fingerprint
+
+
+def test_names_in_files_do_not_reach_the_terminal_as_commands(tmp_path):
+    hostile = json.dumps({"architecture": "net\x1b[2J\x07\u202egnp"})
+    nads = nc.NADs.load(stored(tmp_path / "x.npz", provenance=np.array(hostile)))
+    assert repr(nads).isprintable() and "net" in nads.name and nads.name.isprintable()
+
+
+FILES = {  # content of a file that is no archive, and what the error shows
+    "a pointer of git-lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "version https://git-lfs"),
+    "a page": (b"<!doctype html><html>", "<!doctype html>"),
+    "a pickle": (pickle.dumps({"directions": 1}), "no npz file"),
+    "text": (b"not a zip file", "not a zip file"),
+    "nothing": (b"", "no npz file"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_that_hold_no_nads_are_rejected(tmp_path, kind):
+    content, shown = FILES[kind]
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=f"x.npz holds no NADs.*{shown}") as raised:
+        nc.NADs.load(tmp_path / "x.npz")
+    assert "unsafe" not in str(raised.value)
+
+
+def test_arrays_folders_and_pipes_are_no_nads(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
-    (tmp_path / "text.npz").write_text("not a zip file")
-    for name in ("array.npy", "text.npz"):
+    os.mkfifo(tmp_path / "pipe.npz")
+    for name in ("array.npy", "pipe.npz", "."):
         with pytest.raises(ValueError, match="holds no NADs"):
             nc.NADs.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="absent.npz"):
+        nc.NADs.load(tmp_path / "absent.npz")
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_archives_that_would_fill_the_memory_are_not_unpacked(tmp_path, sealed, monkeypatch):
+    """Without a checksum the damage is found first; with one, the size."""
+    path = stored(tmp_path / "x.npz", directions=np.zeros((2_000, 1, 100, 100), np.float32))
+    if not sealed:
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    monkeypatch.setattr(np, "load", lambda *_: pytest.fail("unpacked"))
+    with pytest.raises(ValueError, match="unpack to 80,0" if sealed else "checksum"):
+        nc.NADs.load(path)
+
+
+def test_files_are_written_under_their_own_format_and_home(tmp_path, monkeypatch):
+    nads = nc.NADs.load(stored(tmp_path / "x.npz"))
+    for name in ("m.csv", "m2", "m.npz.gz"):
+        with pytest.raises(ValueError, match=f"{name} .*npz"):
+            nads.save(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    nads.save("~/home.npz")
+    assert (tmp_path / "home.npz").is_file() and not (tmp_path / "~").exists()
+    assert torch.equal(nc.NADs.load("~/home.npz").directions, nads.directions)
+    (tmp_path / "link.npz").symlink_to("target.npz")
+    nads.save(tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink() and (tmp_path / "target.npz").is_file()

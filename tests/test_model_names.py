@@ -78,8 +78,9 @@ def test_names_that_do_not_exist(timm):
         architecture_named("torchvision:resnet19?width_per_group=32", (3, 8, 8))
     with pytest.raises(ValueError, match="img_size"):
         architecture_named("timm:tiny_net?img_size", (3, 8, 8))
-    with pytest.raises(TypeError, match="pretrained"):  # trained weights are not what NADs describe
-        architecture_named("timm:tiny_net?pretrained=True", (3, 8, 8))()
+    for model, option in (("timm:tiny_net", "pretrained=True"), ("torchvision:resnet18", "weights=DEFAULT")):
+        with pytest.raises(ValueError, match=f"trained weights of {model} .*{option.partition('=')[0]}"):
+            architecture_named(f"{model}?{option}", (3, 8, 8))
 
 
 @pytest.mark.parametrize("library", ["timm", "torchvision"])

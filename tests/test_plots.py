@@ -35,6 +35,23 @@ def test_a_panel_for_each_direction(kind):
     figure.canvas.draw()
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_of_a_long_sequence_the_largest_part_is_drawn_and_named(channels):
+    """A thousand positions in a panel of two hundred pixels would be a solid band."""
+    positions = np.arange(1_000)
+    envelope = np.exp(-(((positions - 700) / 30) ** 2))
+    direction = np.tile(envelope * np.sin(positions), (channels, 1)) / channels
+    figure, axis = plt.subplots()
+    draw_direction(axis, direction)
+    low, high = axis.get_xlim()
+    assert high - low == 128 and low + 64 == pytest.approx(700, abs=3)
+    assert axis.get_xlabel() == f"{int(low)} to {int(high) - 1} of 1000"
+    plt.close("all")
+    figure = some((channels, 300)).plot(2)
+    width, _ = figure.get_size_inches() * figure.dpi
+    assert all(axis.get_position().width * width > 128 for axis in figure.axes)  # a pixel for each position, and more
+
+
 @pytest.mark.parametrize("kind", SHAPES)
 def test_every_number_of_a_direction_is_drawn(kind):
     direction = some(SHAPES[kind])[0].numpy()
@@ -64,8 +81,8 @@ def test_directions_of_zeros_and_few_directions():
     nads = some(count=4)
     blank = nc.NADs(0 * nads.directions, nads.eigenvalues, {})
     assert len(panels(blank.plot())) == 4 and blank.plot(2).axes[0].get_title() == "NAD 0\n1"
-    for wrong in (0, 1.5):
-        with pytest.raises(ValueError, match="k must be a positive integer"):
+    for wrong in (0, 1.5, 101, 5_000):
+        with pytest.raises(ValueError, match=f"k .*{wrong}"):
             nads.plot(wrong)
 
 

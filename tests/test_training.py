@@ -57,6 +57,84 @@ def plain_loop(network, images, labels, recipe, seed):
     return losses
 
 
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.network = small_network()
+
+    def forward(self, x):
+        return self.network(x), None
+
+
+class Complex(nn.Module):
+    def __init__(self, dtype=torch.cfloat):
+        super().__init__()
+        self.weight, self.last = nn.Parameter(torch.ones(8, 5, dtype=dtype)), nn.Linear(64, 2)
+
+    def forward(self, x):
+        return self.last(torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(8, 8)).flatten(1))
+
+
+def flat_with_norm() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.BatchNorm1d(6), nn.Linear(6, 2))
+
+
+IMAGES, LABELS = small_data(1, count=65)
+BAD_TRAININGS = {  # factory, images, labels, and what the error shows
+    "a last batch of one": (flat_with_norm, IMAGES, LABELS, "65 images .*batch_size=32"),
+    "labels from 1": (small_network, IMAGES, LABELS + 1, "labels are from 1 to 2, .* 2 outputs"),
+    "labels of more classes": (small_network, IMAGES, 7 * LABELS, "from 0 to 7"),
+    "negative labels": (small_network, IMAGES, LABELS - 1, "from 0, got .*int64"),
+    "float labels": (small_network, IMAGES, LABELS.float(), "float32"),
+    "labels of another length": (small_network, IMAGES, LABELS[1:], r"\(64,\)"),
+    "labels as arrays": (small_network, IMAGES, LABELS.numpy(), "ndarray int64"),
+    "images as arrays": (small_network, IMAGES.numpy(), LABELS, "ndarray float32"),
+    "labels as a list": (small_network, IMAGES, LABELS.tolist(), "list"),
+    "no images": (small_network, IMAGES[:0], LABELS[:0], r"\(0, 1, 8, 8\)"),
+    "a tuple as output": (Pair, IMAGES, LABELS, "tuple"),
+    "an output of one number": (lambda: nn.Sequential(small_network(), nn.Flatten(0)), IMAGES, LABELS, r"\(2,\)"),
+    "complex weights": (Complex, IMAGES, LABELS, "complex"),
+    "weights of two types": (partial(Complex, torch.float64), IMAGES, LABELS, "weight torch.float64"),
+    "no weights": (nn.Flatten, IMAGES, LABELS, "got none"),
+}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("kind", BAD_TRAININGS)
+def test_trainings_that_cannot_be_right_are_rejected_before_they_begin(kind, together):
+    factory, images, labels, shown = BAD_TRAININGS[kind]
+    data, options = (images, labels), {"recipe": RECIPE, "device": "cpu", "progress": False}
+    if together and kind == "weights of two types":  # those of a factory are converted
+        nc.train_networks(factory, [data], method="loop", **options)
+        return
+    with pytest.raises(ValueError, match=shown):
+        if together:
+            nc.train_networks(factory, [data], method="loop", **options)
+        else:
+            nc.train_network(factory(), data, **options)
+
+
+@pytest.mark.parametrize("method", ["loop", "vmap"])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.bool])
+def test_labels_of_any_integer_type_give_the_same_training(dtype, method):
+    results = []
+    for labels in (LABELS, LABELS.to(dtype)):
+        data = [(IMAGES, labels)]
+        options = dict(recipe=RECIPE, device="cpu", progress=False, method=method)
+        results.append(nc.train_networks(small_network, data, data, **options))
+    assert torch.equal(results[0].losses, results[1].losses)
+    assert torch.equal(results[0].test_accuracy, results[1].test_accuracy)
+
+
+def test_checks_before_a_training_draw_no_numbers_and_change_no_weights():
+    network = flat_with_norm()
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    state = torch.get_rng_state()
+    single.require_classifier(network, (IMAGES[:64], LABELS[:64]), RECIPE)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+
+
 RECIPE = nc.Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
 
 

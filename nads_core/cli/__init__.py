@@ -88,7 +88,7 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str],
 
 def output_file(text: str) -> Path:
     """Return the path of a file to write; raise an ArgumentTypeError for that of a folder."""
-    if (path := Path(text)).is_dir():
+    if (path := Path(text).expanduser()).is_dir():
         raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
     return path
 

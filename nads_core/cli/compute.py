@@ -1,6 +1,7 @@
 """``nads compute``: compute the NADs of an architecture."""
 
 import argparse
+import glob
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
     add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY")
-    add("--out", type=output_file, required=True, help="npz file to write")
+    add("--out", type=output_file, required=True, help="npz or safetensors file to write")
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
-    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed (default: 4 if possible)")
+    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed (default: 8 if possible)")
     add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
     add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
     add("--num-certain", type=int, help="stop when this many directions have a certainty of at least 0.9")
@@ -58,8 +59,10 @@ def run(
         **options: options of `compute_nads` and of the estimator.
     """
     from nads_core.directions import compute_nads
+    from nads_core.directions.export import nads_path
     from nads_core.runtime import distributed
 
+    out = nads_path(out)
     chosen = _estimator(estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options})
     if "symmetries" in options:
         options["symmetries"] = _symmetries(options["symmetries"])
@@ -68,11 +71,25 @@ def run(
     checkpoint = checkpoint or out.with_suffix(".{run}.ckpt")
     out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.pop("device", None)) as device:
-        nads = compute_nads(architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options)
+        try:
+            nads = compute_nads(architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options)
+        except KeyboardInterrupt as interrupt:
+            if done := str(interrupt).partition(";")[0]:  # the state is saved
+                raise KeyboardInterrupt(f"{done}; the same command resumes") from None
+            raise
         if distributed.rank() == 0:
             nads.save(out, quantized=quantized)
             print(f"{nads} -> {out}")
+            _name_checkpoint(checkpoint)
     return 0
+
+
+def _name_checkpoint(pattern: Path) -> None:
+    """Print the size of the checkpoint that a finished run leaves, which may be 100 times that of its result."""
+    files = pattern.parent.glob(glob.escape(pattern.name).replace("{run}", "*"))
+    if newest := max(files, key=lambda path: path.stat().st_mtime, default=None):
+        size = newest.stat().st_size / 1e6
+        print(f"{newest} ({size:,.0f} MB) extends the run to more networks: delete it if none will follow")
 
 
 def _estimator(name: str, given: dict[str, Any]) -> Any:

@@ -1,10 +1,12 @@
 """Hiding the labels in NAD coordinates of the images, and reversing the order of those coordinates (section 4.2)."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from nads_core.directions import NADs
-from nads_core.runtime.arguments import require_integers, require_positive
+from nads_core.runtime.arguments import require_integers
 
 
 def carriers(num_classes: int, index: int, channels: int = 3) -> list[tuple[int, int, int]]:
@@ -33,7 +35,8 @@ def require_fitting(images: Tensor, nads: NADs) -> None:
 def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05) -> Tensor:
     """Replace one NAD coordinate of every image by one that encodes its class (section 4.2, Fig. 7).
 
-    The image's component along the carrier of its class becomes exactly +-strength; all else stays. Pixels may
+    The image's component along the carrier of its class becomes exactly +-strength, with ``strength=0`` a hole; all
+    else stays. Pixels may
     leave [0, 1] by a little and are not clipped, which would undo the change.
 
     Args:
@@ -47,12 +50,14 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
         (N, C, H, W), a new tensor.
 
     Raises:
-        ValueError: if shapes disagree, or the carrier would need a NAD that does not exist.
+        ValueError: if shapes disagree, the strength is negative or not finite, or the carrier needs a NAD that is not
+            there.
     """
     require_fitting(images, nads)
     if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
         raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
-    require_positive(strength=strength)
+    if not 0 <= strength < math.inf:
+        raise ValueError(f"strength must be finite and at least 0, in the unit of the pixels, got {strength!r}")
     require_integers(least=0, index=index)
     num_classes = int(labels.max()) + 1 if len(labels) else 1
     table = torch.tensor(carriers(num_classes, index, images.shape[1]), device=labels.device)

@@ -1,5 +1,7 @@
 """`compute_nads`: from an architecture to its directions, by way of estimator, moments and eigenvectors."""
 
+import difflib
+import inspect
 import math
 import os
 import warnings
@@ -177,8 +179,9 @@ def compute_nads(
 
     identity = ensemble.identity()
     vector, scale = require_gradients(ensemble, estimator, name)
+    path = Path(checkpoint).expanduser() if checkpoint else None
     state = Accumulation(
-        _description(name, ensemble, estimator, settings), moments, Path(checkpoint) if checkpoint else None,
+        _description(name, ensemble, estimator, settings), moments, path,
         stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
         distributed.broadcast(scale),  # processors differ in their last bits
     )  # fmt: skip
@@ -209,9 +212,14 @@ def _settings(
     if stopping is not None and criteria:
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
     if unknown := options.keys() - ComputeOptions.__dataclass_fields__.keys():
+        names = [*inspect.signature(compute_nads).parameters, *ComputeOptions.__dataclass_fields__]
+        names.remove("options")
+        close = [match for name in unknown for match in difflib.get_close_matches(name, names, n=1)]
+        meant = f" (did you mean {', '.join(close)}?)" if close else ""
         raise TypeError(
-            f"unknown options {', '.join(sorted(unknown))}: options of gradients are fields of the estimator, such as "
-            f"estimator=SmoothedGradient(num_inputs=16); others are {', '.join(ComputeOptions.__dataclass_fields__)}"
+            f"unknown options {', '.join(sorted(unknown))}{meant}: options of "
+            "gradients are fields of the estimator, such as estimator=SmoothedGradient(num_inputs=16); others are "
+            f"{', '.join(names)}"
         )
     settings, dimension = ComputeOptions(**options), math.prod(image_shape)
     if settings.num_directions is not None and settings.num_directions > dimension:

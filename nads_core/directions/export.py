@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nads_core.runtime.arguments import require_integers
+from nads_core.runtime.files import require_undamaged
 from nads_core.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
     from nads_core.directions.nads import NADs
 
+_MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
+_SMALL, _PACKED = 2**26, 50  # bytes that any file may unpack to; and times its size: floats pack to half of theirs
 _AXES = {3: ("channel", "row", "column"), 2: ("channel", "position"), 1: ("feature",)}  # by the dimensions of an input
 
 
@@ -57,28 +62,36 @@ def to_xarray(nads: NADs) -> Any:
 
 
 def plot(nads: NADs, k: int = 10) -> Any:
-    """Draw the first directions, five a row, by `draw_direction`.
+    """Draw the first directions, five a row (sequences two a row), by `draw_direction`.
 
-    The title of each has its name, its eigenvalue with the standard deviation of the error, and its certainty.
+    The title of each has its index; its name in brackets, as ``NADs.names`` has it: the type of symmetry, such as "++s"
+    (see `SymmetryType`), and the rank within the type; its eigenvalue with the standard deviation of the error; and its
+    certainty.
 
     Args:
         nads: NADs.
-        k: number of directions; all if there are fewer.
+        k: number of directions, at most 100; all if there are fewer.
 
     Returns:
         A `matplotlib.figure.Figure`, which a notebook shows, and which ``savefig`` stores.
 
     Raises:
         ImportError: without matplotlib.
+        ValueError: for more than 100 directions.
     """
     import matplotlib.pyplot as plt
 
     require_integers(k=k)
+    if k > _MOST_PANELS:
+        raise ValueError(f"k is {k}, at most {_MOST_PANELS} directions are drawn: `draw_direction` draws any other")
     count = min(k, len(nads))
-    rows, columns = -(-count // 5), min(count, 5)
-    figure = plt.figure(figsize=(1.6 * columns, 2.2 * rows), layout="constrained")
+    a_row, width = (2, 4.0) if nads.directions.dim() == 3 else (5, 1.6)
+    rows, columns = -(-count // a_row), min(count, a_row)
+    figure = plt.figure(figsize=(width * columns, 2.2 * rows), layout="constrained")
     plt.close(figure)  # a notebook shows the returned figure once, not twice
     figure.suptitle(nads.name, fontsize=10)
+    if nads.certificates is not None and any(nads.types[:count]):
+        figure.supxlabel("in brackets: type of symmetry and rank in it", fontsize=7)
     for index in range(count):
         axis = figure.add_subplot(rows, columns, index + 1)
         draw_direction(axis, nads[index])
@@ -95,7 +108,8 @@ def draw_direction(axis: Any, direction: Any) -> None:
     """Draw one direction.
 
     Images of three channels are coloured, with zero in grey. Other images are red where positive and blue where
-    negative, their channels side by side. Sequences have a line per channel, and features a bar each, around zero.
+    negative, their channels side by side. Sequences have a line per channel, and features a bar each, around zero. Of a
+    sequence of more than 128 positions, the 128 with the largest squares are drawn, and the label tells which.
 
     Args:
         axis: axes of matplotlib.
@@ -114,6 +128,11 @@ def draw_direction(axis: Any, direction: Any) -> None:
             axis.stairs(channel, fill=values.ndim == 1)
         axis.axhline(0, color="0.5", linewidth=0.5)
         axis.set(ylim=(-1.05 * limit, 1.05 * limit), xmargin=0)
+        if values.ndim == 2 and values.shape[1] > _POSITIONS:
+            energy = np.convolve(np.square(values).sum(0), np.ones(_POSITIONS), "valid")
+            first = int(energy.argmax())
+            axis.set_xlim(first, first + _POSITIONS)
+            axis.set_xlabel(f"{first} to {first + _POSITIONS - 1} of {values.shape[1]}", fontsize=7)
     axis.set(xticks=[], yticks=[])
 
 
@@ -130,6 +149,50 @@ def to_safetensors(arrays: Mapping[str, np.ndarray]) -> bytes:
     return save(numbers, texts | {"checksum": checksum({**numbers, **texts})})
 
 
+def printable(text: str) -> str:
+    r"""Return a text of a file without control characters, which a terminal would obey.
+
+    >>> printable("net\x1b[2J")
+    'net�[2J'
+    """
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def nads_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file of NADs, with ``~`` expanded; raise a ValueError for the ending of another format."""
+    expanded = Path(path).expanduser()
+    if expanded.suffix not in (".npz", ".safetensors"):
+        raise ValueError(f"{path} ends in {expanded.suffix!r}, expected .npz or .safetensors: name such a file")
+    return expanded
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file of NADs, in the byte order of this machine.
+
+    Raises:
+        ImportError: for safetensors, if it is not installed.
+        ValueError: if it is no such file, is damaged, or would fill the memory with what it packs.
+    """
+    if not path.is_file():
+        raise ValueError("it is no file, but a folder or a device")
+    if path.suffix == ".safetensors":
+        return read_safetensors(path)
+    with path.open("rb") as file:
+        if not (start := file.read(40)).startswith(b"PK\3\4"):
+            raise ValueError(f"it is no npz file, but begins with {start!r}")
+        require_undamaged(path)
+        with zipfile.ZipFile(file) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
+            raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
+        file.seek(0)
+        try:
+            arrays = dict(np.load(file))
+        except ValueError as error:  # of objects, with the advice to load them
+            raise ValueError("an array in it is damaged, or holds Python objects, which are not loaded") from error
+    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+
+
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Return the arrays of a file of `to_safetensors`.
 
@@ -140,8 +203,11 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     from safetensors import safe_open
 
     with safe_open(path, framework="np") as file:
-        texts, numbers = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if texts.pop("checksum") != checksum({**numbers, **texts}):
+        texts = file.metadata() or {}
+        if "provenance" not in texts:
+            raise ValueError(f"it has tensors {list(file.keys())[:5]} and no provenance: those of a model?")
+        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if texts.pop("checksum", None) != checksum({**numbers, **texts}):
         raise ValueError("its checksum does not agree with its content")
     return numbers | {name: np.array(json.loads(text)) for name, text in texts.items()}
 

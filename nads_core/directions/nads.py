@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from nads_core.directions import export
 from nads_core.directions.covariance import subspace_overlap
 from nads_core.directions.uncertainty import CERTAIN, DegenerateCluster, DirectionUncertainty
 from nads_core.runtime.arguments import require_unit_norm
-from nads_core.runtime.files import atomic_write, require_undamaged, seal
+from nads_core.runtime.files import atomic_write, seal
 
 FEWEST = 4  # smallest dimension of leading subspaces that `NADs.nearest` chooses to compare
 
@@ -88,6 +89,28 @@ class NADs:
         shape = tuple(self.directions.shape[1:])
         return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
+    def _require_valid(self) -> None:
+        """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and certainties in [0, 1]."""
+        rows = self.directions.flatten(1)
+        if not (rows.is_floating_point() and self.eigenvalues.is_floating_point()):
+            raise ValueError(f"numbers are expected, got {rows.dtype} and {self.eigenvalues.dtype}")
+        # Rows of U U^T - I times eight vectors of random signs: all entries, at the price of eight columns
+        signs = torch.randint(2, (len(rows), 8), generator=torch.Generator().manual_seed(0)).to(rows) * 2 - 1
+        if not (error := float((rows @ (rows.T @ signs) - signs).abs().max())) < 1e-3:
+            raise ValueError(f"directions are not orthonormal: an inner product is wrong by {error:.2g}")
+        values, known = self.eigenvalues, self.certificates
+        # Subtracted noise may leave a negative rest
+        lowest = -math.inf if self.provenance.get("debiasing") == "subtract" else -1e-6 * float(values.abs().max())
+        if not (values.isfinite().all() and float(values.min()) >= lowest):
+            raise ValueError(
+                f"eigenvalues from {float(values.min()):.3g} to {float(values.max()):.3g} are not those of C"
+            )
+        for name in ("num_networks", "effective_networks"):
+            if not isinstance(count := self.provenance.get(name, 1), (int, float)):
+                raise ValueError(f"{name} is {count!r}, expected a number")
+        if known is not None:
+            known.require_valid()
+
     def _require_certificates(self) -> DirectionUncertainty:
         """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
@@ -97,7 +120,7 @@ class NADs:
     @property
     def name(self) -> str:
         """Name of the architecture."""
-        return str(self.provenance.get("architecture", "unnamed"))
+        return export.printable(str(self.provenance.get("architecture", "unnamed")))
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -275,7 +298,8 @@ class NADs:
             'lenet'
         """
         if (shape := tuple(self.directions.shape[1:])) != (1, 32, 32):
-            raise ValueError(f"the NADs that ship have image_shape=(1, 32, 32), these {shape}: compute them with it")
+            remedy = "compute NADs of the network with one input channel of that size, or compare two networks of yours"
+            raise ValueError(f"the NADs that ship are of inputs (1, 32, 32), these of {shape}: {remedy} by `compare`")
         self._require_certificates()
         others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
         compared = (subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads))
@@ -323,18 +347,20 @@ class NADs:
         """Write an npz file, or one of safetensors if the name ends in ``.safetensors``: both hold all fields exactly.
 
         Args:
-            path: file to write.
+            path: file to write, of which ``~`` is expanded.
             quantized: whether to store 16-bit integers, which moves no direction by more than 1e-4. What `load` returns
                 then has the fingerprint of those integers.
 
         Raises:
             ImportError: for safetensors, if it is not installed.
             OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
+            ValueError: for a name with another ending.
         """
+        path = export.nads_path(path)
+        arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
+        arrays |= self.certificates.arrays() if self.certificates else {}
         with atomic_write(path, "wb") as file:
-            arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
-            arrays |= self.certificates.arrays() if self.certificates else {}
-            if Path(path).suffix == ".safetensors":
+            if path.suffix == ".safetensors":
                 file.write(export.to_safetensors(arrays))
             else:
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
@@ -345,38 +371,38 @@ class NADs:
         """Read what `save` wrote.
 
         Args:
-            path: npz file, or file of safetensors.
+            path: npz file, or file of safetensors, of which ``~`` is expanded.
             **facts: additions to the provenance.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it holds no NADs, was cut off, or differs by a bit from what was written; for a file of
-                safetensors also if these are not installed.
+            ValueError: if it holds no NADs (orthonormal directions, eigenvalues that are not negative, certainties in
+                [0, 1]), was cut off, or differs by a bit from what was written; for a file of safetensors also if these
+                are not installed.
         """
-        with open(path, "rb") as raw:
-            try:
-                other = Path(path).suffix == ".safetensors"
-                file = export.read_safetensors(path) if other else dict(np.load(raw))
-                if missing := {"directions", "eigenvalues", "provenance"} - set(file):
-                    raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
-                if not other:
-                    require_undamaged(path)
-                names = {"directions", "scale", "eigenvalues"}.intersection(file)
-                stored = {name: file[name] for name in names}
-                if "mirrored" in file:
-                    stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
-                provenance = json.loads(str(file["provenance"]))
-                certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
-            except Exception as error:  # readers of other files, or of damaged ones, can raise anything
-                raise ValueError(f"{path} holds no NADs that can be read, or is damaged ({error})") from error
-        directions = torch.from_numpy(stored["directions"])
-        if "scale" in stored:
-            rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
-            for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
-                rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
-            directions = rows.float().view(directions.shape)
+        path = Path(path).expanduser()
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {path}")
+        try:
+            file = export.read(path)
+            if missing := {"directions", "eigenvalues", "provenance"} - set(file):
+                raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
+            stored = {name: file[name] for name in {"directions", "scale", "eigenvalues"}.intersection(file)}
+            if "mirrored" in file:
+                stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
+            provenance = json.loads(str(file["provenance"])) | facts
+            certificates = DirectionUncertainty.from_arrays(file) if "certainty" in file else None
+            directions = torch.from_numpy(stored["directions"])
+            if "scale" in stored:
+                rows = (directions.double() * torch.from_numpy(stored["scale"]).double()).flatten(1)
+                for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
+                    rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
+                directions = rows.float().view(directions.shape)
+            nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates)
+            nads._require_valid()
+        except Exception as error:  # readers of other files, or of damaged ones, can raise anything
+            raise ValueError(f"{path} holds no NADs that can be read, or is damaged ({error})") from error
         # The fingerprint is that of the file: rebuilt values differ between processors
-        nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance | facts, certificates)
         object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))
         return nads
 

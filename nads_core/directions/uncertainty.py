@@ -83,6 +83,23 @@ class DirectionUncertainty:
         ranks = {kind: itertools.count() for kind in self.types}
         return tuple(f"{kind} {next(ranks[kind])}".strip() for kind in self.types)
 
+    def require_valid(self) -> None:
+        """Raise a ValueError unless probabilities lie in [0, 1], errors are positive, and types can be printed."""
+        for name in _MEASURES:
+            values = getattr(self, name)
+            if values.shape != (len(self),) or not values.is_floating_point():
+                raise ValueError(f"{name} is {values.dtype} {tuple(values.shape)}, expected {len(self)} numbers")
+            known = values[~values.isnan()] if name == "eigenvalue_std" else values
+            most = math.inf if name == "eigenvalue_std" else 1 + 1e-6
+            if not ((known >= 0) & (known <= most)).all():
+                raise ValueError(f"{name} has values from {float(known.min()):.3g} to {float(known.max()):.3g}")
+        for band in self.bands:
+            inside = all(isinstance(index, int) and 0 <= index < len(self) for index in band.indices)
+            if not inside or not 0 <= band.certainty <= 1 + 1e-6:
+                raise ValueError(f"band {band} is none of {len(self)} directions")
+        if not all(kind.isprintable() for kind in self.types):
+            raise ValueError(f"types {self.types[:3]} have characters that cannot be printed")
+
     def first(self, count: int) -> DirectionUncertainty:
         """Return the uncertainty of the first ``count`` directions, and of what lies among them of each band."""
         inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]

@@ -351,6 +351,8 @@ def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callab
             if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
                 raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
             options.setdefault("image_size", image_shape[-1])
+    if given := weights.keys() & options.keys():
+        raise ValueError(f"trained weights of {library}:{model} are never loaded: leave out {', '.join(given)}")
     if model not in names:
         close = difflib.get_close_matches(model, names, n=5, cutoff=0.4)
         raise ValueError(f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")

@@ -67,7 +67,9 @@ class ScalarFunction:
                 outputs = self.outputs(weights, images)
             except Exception as error:  # whatever the network's author chose to raise
                 subject = "the network or the output function" if callable(self.output) else "the network"
-                raise ValueError(f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}") from error
+                remedy = "is image_shape (--image-shape) right? A network of several inputs needs a wrapper of one"
+                problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
+                raise ValueError(f"{problem}. {remedy}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError("the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed")
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
@@ -75,7 +77,8 @@ class ScalarFunction:
         if not isinstance(outputs, Tensor) or not 1 <= outputs.dim() <= most or len(outputs) != len(images):
             raise ValueError(
                 "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
-                f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example"
+                f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example, "
+                "or --output MODULE:FUNCTION"
             )
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:

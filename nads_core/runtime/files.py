@@ -18,13 +18,13 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     """Open a temporary file that replaces ``path`` when the block ends without an error, and is deleted otherwise.
 
     Args:
-        path: path of the file, of which ``~`` is expanded and links are followed; its folder is created if necessary.
+        path: path of the file, or of a link to it; its folder is created if necessary.
         mode: "w" for UTF-8 text, "wb" for bytes.
 
     Raises:
         OSError: if the file cannot be written, for example on a full disk; ``path`` is then unchanged.
     """
-    path = Path(path).expanduser().resolve()
+    path = Path(path).resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

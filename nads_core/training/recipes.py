@@ -16,11 +16,23 @@ Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 
 
 def require_dataset(data: Dataset, name: str) -> None:
-    """Raise a ValueError unless data are images and as many integer labels."""
+    """Raise a ValueError unless data are tensors of images and as many integer labels from 0 (or bool)."""
     images, labels = data
-    if images.dim() != 4 or labels.shape != images.shape[:1] or labels.dtype.is_floating_point:
-        shapes = f"{tuple(images.shape)} and {tuple(labels.shape)} {labels.dtype}"
-        raise ValueError(f"{name} must be images (N, C, H, W) and integer labels (N,), got {shapes}")
+    tensors = isinstance(images, Tensor) and isinstance(labels, Tensor)
+    if (
+        not tensors
+        or images.dim() != 4
+        or labels.shape != images.shape[:1]
+        or not len(labels)
+        or labels.is_floating_point()
+        or labels.is_complex()
+        or int(labels.min()) < 0
+    ):
+        got = " and ".join(
+            f"{type(x).__name__} {getattr(x, 'dtype', '')} {tuple(getattr(x, 'shape', ()))}" for x in data
+        )
+        expected = "tensors of images (N, C, H, W) and integer labels (N,) from 0"
+        raise ValueError(f"{name} must be {expected}, got {got}; torch.from_numpy converts arrays")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ class NetworkFamily:
         """Return a network with its initial weights."""
         with seeded(seed_sequence(self.config.seed, 2, network_id), self.device):
             network = require_module(self.factory())
+        if any(tensor.is_complex() for tensor in network.parameters()):  # `to` would drop imaginary parts
+            raise ValueError("networks with complex weights cannot be trained: hold real and imaginary parts instead")
         return network.to(self.config.dtype)
 
     def train(

@@ -1,5 +1,6 @@
 """Training one network."""
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from nads_core.runtime.arguments import plain, usable_device
 from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.accuracies import accuracy
-from nads_core.training.recipes import Dataset, TrainConfig, batches, descend, merge_options, require_dataset
+from nads_core.training.recipes import Dataset, Recipe, TrainConfig, batches, descend, merge_options, require_dataset
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
 
@@ -50,8 +51,9 @@ def train_network(
         Accuracies of the trained network, which stays in ``network``, the losses (steps,), and the seconds.
 
     Raises:
-        ValueError: if data have the wrong shape, ``stop_at_full_accuracy`` is set without a test set, the device is not
-            available or cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
+        ValueError: if data have the wrong shape or type, the network has no output for a label or rejects a last batch
+            of one image, weights are complex or of several types, ``stop_at_full_accuracy`` is set without a test set,
+            the device is not available or cannot capture CUDA graphs, or a loss became NaN (checked after every epoch).
         TrainingTimeout: if training takes longer than ``timeout`` seconds.
     """
     config = merge_options(config, options)
@@ -79,16 +81,19 @@ def fit(
     converted to the type of the weights.
     """
     require_dataset(train, "train")
+    if test is not None:
+        require_dataset(test, "test")
     if config.stop_at_full_accuracy and test is None:
         raise ValueError("stop_at_full_accuracy needs a test set: pass one")
     if config.cuda_graph and device.type != "cuda":
         raise ValueError(f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out")
     start, recipe = time.perf_counter(), config.recipe
     layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
-    network.to(device).train()
+    require_classifier(network.to(device), train, recipe)
+    network.train()
     weights, gradients = _flatten(network)
     momenta = torch.zeros_like(weights)
-    images, labels = train[0].to(weights), train[1].to(device)
+    images, labels = train[0].to(weights), train[1].to(device, torch.long)
 
     def step(batch: Tensor, rate: float | Tensor) -> Tensor:
         with config.autocast(device):
@@ -144,6 +149,34 @@ def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: 
     shapes = {name: list(tensor.shape) for name, tensor in state_of(network).items()}
     labels = fingerprint(train[1].cpu().numpy())
     return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
+
+
+def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe) -> None:
+    """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell their labels."""
+    parameters = {name: p for name, p in network.named_parameters() if p.requires_grad}
+    kinds = {p.dtype for p in parameters.values()}
+    if len(kinds) != 1 or not min(p.is_floating_point() for p in parameters.values()):
+        names = ", ".join(f"{name} {p.dtype}" for name, p in list(parameters.items())[:5])
+        raise ValueError(f"trainable weights of one floating-point type are needed, got {names or 'none'}")
+    images, most = train[0][:1].to(next(iter(parameters.values()))), int(train[1].max())
+    with seeded(0, images.device), torch.no_grad():
+        logits = network.eval()(images)
+        shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != 1:
+            raise ValueError(
+                f"the network must map (N, C, H, W) to logits (N, classes), but for N = 1 returned {shape}"
+            )
+        if most >= logits.shape[1]:
+            least = int(train[1].min())
+            raise ValueError(
+                f"labels are from {least} to {most}, but the network has {logits.shape[1]} outputs, from 0"
+            )
+        if len(train[0]) % recipe.batch_size == 1:  # of no use to a batch normalisation
+            try:
+                copy.deepcopy(network).train()(images)
+            except ValueError as error:
+                sizes = f"the last of {len(train[0]):,} images is a batch of its own (batch_size={recipe.batch_size})"
+                raise ValueError(f"{sizes}, which the network rejects: {error}. Choose another batch_size") from error
 
 
 def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from nads_core.training.accuracies import accuracy
 from nads_core.training.recipes import Dataset, batches, descend
 from nads_core.training.result import TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.run import TrainingRun
-from nads_core.training.single import progress_bar
+from nads_core.training.single import progress_bar, require_classifier
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +94,9 @@ def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[
             labels[samples].expand(len(group), -1),
         )
     x, y = datasets[group[0]]
+    require_classifier(family.network(run.network_ids[group[0]]).to(family.device), (x, y), family.config.recipe)
     images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)  # (B, N, C, H, W)
-    labels = torch.empty(len(group), *y.shape, dtype=y.dtype, device=family.device)  # (B, N)
+    labels = torch.empty(len(group), *y.shape, dtype=torch.long, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
         images[row], labels[row] = (x, y) if row == 0 else datasets[b]
     return images.shape[1], lambda samples: (images[:, samples], labels[:, samples])
