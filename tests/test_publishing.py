@@ -39,9 +39,39 @@ def test_workflow_asks_for_little(path):
     assert workflow["permissions"] == {"contents": "read"} and "concurrency" in workflow
     for job in workflow["jobs"].values():
         for step in job["steps"]:
-            assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"])
+            assert "uses" not in step or re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"])
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False
             for target in re.findall(r"make ([\w-]+)", step.get("run", "")):
                 assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE)
+
+
+def test_an_action_has_one_commit_and_one_version():
+    used = [re.findall(r"(actions/[\w-]+)@(\w+) # (v\d+\.\d+\.\d+)\n", path.read_text("utf8")) for path in WORKFLOWS]
+    pins = {pin for pins in used for pin in pins}
+    assert sum(map(len, used)) == sum(path.read_text("utf8").count("uses:") for path in WORKFLOWS)
+    assert len(pins) == len({name for name, *_ in pins}) == len({commit for _, commit, _ in pins})
+
+
+def test_a_release_is_tested_and_its_jobs_with_rights_install_nothing_that_is_not_pinned():
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf8"))["jobs"]
+    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert {"make test", "make verify"} <= set(commands["check"]) and {"check", "build"} <= set(jobs["publish"]["needs"])
+    rights = {name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()}
+    assert rights == {"publish", "attach"}
+    for name in (*rights, "build"):
+        for command in commands[name]:
+            assert "install" not in command or "--require-hashes --no-deps -r .github/release-tools.txt" in command
+    assert "python -m build --no-isolation" in " ".join(commands["build"])  # else it fetches the newest setuptools
+
+
+def test_tools_of_a_release_have_the_pinned_versions_and_hashes():
+    pinned = re.findall(r"^[\w.-]+==[\w.]+", (ROOT / "requirements.txt").read_text("utf8"), re.MULTILINE)
+    lines = (ROOT / ".github" / "release-tools.txt").read_text("utf8").splitlines()[2:]
+    for line in lines:
+        requirement, digest = re.fullmatch(r"(\S+==\S+) --hash=sha256:([0-9a-f]{64})", line).groups()
+        assert requirement in pinned and len(set(digest)) > 4
+    assert {"build", "setuptools", "twine", "id"} <= {line.partition("==")[0] for line in lines}
 
 
 def test_the_newest_versions_are_tested_every_week():
@@ -121,6 +151,7 @@ def test_the_container_installs_the_pinned_versions_and_builds_the_book():
     text = (ROOT / "Containerfile").read_text("utf8")
     targets = re.findall(r"make VENV=\S+ (\S+)|\"make\", \"VENV=\S+\", \"(\w+)\"", text)
     assert [one or other for one, other in targets] == ["/opt/venv/.ready", "book"]
+    assert re.search(r"^USER (?!root)", text, re.MULTILINE) and "EXTRA_INDEX" not in text
     assert (
         "requirements.txt" in re.search(r"^\$\(READY\):.*\n.*", (ROOT / "Makefile").read_text("utf8"), re.MULTILINE)[0]
     )
