@@ -23,9 +23,9 @@ from typing import Any
 import nads_book as nb
 import numpy as np
 import torch
+from nads_book.analysis.prediction import Responses, predicted_accuracy
 from nads_book.atlas import ATLAS, Atlas, Computed
 from nads_book.atlas.measures import Measured, across, jackknife, products, wave_energies
-from nads_book.experiments.prediction import Responses, predicted_accuracy
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
 from result_files import write_compact

@@ -20,9 +20,9 @@ from typing import Any
 
 import nads_book as nb
 import torch
-from nads_book.experiments.estimator_definitions import SIZE, SmallNetwork
 from nads_book.experiments.presets import SIZES
 from nads_book.experiments.stored import study_path
+from nads_book.studies.definitions import SIZE, SmallNetwork
 from torch import Tensor, nn
 from tqdm import tqdm
 

@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.stored import load_atlas
-from nads_book.experiments.forgetting import (
+from nads_book.experiments.stored import study_path
+from nads_book.studies.forgetting import (
     CELLS,
     MIDDLE,
     SEEDS,
@@ -34,7 +35,6 @@ from nads_book.experiments.forgetting import (
     wave_energies,
     waves,
 )
-from nads_book.experiments.stored import study_path
 from result_files import add_rows, write_compact
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap

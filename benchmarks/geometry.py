@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from nads_book.analysis.statistics import rank_correlation
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.statistics import rank_correlation
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
 from torch import Tensor, nn

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from nads_book.forecasting import restored
+from nads_book.analysis.forecasting import restored
 from torch import nn
 
 import nads_core as nc

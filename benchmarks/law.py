@@ -22,9 +22,9 @@ from typing import Any
 import nads_book as nb
 import numpy as np
 import torch
-from nads_book.experiments.prediction import Family, GainCorrection, Responses, filter_gain, predicted_accuracy
+from nads_book.analysis.forecasting import restored
+from nads_book.analysis.prediction import Family, GainCorrection, Responses, filter_gain, predicted_accuracy
 from nads_book.experiments.stored import study_path
-from nads_book.forecasting import restored
 from result_files import write_compact
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap

@@ -3,7 +3,7 @@
 .venv/bin/python benchmarks/law_design.py lenet  # or cnn, or resnet18: writes book/preregistered/law-lenet.npz
 
 Random packets of waves are moved by gradient descent until they have the energy, the ratio z of the first-step law, and
-the gain of their cell, which `nads_book.experiments.law_experiment.load_design` defines. They are stored as integers:
+the gain of their cell, which `nads_book.studies.gain.load_design` defines. They are stored as integers:
 another processor would find others.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from nads_book.analysis.prediction import Responses, filter_gain
 from nads_book.atlas import ATLAS
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.prediction import Responses, filter_gain
 from scipy.special import ndtri
 from torch import Tensor
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from nads_book.analysis.forecasting import forecast
 from nads_book.experiments.stored import study_path
-from nads_book.forecasting import forecast
 from other_data import FOLDER
 from result_files import write_compact
 from tqdm import tqdm

@@ -14,8 +14,8 @@ import dataclasses
 
 import nads_book as nb
 import torch
-from nads_book.experiments.shortcut_injection import ShortcutInjection
 from nads_book.experiments.stored import load_nads, study_path
+from nads_book.studies.shortcut_injection import ShortcutInjection
 from result_files import write_compact
 
 import nads_core as nc

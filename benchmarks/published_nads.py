@@ -21,8 +21,8 @@ from typing import Any
 import nads_book as nb
 import numpy as np
 import torch
-from nads_book.experiments.jobs import experiment
 from nads_book.experiments.stored import study_path
+from nads_book.studies import experiment
 from result_files import write_compact
 
 import nads_core as nc

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from nads_book.deep_linear import deep_linear_output, gradient_covariance
-from nads_book.experiments.calibration import agreement
+from nads_book.analysis.forecasting import restored
 from nads_book.experiments.stored import study_path
-from nads_book.forecasting import restored
+from nads_book.studies.calibration import agreement
+from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
 
 import nads_core as nc
 from nads_core.directions.accumulation import read_checkpoint
@@ -207,7 +207,7 @@ def parts(paths: list[Path]) -> list[Run]:
 
 
 class DeepLinear(torch.nn.Module):
-    """The model of `nads_book.deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own weights.
+    """The model of `deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own weights.
 
     Args:
         response: m, (D,).

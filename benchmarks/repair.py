@@ -17,10 +17,10 @@ from functools import partial
 
 import numpy as np
 import torch
+from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.analysis.published import fourier_accuracies
 from nads_book.atlas.small_networks import densenet, resnet
-from nads_book.experiments.frequency_maps import of_tasks
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.published import fourier_accuracies
 from nads_book.experiments.stored import study_path
 from result_files import write_compact
 from torch import nn

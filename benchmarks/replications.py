@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from nads_book.experiments.injection_experiment import followed_shares
-from nads_book.experiments.shortcut_injection import BACKGROUNDS, INJECTION_MODES, ShortcutInjection, wrong_labels
 from nads_book.experiments.stored import load_nads, study_path
-from nads_book.experiments.transform_experiments import (
+from nads_book.studies.injection import followed_shares
+from nads_book.studies.shortcut_injection import BACKGROUNDS, INJECTION_MODES, ShortcutInjection, wrong_labels
+from nads_book.studies.transforms import (
     covariance,
     match,
     neighbour_correlation,

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from nads_book.forecasting import restored
+from nads_book.analysis.forecasting import restored
 from reliability import PIXELS, ROOT
 from result_files import write_result
 

@@ -7,10 +7,10 @@ import nads_book as nb
 import numpy as np
 import torch
 from conftest import BOOK
-from nads_book.experiments.base import shipped_nads
 from nads_book.explorer import AtlasGallery, Changes, Stack, bundle, views
 from nads_book.explorer.data import compressed
 from nads_book.explorer.wave_bet import Guess
+from nads_book.studies.trainings import shipped_nads
 
 import nads_core as nc
 

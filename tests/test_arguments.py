@@ -10,7 +10,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import prediction, statistics
+from nads_book.analysis import prediction, statistics
 
 import nads_core as nc
 from nads_core.directions import ComputeOptions

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from nads_book import frequency_maps, load_results, map_summaries, toy_shortcuts
+from nads_book import frequency_maps, load_results
+from nads_book.analysis.statistics import resampled_crossed_mean
 from nads_book.atlas.trained_waves import branch_ratios, predicted_from_others, resampled_groups, rising_fit
 from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
-from nads_book.experiments.statistics import resampled_crossed_mean
+from nads_book.studies import toy_shortcuts, transform_summaries
 
 
 def test_two_holes_are_learned_but_not_linearly_separable():
@@ -68,14 +69,14 @@ def test_panels_hold_each_measurement_and_its_model():
 def test_kinds_of_maps_cover_the_stored_results():
     results = load_results("maps-lenet", "laptop")
     assert results is not None, "book/results/maps-lenet.laptop.json is part of the repository"
-    kinds = map_summaries.by_kind(results)
+    kinds = transform_summaries.by_kind(results)
     assert sum(kind.num_networks for kind in kinds) == len(results.rows)
     accuracies = [kind.test_accuracy for kind in kinds]
-    assert accuracies == sorted(accuracies, reverse=True) and kinds[0].label == map_summaries.AS_THEY_ARE
+    assert accuracies == sorted(accuracies, reverse=True) and kinds[0].label == transform_summaries.AS_THEY_ARE
     kept, backwards = ({"source": "pca", "target": "lenet", "order": order} for order in ("kept", "reversed"))
-    value, half, sides = map_summaries.contrast(results, kept, backwards)
-    assert value > half > 0 and {map_summaries.order_of(row) for row in sides[1]} == {"order reversed"}
-    assert map_summaries.contrast(results, {"target": "nothing"}, kept) is None
+    value, half, sides = transform_summaries.contrast(results, kept, backwards)
+    assert value > half > 0 and {transform_summaries.order_of(row) for row in sides[1]} == {"order reversed"}
+    assert transform_summaries.contrast(results, {"target": "nothing"}, kept) is None
 
 
 def test_crossed_resampling_brackets_the_mean_and_ignores_what_is_not_chosen():

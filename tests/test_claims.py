@@ -9,7 +9,8 @@ import pytest
 from conftest import NEEDS_BOOK, WITH_VARIANTS
 from nads_book import report
 from nads_book.checks import errata
-from nads_book.experiments import Results, load_results
+from nads_book.experiments import Results
+from nads_book.studies import load_results
 
 claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
 nbformat = claims.nbformat

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main as book_main
+from nads_book.cli.run import run_one
 
 import nads_core as nc
 from nads_core.cli import COMMANDS, main
@@ -313,7 +314,7 @@ def test_arguments_that_cannot_be_parsed(capsys, arguments):
 
 
 CALLED = {
-    "compute": [nc.compute_nads, ComputeOptions, StoppingCriterion], "run": [nb.run_experiment],
+    "compute": [nc.compute_nads, ComputeOptions, StoppingCriterion], "run": [nb.run_experiment, nb.run_study, run_one],
     "atlas": [nb.atlas.compute_entry],
 }  # fmt: skip
 
@@ -396,23 +397,6 @@ def test_nads_without_certain_directions_are_similar_to_none(folder, capsys):
     capsys.readouterr()
     assert main(["similar", "x.npz"]) == 2
     assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
-
-
-def test_the_queue_needs_a_checkout(folder, capsys, monkeypatch):
-    monkeypatch.setattr("nads_book.checkout.__file__", str(folder / "installed" / "nads_book" / "checkout.py"))
-    assert book_main(["run", "--pending", "--dry-run"]) == 2
-    assert "run it in a checkout" in capsys.readouterr().err
-
-
-def test_former_commands_run_scripts_of_the_checkout(capfd, monkeypatch):
-    run, started = subprocess.run, []
-    monkeypatch.setattr(subprocess, "run", lambda command: started.append(command) or run(command))
-    assert book_main(["queue", "--device", "missing"]) == 2
-    output = capfd.readouterr().err
-    assert re.search(r"`python \w+/\w+\.py`", output) and "device 'missing'" in output
-    run = lambda command: subprocess.CompletedProcess(command, 2)  # noqa: E731
-    assert book_main(["run", "--pending", "--device", "missing"]) == 2 and started[1] == started[0]
-    assert re.search(r"`python \w+/\w+\.py`", capfd.readouterr().err)
 
 
 @pytest.mark.parametrize("run", [main, book_main])

@@ -13,7 +13,7 @@ import pytest
 import torch
 from conftest import NEEDS_BOOK
 from nads_book.checks import Check, errata
-from nads_book.experiments.jobs import EXPERIMENTS
+from nads_book.studies import study_class
 from torch import nn
 
 import nads_core as nc
@@ -160,9 +160,9 @@ def test_an_architecture(monkeypatch, tmp_path):
     options = ["--out", str(path), "--num-networks", "8", "--image-shape", "1", "8", "8", "--device", "cpu"]
     assert main(["compute", "twolayers", *options]) == 0
     assert nc.NADs.load(path).provenance["symmetries"] == ["flip_rows"]
-    job = EXPERIMENTS["fig1"](
+    job = study_class("fig1")(
         num_train=10, num_test=10, recipe=nc.SEPARABLE_RECIPE, architecture=added, preset="smoke",
-        units=({"frequency": [0, 2], "seed": 0},),
+        trainings=({"frequency": [0, 2], "seed": 0},),
     )  # fmt: skip
     assert job.name == "fig1-twolayers"
 

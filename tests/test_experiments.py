@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main
-from nads_book.experiments.jobs import EXPERIMENTS, experiment
-from nads_book.experiments.poison_and_flip_experiments import load_photos
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.results import merge_results, results_path, writing
-from nads_book.experiments.runner import run_experiment
+from nads_book.experiments.results import results_path, writing
 from nads_book.experiments.stored import load_nads
+from nads_book.studies import FIGURES, experiment, merge_results, run_experiment, study_class
+from nads_book.studies.poison_and_flip import load_photos
 
 import nads_core as nc
 from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
@@ -29,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def measured(results):
     """What a run must repeat: everything but the time that it took, and the order in which its networks ended."""
-    rows = [{key: value for key, value in row.items() if key != "seconds"} for row in results.rows]
+    rows = [{key: value for key, value in row.items() if key not in ("seconds", "run")} for row in results.rows]
     return sorted(rows, key=str)
 
 
@@ -66,14 +65,14 @@ MODELS_OF = {"law": ("lenet", "cnn")}  # the models that have directions
 
 
 @pytest.mark.parametrize(
-    "name", [f"{figure}-{model}" for figure in EXPERIMENTS for model in MODELS_OF.get(figure, ("logreg", "lenet"))]
+    "name", [f"{figure}-{model}" for figure in FIGURES for model in MODELS_OF.get(figure, ("logreg", "lenet"))]
 )
 @pytest.mark.parametrize("preset", [name for name, size in SIZES.items() if size.thinned is None])
 def test_every_job_has_units_that_differ(name, preset):
     job = experiment(name, preset)
-    keys = [json.dumps(unit, sort_keys=True) for unit in job.units]
+    keys = [json.dumps(unit, sort_keys=True) for unit in job.units()]
     assert len(set(keys)) == len(keys) >= 2 and job.name == name
-    seeds = [unit["seed"] for unit in job.units]
+    seeds = [unit["seed"] for unit in job.units()]
     assert seeds == sorted(seeds) and (
         preset != "paper" or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1})
     )
@@ -88,14 +87,14 @@ def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
         ("fig1-densenet121", 130, {"growth": 8}),
     ):
         job, wide_job = experiment(name, "narrow"), experiment(name, "laptop")
-        assert len(job.units) == count and option.items() <= job.settings("photos").items()
+        assert len(job.units()) == count and option.items() <= job.settings("photos").items()
         assert not option.keys() & wide_job.settings("photos").keys()
         wide, narrow = (
             sum(p.numel() for p in one.architecture.build(1, 32, 2).parameters()) for one in (wide_job, job)
         )
         assert 12 < wide / narrow < 17
         if name.startswith("fig1"):  # the same tasks, in the same order, learned by the same recipe
-            assert job.units == wide_job.units and job.recipe == wide_job.recipe
+            assert job.units() == wide_job.units() and job.recipe == wide_job.recipe
     for name in ("notes-lenet", "fig1-vgg11"):
         with pytest.raises(ValueError, match="for resnet18, densenet121, not for"):
             experiment(name, "narrow")
@@ -108,32 +107,32 @@ def test_the_paper_preset_has_the_papers_sizes():
         assert job.recipe == nc.SEPARABLE_RECIPE
     for job in (fig7, fig8):
         assert (job.num_train, job.num_test, job.recipe) == (50_000, 10_000, nc.CIFAR10_RECIPE)
-    assert len(fig1.units) == len(fig2.units) == len(fig3.units) == 260
+    assert len(fig1.units()) == len(fig2.units()) == len(fig3.units()) == 260
     assert fig3.architecture.options == {"pooling": "none"} and fig1.architecture == nc.LENET
-    assert len({unit["index"] for unit in fig7.units} - {None}) >= 10
+    assert len({unit["index"] for unit in fig7.units()} - {None}) >= 10
 
 
 @pytest.mark.parametrize(
     "figure",
     [
         pytest.param(name, marks=pytest.mark.slow) if name in ("maps", "notes") else name
-        for name in EXPERIMENTS
-        if name != "law"  # which has no logistic regression: test_law_experiment.py
+        for name in FIGURES
+        if name != "law"  # which has no logistic regression: test_gain.py
     ],
 )
 def test_every_figure_runs(figure, monkeypatch, tmp_path):
-    if EXPERIMENTS[figure].on_photos:
+    if study_class(figure).on_photos:
         monkeypatch.setenv("NADS_DATA", str(tmp_path))  # where there are no photos
         monkeypatch.setenv("NADS_DOWNLOAD", "0")
         load_photos.cache_clear()
     job = experiment(f"{figure}-logreg", "smoke")
     results = run_experiment(job.name, "smoke", device="cpu", progress=False)
     load_photos.cache_clear()
-    assert results.complete and len(results.rows) == len(job.units)
-    for row, unit in zip(results.rows, job.units, strict=True):
+    assert results.complete and len(results.rows) == len(job.units())
+    for row, unit in zip(results.rows, job.units(), strict=True):
         assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] >= 0
         assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
-    assert results.provenance[0]["networks"] == len(job.units)
+    assert results.provenance[0]["networks"] == len(job.units())
     assert results.photos == ("generated images, not photos" if job.on_photos else None)
     assert results.experiment() == job
 
@@ -190,6 +189,12 @@ def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, chan
     assert rejected or nb.Results.load(tmp_path / "all.json").complete
 
 
+def test_two_rows_of_one_unit_in_one_file_are_refused(whole, tmp_path):
+    dataclasses.replace(whole, rows=[whole.rows[0], *whole.rows]).save(tmp_path / "fig1-logreg.smoke.json")
+    with pytest.raises(ValueError, match="fig1-logreg.smoke.json .*1 rows of units of fig1-logreg"):
+        nb.load_results("fig1-logreg", "smoke", tmp_path)
+
+
 def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):
     target, link = tmp_path / "target.json", tmp_path / "link.json"
     whole.save(target)
@@ -211,7 +216,7 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
     assert 0 < len(first.rows) < 6
     assert f"({6 - len(first.rows)} left: the same command resumes)" in capsys.readouterr().out
     assert main([*command, "--count", str(len(first.rows))]) == 0
-    assert "(all requested networks)" in capsys.readouterr().out
+    assert "(all requested units)" in capsys.readouterr().out
     assert main(command) == 0
     assert "(complete)" in capsys.readouterr().out
     again = nb.Results.load(out)
@@ -270,7 +275,7 @@ def test_results_are_found_from_the_working_folder(whole, tmp_path, monkeypatch)
 
 
 def test_bad_requests_are_refused(whole, tmp_path, capsys):
-    with pytest.raises(ValueError, match="unknown job 'fig9-lenet': join one of fig1, "):
+    with pytest.raises(ValueError, match="unknown study 'fig9-lenet': choose one of fig1, "):
         experiment("fig9-lenet")
     with pytest.raises(ValueError, match="unknown preset 'large'"):
         experiment("fig1-lenet", "large")
@@ -329,14 +334,13 @@ def test_a_file_with_one_other_character_is_refused_by_name(shelf):
 
 @pytest.mark.parametrize("change", [
     {"rows": None}, {"rows": [None]}, {"job": 3}, {"settings": []}, {"num_units": None}, {"provenance": "here"},
-    {"rows": [{"seed": 0}, {"seed": 0}]},
 ])  # fmt: skip
 def test_files_of_other_types_are_refused_by_name(whole, tmp_path, change):
     """Although their fingerprint fits."""
     path = tmp_path / "r.json"
-    content = vars(whole) | change
+    content = whole.content | change
     path.write_text(json.dumps({"fingerprint": fingerprint(canonical(content)), **content}))
-    with pytest.raises(ValueError, match="r.json .*(not a results file|rows of units)"):
+    with pytest.raises(ValueError, match="r.json is not a results file"):
         nb.Results.load(path)
 
 
@@ -368,8 +372,8 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
         nads.provenance["version"] = version or 3
         return nads
 
-    monkeypatch.setattr("nads_book.experiments.base.shipped_nads", newest)
-    monkeypatch.setattr("nads_book.experiments.direction_experiments.shipped_nads", newest)
+    monkeypatch.setattr("nads_book.studies.trainings.shipped_nads", newest)
+    monkeypatch.setattr("nads_book.studies.directions.shipped_nads", newest)
     assert experiment("fig6-logreg", "smoke").nads_version == 3
     results = run_experiment("fig6-logreg", "smoke", out=out, count=2, device="cpu", progress=False)
     assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
@@ -407,8 +411,8 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
     job = experiment("fig8-lenet", "demo")
     row = {"test_accuracy": 0.5, "train_accuracy": 0.5, "final_loss": 1.0, "seconds": 1.0}
     real, generated = (
-        nb.Results(job.name, "demo", job.settings(source), len(job.units), [{**unit, **row}], [])
-        for source, unit in zip(("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units, strict=True)
+        nb.Results(job.name, "demo", job.settings(source), len(job.units()), [{**unit, **row}], [])
+        for source, unit in zip(("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units(), strict=True)
     )
     with pytest.raises(ValueError, match="photos was 'generated images, not photos', now 'CIFAR-10"):
         merge_results([real, generated])
@@ -464,8 +468,8 @@ def test_shipped_results_belong_to_their_job(path):
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
     stored = json.loads(path.read_text())
-    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(job.units)
-    units = {job.key(unit): unit for unit in job.units}
+    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(job.units())
+    units = {job.key(unit): unit for unit in job.units()}
     assert all(units[job.key(row)].items() <= row.items() for row in stored["rows"])
     assert (path.stem in COMPLETE) == results.complete
     assert stored["fingerprint"] == fingerprint(canonical({k: v for k, v in stored.items() if k != "fingerprint"}))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from nads_book.checks import Check
-from nads_book.experiments.injection_statistics import Response
+from nads_book.studies.injection_responses import Response
 
 import nads_core as nc
 from nads_core.directions import DirectionUncertainty

@@ -6,7 +6,7 @@ import forgetting as script
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.forgetting import (
+from nads_book.studies.forgetting import (
     CELLS,
     FACTORIAL,
     MIDDLE,

@@ -2,7 +2,7 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import frequency_maps as maps
+from nads_book.analysis import frequency_maps as maps
 from scipy.stats import spearmanr
 
 import nads_core as nc

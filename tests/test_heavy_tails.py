@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import torch
-from nads_book.forecasting import restored
+from nads_book.analysis.forecasting import restored
 from torch import nn
 
 import nads_core as nc

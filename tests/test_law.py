@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.prediction import (
+from nads_book.analysis.prediction import (
     GainCorrection,
     Responses,
     filter_gain,

@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted_accuracy
 from nads_book.atlas import ATLAS
-from nads_book.experiments import law_experiment
-from nads_book.experiments.jobs import experiment
-from nads_book.experiments.law_experiment import first_layer, frozen_network, load_design
-from nads_book.experiments.prediction import GainCorrection, filter_gain, predicted_accuracy
 from nads_book.experiments.presets import MODELS
-from nads_book.experiments.runner import run_experiment
+from nads_book.studies import experiment, gain, run_experiment
+from nads_book.studies.gain import first_layer, frozen_network, load_design
 from preregistered.law_score import score
 
 import nads_core as nc
@@ -68,17 +66,17 @@ def other_directions(monkeypatch):
     """A design of directions that no result will be about."""
     images = np.random.default_rng(3).integers(-127, 128, (6, 32, 32)).astype(np.int8)
     design = {"images": images, "arms": np.array(["frozen", "taught"])}
-    monkeypatch.setattr(law_experiment, "load_design", lambda _: design)
+    monkeypatch.setattr(gain, "load_design", lambda _: design)
 
 
 def test_arms_are_frozen_at_the_first_networks_initial_and_learned_filters(other_directions, monkeypatch):
     built, job = [], experiment("law-lenet", "smoke")
-    unit = job.units[3]
+    unit = job.units()[3]
     (number,) = job.network_ids([unit])
     free = partial(job.architecture.build, 1, 32, 2)
     learned = initial(free, 99)
     monkeypatch.setattr(
-        law_experiment, "frozen_network", lambda *arguments: built.append(frozen_network(*arguments)) or built[-1]
+        gain, "frozen_network", lambda *arguments: built.append(frozen_network(*arguments)) or built[-1]
     )
     record = job.measure(unit, None, learned)
     trained = built[-2], built[-1]
@@ -102,10 +100,10 @@ def test_a_job_resumes(other_directions, tmp_path):
 def test_energy_and_gain_of_a_design_are_those_of_its_cells(name, side, count, held_out):
     design, job = load_design(name), experiment(f"law-{name}", "narrow" if name == "resnet18" else "paper")
     cells = design["shells"] * 10 + design["levels"]
-    assert len(job.units) == count * (1 if name == "resnet18" else 2) and design["held_out"].sum() == held_out
+    assert len(job.units()) == count * (1 if name == "resnet18" else 2) and design["held_out"].sum() == held_out
     assert (np.unique(cells, return_counts=True)[1] == 5).all() and set(cells[design["held_out"]]) == set(cells)
     assert REGISTERED["designs"][name] == job.settings()["directions"] == fingerprint(design["images"])
-    directions = torch.stack([job.direction(unit) for unit in job.units[:count]])
+    directions = torch.stack([job.direction(unit) for unit in job.units()[:count]])
     torch.testing.assert_close(directions.flatten(1).norm(dim=1), torch.ones(count))
     np.testing.assert_allclose(filter_gain(directions, side), design["gains"], rtol=1e-5)
     logs = np.log([design[key] for key in ("energies", "ratios", "gains")])

@@ -6,7 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from nads_book import checks, lemma2
+from nads_book import checks
+from nads_book.theory import lemma2
 
 from nads_core import LENET
 

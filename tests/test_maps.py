@@ -4,8 +4,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments.jobs import experiment
-from nads_book.experiments.transform_experiments import (
+from nads_book.studies import experiment
+from nads_book.studies.transforms import (
     ORDERS,
     covariance,
     match,
@@ -112,7 +112,7 @@ def test_a_beginning_of_the_maps_has_one_of_each_kind(architecture):
 @pytest.mark.parametrize("name", ["maps-lenet"])
 def test_the_job_says_what_each_map_does(name):
     results = nb.run_experiment(name, "smoke", device="cpu", progress=False)
-    assert results.complete and len(results.rows) == len(experiment(name, "smoke").units)
+    assert results.complete and len(results.rows) == len(experiment(name, "smoke").units())
     first, flipped, *_ = results.rows
     assert (first["source"], first["order"]) == ("lenet", "kept") and flipped["order"] == "reversed"
     assert first["match"] > 0.2 > flipped["match"] and first["neighbours"] > flipped["neighbours"]

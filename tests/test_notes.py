@@ -4,10 +4,9 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import injection_experiment
-from nads_book.experiments.injection_statistics import by_epochs, follow_shares, responses
-from nads_book.experiments.jobs import experiment
-from nads_book.experiments.shortcut_injection import (
+from nads_book.studies import experiment, injection
+from nads_book.studies.injection_responses import by_epochs, follow_shares, responses
+from nads_book.studies.shortcut_injection import (
     COMMON_DEVIATION,
     ShortcutInjection,
     gaussian_images,
@@ -171,7 +170,7 @@ class Reader(torch.nn.Module):
 
 def test_a_reader_follows_every_wrong_note():
     job = experiment("notes-lenet", "smoke")
-    unit = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
+    unit = next(u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
     train = job.photos(True, None)
     reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
     result = job.measure(unit, None, reader)
@@ -180,9 +179,9 @@ def test_a_reader_follows_every_wrong_note():
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
     )
     assert "left" not in result  # the other coordinates predict nothing of one that is empty
-    background_kept = next(u for u in job.units if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
+    background_kept = next(u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
     assert 0 < job.measure(background_kept, None, reader)["left"] < result["deviation"]
-    none = next(u for u in job.units if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
+    none = next(u for u in job.units() if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
     moved = job.measure(none, None, reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
@@ -195,17 +194,17 @@ def photos_as_mixture(monkeypatch):
         chosen = (torch.arange(count) + seed) % len(photos)
         return ImageSet(photos.images[chosen], photos.labels[chosen], photos.class_names, photos.source)
 
-    monkeypatch.setattr(injection_experiment, "gaussian_images", some)
-    injection_experiment._mixture.cache_clear()
+    monkeypatch.setattr(injection, "gaussian_images", some)
+    injection._mixture.cache_clear()
     yield
-    injection_experiment._mixture.cache_clear()
+    injection._mixture.cache_clear()
 
 
 def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     job = experiment("notes-logreg", "smoke")
-    chosen = [0, 1, job.units.index(next(u for u in job.units if u["background"] == "emptied"))]
-    measured = job.measures([job.units[i] for i in chosen], None, None)
-    assert [m.args[0] for m in measured] == [job.units[i] for i in chosen]
+    chosen = [0, 1, job.units().index(next(u for u in job.units() if u["background"] == "emptied"))]
+    measured = job.measures([job.units()[i] for i in chosen], None, None)
+    assert [m.args[0] for m in measured] == [job.units()[i] for i in chosen]
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
     assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"} and "deviation" not in clean

@@ -8,7 +8,7 @@ import other_data
 import pytest
 import torch
 from definitions import sampled_halves
-from nads_book.experiments.statistics import rank_correlation
+from nads_book.analysis.statistics import rank_correlation
 from preregistered import other_data_score as judged
 
 import nads_core as nc

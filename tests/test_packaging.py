@@ -31,22 +31,12 @@ LAYERS = {
         {"__init__", "__main__"},
     ),
     "nads_book": (
-        {
-            "prediction_changes",
-            "checkout",
-            "deep_linear",
-            "descent",
-            "forecasting",
-            "lemma2",
-            "mnist1d",
-            "on_demand",
-            "publishing",
-            "regression",
-            "report",
-        },
-        {"checks", "benchmarks", "classifiers"},
-        {"experiments"},
-        {"atlas", "figures", "parameters", "map_summaries", "toy_shortcuts"},
+        {"checkout", "mnist1d", "on_demand", "publishing", "report", "theory"},
+        {"checks", "benchmarks", "experiments"},
+        {"analysis"},
+        {"atlas"},
+        {"studies", "parameters"},
+        {"figures"},
         {"explorer", "claims"},
         {"cli", "site"},
         {"__init__", "__main__"},
@@ -97,7 +87,7 @@ def test_module_imports_only_from_layers_below(package, path):
 
 def test_an_import_upwards_is_found():
     assert not list(imports_upwards("nads_core", "training", "from nads_core.data.fourier import spectrum\n"))
-    wrong = "def late():\n    from nads_book.experiments import jobs\n    import nads_core.cli\n"
+    wrong = "def late():\n    from nads_book.studies import directions\n    import nads_core.cli\n"
     assert len(list(imports_upwards("nads_core", "training", wrong))) == 2
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from freeze_predictions import wave_energies
-from nads_book.experiments import prediction, statistics
+from nads_book.analysis import prediction, statistics
 from nads_book.experiments.stored import load_nads
 
 import nads_core as nc
@@ -44,7 +44,7 @@ def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
 def test_family_averages_seeds():
     rows = [{"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i} for s in (0, 1) for i in (3, 0)]
     job = nb.experiment("fig6-lenet", "paper")
-    family = prediction.Family.of(nb.Results(job.name, job.preset, job.settings(), len(job.units), rows, []))
+    family = prediction.Family.of(nb.Results(job.name, job.preset, job.settings(), 2, rows, [], study=job))
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)

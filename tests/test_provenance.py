@@ -10,9 +10,9 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from nads_book.experiments import base
 from nads_book.experiments.results import writing
 from nads_book.experiments.stored import load_nads
+from nads_book.studies import trainings
 
 import nads_core as nc
 from nads_core.directions import compute
@@ -73,9 +73,9 @@ def test_a_job_about_directions_is_the_same_whatever_matrix_products_give(monkey
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "__matmul__", nudged)
-    base.shipped_nads.cache_clear()
+    trainings.shipped_nads.cache_clear()
     assert nb.experiment("fig6-lenet").settings() == before
-    base.shipped_nads.cache_clear()
+    trainings.shipped_nads.cache_clear()
 
 
 def test_saved_directions_keep_their_fingerprint(tmp_path):

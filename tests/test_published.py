@@ -8,7 +8,7 @@ from pathlib import Path
 import nads_book as nb
 import numpy as np
 import pytest
-from nads_book.experiments import frequency_maps as maps
+from nads_book.analysis import frequency_maps as maps
 
 pytestmark = pytest.mark.stored
 

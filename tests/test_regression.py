@@ -2,7 +2,7 @@
 
 import torch
 from convergence import assert_mean
-from nads_book import classifiers, regression
+from nads_book.theory import classifiers, regression
 
 from nads_core.theory import pooling
 

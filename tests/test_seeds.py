@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from nads_book import classifiers, lemma2
+from nads_book.theory import classifiers, lemma2
 from torch import nn
 
 import nads_core as nc

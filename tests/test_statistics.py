@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nads_book.experiments import statistics
+from nads_book.analysis import statistics
 from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
 

@@ -1,7 +1,7 @@
 import nads_book as nb
 import numpy as np
 import pytest
-from nads_book.experiments import waves
+from nads_book.analysis import waves
 
 
 @pytest.mark.stored

@@ -1,29 +1,19 @@
 """The names of `nads_book`, which `__init__.py` imports when they are first used."""
 
-from . import atlas, benchmarks, checks, deep_linear, explorer, figures, lemma2
+from . import atlas, benchmarks, checks, explorer, figures
+from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
+from .analysis.forecasting import forecast
+from .analysis.prediction_changes import changed_predictions
 from .checks import errata
-from .experiments import (
-    Experiment,
-    Results,
-    experiment,
-    frequency_maps,
-    grid_frequencies,
-    load_results,
-    merge_results,
-    prediction,
-    published,
-    run_experiment,
-    statistics,
-    waves,
-)
-from .forecasting import forecast
+from .experiments import Results, Study, run_study
 from .parameters import check_parameters, choose_architecture, choose_carriers, choose_preset
-from .prediction_changes import changed_predictions
 from .report import readable
+from .studies import experiment, load_results, merge_results, run_experiment
+from .theory import deep_linear, lemma2
 
 __all__ = [
-    "Experiment",
     "Results",
+    "Study",
     "atlas",
     "benchmarks",
     "changed_predictions",
@@ -47,6 +37,7 @@ __all__ = [
     "published",
     "readable",
     "run_experiment",
+    "run_study",
     "statistics",
     "waves",
 ]

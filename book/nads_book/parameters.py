@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from nads_book.experiments.jobs import experiment_class
 from nads_book.experiments.presets import PRESETS
+from nads_book.studies import study_class
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
 from nads_core.runtime.arguments import is_integer
@@ -68,7 +68,7 @@ def check_parameters(
             f"strength must be a number from {low:g} to {high:g}, in units of a pixel in [0, 1], got {strength!r}"
         )
     if job is not None:
-        experiment_class(job)
+        study_class(job)
     if dataset is not None:
         if dataset not in DATASETS:
             raise ValueError(f"dataset must be one of {', '.join(DATASETS)}, got {dataset!r}")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from nads_book.analysis.prediction import GainCorrection, predicted_accuracy
+from nads_book.analysis.statistics import regression, resampled, with_interval
 from nads_book.atlas.trained_waves import rising_fit
-from nads_book.experiments.law_experiment import load_design
-from nads_book.experiments.prediction import GainCorrection, predicted_accuracy
 from nads_book.experiments.results import Results, results_path
-from nads_book.experiments.statistics import regression, resampled, with_interval
+from nads_book.studies.gain import load_design
 
 Estimate = tuple[float, float, float]  # a number with its 95 % interval
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nads_book.experiments.statistics import rank_correlation, resampled, with_interval
+from nads_book.analysis.statistics import rank_correlation, resampled, with_interval
 from nads_book.experiments.stored import load_study
 
 TABLES = Path(__file__).parents[2] / "benchmarks" / "nas_tables"

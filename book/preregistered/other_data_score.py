@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nads_book.experiments.statistics import pooled_variance, with_interval
+from nads_book.analysis.statistics import pooled_variance, with_interval
 from nads_book.experiments.stored import load_study
 
 Estimate = tuple[float, float, float]  # a number with its 95 % interval

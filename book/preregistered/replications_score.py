@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nads_book.experiments.statistics import pooled_variance
+from nads_book.analysis.statistics import pooled_variance
 from nads_book.experiments.stored import load_study
 
 Row = Mapping[str, Any]

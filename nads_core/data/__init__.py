@@ -1,7 +1,7 @@
 """Datasets: samples that are separable along a direction, waves, photos, and photos changed along NADs.
 
 Functions that create, load or change images belong here. `training` trains networks on them. The book's package selects
-and orders the waves of the paper's figures (`nads_book.experiments.waves`).
+and orders the waves of the paper's figures (`nads_book.analysis.waves`).
 """
 
 from nads_core.data.classes import ClassDifferences, class_differences

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import Any
 
 import torch
 
@@ -34,14 +35,23 @@ def num_cores() -> int:
     return cpu_count()
 
 
-def train_in_processes(run: TrainingRun, workers: int) -> None:
-    """Train networks, one per worker at a time; start none that would exceed the deadline."""
+def process_pool(workers: int) -> Any:
+    """Return processes of one thread each, those of an earlier call if they are still alive."""
     from loky import get_reusable_executor
 
-    pool = get_reusable_executor(  # the workers of an earlier call, if they are still alive
-        workers, timeout=_IDLE_SECONDS, env=_WORKER_ENVIRONMENT, initializer=_begin_worker, initargs=(os.getpid(),),
+    return get_reusable_executor(
+        workers,
+        timeout=_IDLE_SECONDS,
+        env=_WORKER_ENVIRONMENT,
+        initializer=_begin_worker,
+        initargs=(os.getpid(),),
         reuse=True,
-    )  # fmt: skip
+    )
+
+
+def train_in_processes(run: TrainingRun, workers: int) -> None:
+    """Train networks, one per worker at a time; start none that would exceed the deadline."""
+    pool = process_pool(workers)
     running = dict[Future[TrainingResult], int]()
     waiting = deque(range(run.count))
     try:

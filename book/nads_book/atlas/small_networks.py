@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nads_book.experiments.estimator_definitions import Concatenated
 from nads_core.networks.architectures import DenseNet121Net, ResNet18Net, downsample, halved
 
 PLACES = {"each": (1, 1, 1), "first": (3, 0, 0), "last": (0, 0, 3)}  # poolings after each stage
@@ -35,6 +34,16 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "none": nn.Identity, "batch": nn.BatchNorm2d, "layer": partial(nn.GroupNorm, 1), "group": partial(nn.GroupNorm, 4),
 }  # fmt: skip
+
+
+class Concatenated(nn.Sequential):
+    """Layers whose output is appended to their input, channel by channel, as in the dense blocks of DenseNet-121."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (N, C + C', H, W)."""
+        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
+
+
 SKIPS: dict[str, type[nn.Sequential]] = {"none": nn.Sequential, "residual": Residual, "dense": Concatenated}
 PADDINGS = ("zeros", "circular", "none")
 _LAYER_OPTIONS = ("norms", "activations", "padding", "initialisation")

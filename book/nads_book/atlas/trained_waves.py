@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from nads_book.analysis.statistics import drawn_groups
 from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.statistics import drawn_groups
 
 
 def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:

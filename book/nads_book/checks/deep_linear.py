@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_book import deep_linear
 from nads_book.checks.check import Check, check_function, mean_and_error
+from nads_book.theory import deep_linear
 from nads_core.theory import pooling
 
 

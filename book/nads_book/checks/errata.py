@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nads_book import checks, deep_linear, lemma2
+from nads_book import checks
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
 from nads_book.report import readable, record_claim
+from nads_book.theory import deep_linear, lemma2
 from nads_core.theory import pooling
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nads_book import lemma2
 from nads_book.checks.check import Check, check_function, mean_and_error
 from nads_book.checks.deep_linear import model_response
+from nads_book.theory import lemma2
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,22 @@
 """The book's command line ``python -m nads_book``, installed as ``nads-book``: one module per command."""
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
-from nads_book.checkout import checkout_folder
 from nads_core.cli import console as run_console
-from nads_core.cli import notify_renamed, run_command
+from nads_core.cli import run_command
 
 COMMANDS = {
-    "run": "train the networks of one of the paper's figures",
+    "run": "compute the units of a study: the trainings of a figure, or another one",
     "merge": "join the results files of shards",
     "atlas": "compute entries of the atlas",
     "forecast": "predict how many directions would be certain with more networks",
     "class-differences": "compare the classes of an image folder along NADs",
     "doctor": "list available optional features",
 }
-# A former command that needs a checkout, and is now a script of it.
-_SCRIPTS = {"queue": Path("book/train_queue.py")}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,18 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: command and options; ``sys.argv[1:]`` by default.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["run"] and "--pending" in arguments:
-        arguments = ["queue", *(argument for argument in arguments[1:] if argument != "--pending")]
     if arguments[:1] == ["bench"]:  # it takes minutes, and replaces results
         print("error: `nads-book bench` is now `python benchmarks/costs.py`, in a checkout", file=sys.stderr)
         return 2
-    if arguments and (script := _SCRIPTS.get(arguments[0])):
-        notify_renamed(f"nads-book {arguments[0]}", f"python {script}")
-        path = checkout_folder(str(script.parent)) / script.name
-        if not path.is_file():
-            print(f"error: {script} is in no folder around {Path.cwd()}: run it in a checkout", file=sys.stderr)
-            return 2
-        return subprocess.run([sys.executable, path, *arguments[1:]]).returncode
     return run_command("nads_book", COMMANDS, arguments, "Run the book's experiments.")
 
 
@@ -51,7 +38,7 @@ def console() -> int:
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the options that ``run`` and ``book/train_queue.py`` share."""
+    """Describe the options of ``run`` about time and place."""
     parser.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="time after which to stop; the job can resume"
     )

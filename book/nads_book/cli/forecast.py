@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(checkpoint: Path, num_networks: list[int] | None = None) -> int:
     """Print one line per number of networks."""
-    from nads_book.forecasting import forecast
+    from nads_book.analysis.forecasting import forecast
 
     for each in forecast(checkpoint, num_networks):
         print(f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, {each.seconds:,.0f} s")

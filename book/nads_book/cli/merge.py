@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from nads_book.experiments.results import Results, merge_results, writing
+from nads_book.experiments.results import Results, writing
+from nads_book.studies import merge_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,74 +1,146 @@
-"""``nads-book run``: train the networks of one of the paper's figures."""
+"""``nads-book run``: compute the units of a study, or list all studies."""
 
 import argparse
 import re
-from functools import partial
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nads_book.cli import add_training_arguments, require_cpu_for_workers
-from nads_book.experiments.jobs import EXPERIMENTS, experiment
 from nads_book.experiments.presets import SIZES
-from nads_book.experiments.results import Results, results_path, writing
-from nads_book.experiments.runner import gather, run_distributed, run_experiment
+from nads_book.experiments.results import results_path
+from nads_book.studies import (
+    FIGURES,
+    OTHERS,
+    experiment,
+    load_results,
+    run_experiment,
+    stored_figures,
+    study_class,
+)
 from nads_core.cli import output_file
-from nads_core.runtime import distributed
+from nads_core.data.images import DatasetNotFoundError
 from nads_core.runtime.arguments import usable_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the line breaks of the epilog
-    parser.epilog = "figures:\n" + "\n".join(f"  {name:<7} {kind.summary}" for name, kind in EXPERIMENTS.items())
+    figures = [f"  {name + '-MODEL':<24} {study_class(name).summary}" for name in FIGURES]
+    others = [f"  {name:<24} {study_class(name).summary}" for name in OTHERS]
+    parser.epilog = "\n".join(["studies:", *figures, *others])
     add = parser.add_argument
-    add("job", help="figure and architecture, such as fig1-lenet")
-    add("--preset", choices=SIZES, help="size of the job (default: demo)")
-    add("--count", type=int, help="number of networks to train, from the first of the job; all by default")
-    add("--out", type=output_file, help="results file; by default in book/results, named after job, preset and shard")
-    add("--shard", type=_shard, metavar="I/N", help="part of the job, such as 2/8; the whole job by default")
+    add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
+    add("--list", action="store_true", help="list all studies: what each needs, and how many units are stored")
+    add("--pending", action="store_true", help="run all studies of the list that are not complete")
+    add("--preset", choices=SIZES, help="size of a figure (default: demo)")
+    add("--count", type=int, help="number of units, from the first of the study; all by default")
+    add("--out", type=output_file, help="results file; by default in book/results, named after study, preset and shard")
+    add("--shard", type=_shard, metavar="I/N", help="part of the study, such as 2/8; the whole study by default")
+    add("--executor", help="processes, or dask:ADDRESS of a Dask scheduler (default: processes)")
     add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
     add_training_arguments(parser)
 
 
-def run(
-    job: str, preset: str = "demo", out: Path | None = None, shard: tuple[int, int] | None = None,
-    device: str | None = None, mixed_precision: bool | None = None, **options: Any,
-) -> int:  # fmt: skip
-    """Run a job, or resume it from its results file.
+def run(study: str | None = None, list: bool = False, pending: bool = False, **options: Any) -> int:
+    """Run a study, or resume it from its results file.
 
     Args:
-        job: figure and architecture.
-        preset: size of the job.
-        out: results file.
-        shard: part (i, n) of the job; the whole job by default.
-        device: device, or None for a GPU if available.
-        mixed_precision: whether layers run in bfloat16.
-        **options: options of `run_experiment`.
+        study: name of the study.
+        list: whether to list all studies instead.
+        pending: whether to run all incomplete studies instead.
+        **options: options of `run_one`.
     """
-    needs_photos = experiment(job, preset).on_photos  # raises for an unknown job, before any file is touched
-    if "root" in options and not needs_photos:
-        raise ValueError(f"{job} does not use photos: leave --root out")
+    chosen = [bool(study), list, pending]
+    if sum(chosen) != 1:
+        raise ValueError("name one study, or give --list or --pending: nads-book run fig1-lenet")
+    if list:
+        if options:
+            raise ValueError(f"--list is not valid with {', '.join(sorted(options))}: leave it out")
+        for line in overview():
+            print(describe(*line), flush=True)
+        return 0
+    if pending:
+        return run_pending(**options)
+    assert study is not None
+    run_one(study, **options)
+    return 0
+
+
+def run_one(
+    study: str,
+    preset: str | None = None,
+    out: Path | None = None,
+    shard: tuple[int, int] | None = None,
+    device: str | None = None,
+    **options: Any,
+) -> None:
+    """Run a study, or resume it, and print what is left.
+
+    Args:
+        study: name of the study.
+        preset: size of a figure.
+        out: results file.
+        shard: part (i, n) of the study; the whole study by default.
+        device: device, or None for a GPU if available.
+        **options: options of `run_study`.
+    """
+    if study in OTHERS and preset is not None:
+        raise ValueError(f"{study} has one size: leave --preset out")
+    preset = preset or "demo"
+    job = experiment(study, preset)  # raises for an unknown study, before any file is touched
+    if "root" in options and not job.on_photos:
+        raise ValueError(f"{study} does not use photos: leave --root out")
+    place = usable_device(device)
+    require_cpu_for_workers(options.get("workers"), place)
     part, parts = shard = shard or (1, 1)
     if out is None:
-        out = results_path(job, preset)
+        out = job.path if study in OTHERS else results_path(study, preset)
         out = out.with_suffix(f".{part}of{parts}.json") if parts > 1 else out
-    train = partial(run_experiment, job, preset, mixed_precision=mixed_precision, **options)
-    with distributed.process_group(device) as assigned:
-        place = usable_device(assigned)
-        require_cpu_for_workers(options.get("workers"), place)
-        results: Results | None
-        if distributed.size() == 1:
-            with writing(out):
-                gather(out)
-            results = train(out=out, shard=shard, device=place)
-        else:
-            results = run_distributed(train, out, shard, place)
-    if results is not None:
-        missing = len(results.missing(results.experiment().units[: options.get("count")][part - 1 :: parts]))
-        finished = "all requested networks" if parts == 1 else f"part {part} of {parts}"
-        state = f"{missing} left: the same command resumes" if missing else "complete" if results.complete else finished
-        print(f"{results} -> {out} ({state})")
-    return 0
+    results = run_experiment(study, preset, out=out, shard=shard, device=place, **options)
+    job = results.experiment()
+    missing = len(job.missing(results.rows, job.units()[: options.get("count")][part - 1 :: parts]))
+    finished = "all requested units" if parts == 1 else f"part {part} of {parts}"
+    state = f"{missing} left: the same command resumes" if missing else "complete" if results.complete else finished
+    print(f"{results} -> {out} ({state})", flush=True)
+
+
+def overview() -> Iterator[tuple[str, str | None, int, int]]:
+    """Yield name, preset, number of stored units and of all units: figures of which a part is stored, other studies."""
+    for name, preset in stored_figures():
+        results = load_results(name, preset)
+        assert results is not None
+        yield name, preset, len(results.rows), results.num_units
+    for name in OTHERS:
+        study = experiment(name)
+        total = len(study.units())
+        yield name, None, total - len(study.missing(study.stored(study.path).rows)), total
+
+
+def describe(name: str, preset: str | None, have: int, total: int) -> str:
+    """Return a line of the list: name, preset, how many units are stored, and what they need."""
+    kind = study_class(name)
+    needs = ", ".join([*kind.needs, *(["photos"] if kind.on_photos else [])])
+    return f"{name:<22} {preset or '':<10} {have:>5} of {total:<5} {needs and 'needs ' + needs}".rstrip()
+
+
+def run_pending(time_limit: float | None = None, **options: Any) -> int:
+    """Run all studies that are not complete; return 1 if one was skipped because its images are missing."""
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    skipped = 0
+    for name, preset, have, total in overview():
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            break
+        if have == total:
+            continue
+        try:
+            run_one(name, preset, time_limit=left, **options)
+        except DatasetNotFoundError as error:
+            print(f"skipped {name}: {error}", flush=True)
+            skipped = 1
+    return skipped
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -1,9 +1,7 @@
-"""The paper's experiments and ours, their results, and what the authors published.
+"""The engine of all studies: units, resuming, checkpoints, shards, executors, results files and sizes.
 
-`base` defines what an experiment is, and the ``*_experiment*`` modules define one class for each: Figs. 1, 2, 3, 6,
-random directions and frozen first filters on D(v); Figs. 7 and 8, shortcut injection and orthogonal transforms on
-photos. `jobs` finds them by name, `presets` defines their sizes, `runner` runs them, and `results` stores what they
-measure. `statistics`, `prediction`, `waves` and `frequency_maps` evaluate the results.
+`study` defines what a study is; `runner` runs one, with an executor of `executors`; `results` stores what it computes,
+and `presets` defines the sizes of the figures.
 """
 
 import lazy_loader

@@ -1,29 +1,86 @@
-"""Stored results of a job, as a file: written as a whole, compared with its job, merged, and loaded.
+"""Stored results of a study, as a file: written as a whole, compared with its study, and merged.
 
-A results file is also the checkpoint of its job: it is replaced as a whole after every network, so that it is complete
-at any moment.
+A results file is also the checkpoint of its study: it is replaced as a whole after every unit, so that it is complete
+at any moment. Trainings of the figures have `Results`, with a fingerprint; other studies have `StudyFile`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.base import Experiment, Unit
-from nads_book.experiments.jobs import experiment, experiment_class
+from nads_book.experiments.study import Row, Study
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
+PLACE = ("seconds", "run")  # fields of a row that say how long and where it was computed, and decide nothing
+
+
+class Stored:
+    """What all results have in common: rows, each of which names the run in the provenance that computed it."""
+
+    rows: list[Row]
+    provenance: list[dict[str, Any]]
+    study: Study | None
+    counted: ClassVar[str]  # key of the number of units of a run
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit has a row."""
+        return not self.experiment().missing(self.rows)
+
+    @property
+    def photos(self) -> str | None:
+        """`ImageSet.source` of the training images, where it is stored."""
+        return None
+
+    @property
+    def precisions(self) -> set[bool]:
+        """Set of whether layers ran in bfloat16, of one element; empty if that is unknown.
+
+        Runs of early releases don't record it; on a CPU their layers ran in float32.
+        """
+        runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
+        return {run.get("mixed_precision", False) for run in runs}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must agree before results are merged."""
+        raise NotImplementedError
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing the old one as a whole."""
+        raise NotImplementedError
+
+    def experiment(self) -> Any:
+        """Return the study that these results belong to, about the NADs that they name.
+
+        Raises:
+            ValueError: if they were read without it.
+        """
+        if self.study is None:
+            raise ValueError("these results were read without their study: use load_results")
+        return self.study
+
+    def in_order(self) -> Self:
+        """Return the same results with rows in the order of the study's units."""
+        return replace(self, rows=ordered(self.rows, self.experiment()))  # type: ignore[type-var]  # of dataclasses
+
+    def forget_empty_runs(self) -> None:
+        """Remove the entries of runs that computed nothing."""
+        self.provenance = [run for run in self.provenance if run.get(self.counted) != 0]
+
 
 @dataclass
-class Results:
-    """What a job has measured so far.
+class Results(Stored):
+    """What the trainings of a figure have measured so far.
 
     Args:
         job: name of the job.
@@ -31,16 +88,31 @@ class Results:
         settings: all that determines the numbers.
         num_units: number of rows of the complete job.
         rows: one dictionary per trained network: its unit, ``test_accuracy``, ``train_accuracy``, ``final_loss`` (the
-            mean over the last epoch), ``seconds``, and what the job's `Experiment` class measures.
+            mean over the last epoch), ``seconds``, ``run`` (`started` of the run in the provenance that trained it; not
+            in early files), and what the job's class measures.
         provenance: device, versions, commits and dates of every run that contributed.
+        study: the study of these results; None if they were read without it.
     """
 
     job: str
     preset: str
     settings: dict[str, Any]
     num_units: int
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     provenance: list[dict[str, Any]]
+    study: Study | None = field(default=None, compare=False, repr=False)
+
+    counted = "networks"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What is stored: all fields but the study."""
+        return {name: value for name, value in vars(self).items() if name != "study"}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must agree before results are merged."""
+        return {"job": self.job, "preset": self.preset, "settings": self.settings}
 
     @property
     def complete(self) -> bool:
@@ -58,36 +130,20 @@ class Results:
         version: int | None = self.settings.get("nads", {}).get("version")
         return version
 
-    @property
-    def precisions(self) -> set[bool]:
-        """Set of whether layers ran in bfloat16, of one element; empty if that is unknown.
-
-        Runs of early releases don't record it; on a CPU their layers ran in float32.
-        """
-        runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
-        return {run.get("mixed_precision", False) for run in runs}
-
-    def missing(self, units: Iterable[Unit]) -> list[Unit]:
-        """Return those of the given units that have no row."""
-        key = experiment_class(self.job).key
-        done = set(map(key, self.rows))
-        return [unit for unit in units if key(unit) not in done]
-
-    def experiment(self) -> Experiment:
-        """Return the job that these results belong to, about the NADs that they name.
+    def attach(self, study: Any) -> None:
+        """Name the study that these results belong to.
 
         Raises:
-            ValueError: if the job no longer exists, or its settings, NADs or units differ. The photos and the version
-                of the random numbers may differ, because only resuming the job depends on them.
+            ValueError: if its settings, NADs or units differ. The photos and the version of the random numbers may
+                differ, because only resuming the study depends on them.
         """
-        job = experiment(self.job, self.preset, self.nads_version)
         any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
-        now = job.settings() | {key: value for key, value in any_source.items() if key in self.settings}
-        different = differences(self.settings | {"num_units": self.num_units}, now | {"num_units": len(job.units)})
-        if different:
+        now = study.settings() | {key: value for key, value in any_source.items() if key in self.settings}
+        before = self.settings | {"num_units": self.num_units}
+        if different := differences(before, now | {"num_units": len(study.units())}):
             raise ValueError(f"these results of {self.job} belong to another job of that name: {different}")
-        _in_order(self.rows, job)
-        return job
+        ordered(self.rows, study)
+        self.study = study
 
     def __str__(self) -> str:
         seconds = sum(row["seconds"] for row in self.rows)
@@ -95,8 +151,8 @@ class Results:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, replacing the old one as a whole."""
-        content = {name: value for name, value in vars(self).items() if name != "rows"}
-        head = json.dumps({"fingerprint": fingerprint(canonical(vars(self))), **content}, indent=1)[:-2]
+        content = {name: value for name, value in self.content.items() if name != "rows"}
+        head = json.dumps({"fingerprint": fingerprint(canonical(self.content)), **content}, indent=1)[:-2]
         rows = ",\n  ".join(json.dumps(row) for row in self.rows)
         with atomic_write(path) as file:
             file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
@@ -106,7 +162,7 @@ class Results:
         """Read a file that `save` wrote.
 
         Raises:
-            ValueError: if the file holds something else, or was damaged or edited, or a unit has two rows.
+            ValueError: if the file holds something else, or was damaged or edited.
         """
         try:
             content = json.loads(Path(path).read_text("utf8"))
@@ -114,15 +170,11 @@ class Results:
             results = cls(**content)
             results._require_types()
             expected = fingerprint(canonical(content))
-            key = experiment_class(results.job).key
-            repeated = len(results.rows) - len(set(map(key, results.rows)))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:  # a JSON file of anything else
             problem = f"{type(error).__name__}: {error!s:.300}"
             raise ValueError(f"{path} is not a results file ({problem}): name another") from error
         if stored != expected:
             raise ValueError(f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it")
-        if repeated:
-            raise ValueError(f"{path} has {repeated} rows of units that have a row already: restore it")
         return results
 
     def _require_types(self) -> None:
@@ -136,50 +188,115 @@ class Results:
                 raise TypeError(f"{name} is no list of dictionaries")
 
 
-def _in_order(rows: Iterable[dict[str, Any]], job: Experiment) -> list[dict[str, Any]]:
-    """Return rows in the order of a job's units; equal rows of one unit, which differ at most in seconds, count once.
+@dataclass
+class StudyFile(Stored):
+    """The results file of another study: facts, rows, and the runs that computed them.
+
+    Args:
+        facts: content of the file but its rows and runs.
+        rows: rows of all finished units.
+        provenance: runs, each with device, versions, commit and start.
+        study: the study of these results.
+    """
+
+    facts: dict[str, Any]
+    rows: list[Row]
+    provenance: list[dict[str, Any]]
+    study: Study | None = field(default=None, compare=False, repr=False)
+
+    counted = "units"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must agree before results are merged."""
+        return {"study": self.experiment().name, **self.facts}
+
+    def __str__(self) -> str:
+        study = self.experiment()
+        total = len(study.units())
+        return f"{study.name}: {total - len(study.missing(self.rows))} of {total} units"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing the old one as a whole; each row is one line or a few."""
+        write_compact(Path(path), self.experiment().content(self))
+
+
+Kind = TypeVar("Kind", bound=Stored)
+
+
+def by_unit(rows: Iterable[Row], study: Study) -> dict[str, list[Row]]:
+    """Return the rows of each unit, by its key.
 
     Raises:
-        ValueError: if a row belongs to no unit, or two rows of one unit differ.
+        ValueError: if a unit has two rows, where one is expected.
     """
-    by_key: dict[str, dict[str, Any]] = {}
+    grouped: dict[str, list[Row]] = {}
     for row in rows:
-        first = by_key.setdefault(job.key(row), row)
-        before, now = ({**each, "seconds": None} for each in (first, row))
-        if canonical(before) != canonical(now):  # as text: NaN differs from itself
-            unit = {name: row[name] for name in (*job.unit_fields, "seed") if name in row}
-            raise ValueError(f"two rows of {unit} differ ({differences(before, now)}): leave out one of their files")
-    keys = list(map(job.key, job.units))
-    if foreign := [row for key, row in by_key.items() if key not in set(keys)]:
-        names = (*job.unit_fields, "seed")
-        units = [{name: row[name] for name in names if name in row} for row in foreign[:5]]
-        raise ValueError(f"{len(foreign)} rows do not belong to {job.name} at preset {job.preset}, such as {units}")
-    return [by_key[key] for key in keys if key in by_key]
+        grouped.setdefault(study.key(row), []).append(row)
+    repeated = sum(len(found) - 1 for found in grouped.values())
+    if repeated and not study.many_rows:
+        raise ValueError(f"there are {repeated} rows of units of {study.name} that have a row already")
+    return grouped
 
 
-def merge_results(parts: Iterable[Results]) -> Results:
-    """Join the results of shards of one job; a row that several hold counts once.
+def ordered(rows: Iterable[Row], study: Study) -> list[Row]:
+    """Return rows in the order of a study's units.
 
     Raises:
-        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit or
-            different rows of one unit, or there is none.
+        ValueError: if a row belongs to no unit, or a unit has two rows, where one is expected.
     """
-    parts = list(parts)
-    if not parts:
-        raise ValueError("there are no results to merge")
+    grouped = by_unit(rows, study)
+    keys = list(map(study.key, study.units()))
+    if foreign := [found[0] for key, found in grouped.items() if key not in set(keys)]:
+        units = [{name: row[name] for name in study.unit_fields if name in row} for row in foreign[:5]]
+        raise ValueError(f"{len(foreign)} rows do not belong to {study.name} here, such as {units}")
+    return [row for key in keys for row in grouped.get(key, [])]
+
+
+def merge(parts: Sequence[Kind], study: Study) -> Kind:
+    """Join the results of shards of one study; a unit that several hold counts once.
+
+    Raises:
+        ValueError: if the parts belong to different studies, settings or precisions, hold rows of no unit or different
+            rows of one unit.
+    """
     first = parts[0]
     for part in parts[1:]:
-        identities = ({"job": p.job, "preset": p.preset, "settings": p.settings} for p in (part, first))
-        if different := differences(*identities):
+        if different := differences(part.identity, first.identity):
             raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
     if len(set().union(*(part.precisions for part in parts))) > 1:
         raise ValueError("some of these results were trained in bfloat16 and some in float32: keep them apart")
-    rows = [row for part in parts for row in part.rows]
-    ordered = _in_order(rows, experiment(first.job, first.preset, first.nads_version))
-    provenance = []
+    merged: dict[str, list[Row]] = {}
+    for part in parts:
+        for key, rows in by_unit(part.rows, study).items():
+            before, now = _values(merged.setdefault(key, rows)), _values(rows)
+            if canonical(before) != canonical(now):  # as text: NaN differs from itself
+                unit = {name: rows[0][name] for name in study.unit_fields if name in rows[0]}
+                different = "; ".join(differences(*pair) for pair in zip(before, now, strict=False))
+                raise ValueError(f"two rows of {unit} differ ({different}): leave out one of their files")
+    provenance: list[dict[str, Any]] = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
-    return replace(first, rows=ordered, provenance=provenance)
+    rows = ordered([row for found in merged.values() for row in found], study)
+    return replace(first, rows=rows, provenance=provenance, study=study)  # type: ignore[type-var]  # of dataclasses
+
+
+def _values(content: Any) -> Any:
+    """Return what must agree where two files hold one unit: all but where and how long it was computed."""
+    if isinstance(content, list):
+        return [_values(item) for item in content]
+    if isinstance(content, dict):
+        return {name: _values(value) for name, value in content.items() if name not in PLACE}
+    return content
+
+
+def write_compact(path: Path, content: dict[str, Any], depth: int = 1) -> None:
+    """Write JSON in which whatever has fewer than ``depth`` levels below it is one line."""
+    text = json.dumps(content, indent=1)
+    for _ in range(depth):
+        text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), text)
+    with atomic_write(path) as file:
+        file.write(text + "\n")
 
 
 def results_path(name: str, preset: str = "paper") -> Path:
@@ -189,35 +306,6 @@ def results_path(name: str, preset: str = "paper") -> Path:
     """
     folder = Path(os.environ.get("NADS_RESULTS", checkout_folder("book/results")))
     return folder / f"{name}{'' if preset == 'paper' else '.' + preset}.json"
-
-
-def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
-    """Return the stored results of a job, which may be incomplete, or None if there are none.
-
-    They can be shown without the photos that they were made from: `Results.photos` names these.
-
-    Args:
-        name: name of the job.
-        preset: size of the job.
-        folder: folder of the file; by default that of `results_path`.
-
-    Raises:
-        ValueError: for an unknown job, or a file that is damaged or does not belong to it.
-    """
-    experiment(name, preset)
-    path = results_path(name, preset)
-    path = path if folder is None else folder / path.name
-    try:
-        results = Results.load(path)  # opened in any case: the build sees that it was looked for
-    except FileNotFoundError:
-        return None
-    try:
-        if (results.job, results.preset) != (name, preset):
-            raise ValueError(f"it holds {results.job} at preset {results.preset}")
-        results.experiment()
-    except ValueError as error:
-        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
-    return results
 
 
 @contextmanager

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 from nads_book import report
-from nads_book.experiments import published
-from nads_book.experiments.frequency_maps import of_tasks
-from nads_book.experiments.results import Results, load_results
+from nads_book.analysis import published
+from nads_book.analysis.frequency_maps import of_tasks
+from nads_book.experiments.results import Results
+from nads_book.studies import load_results
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.images import ImageSet, load_images
 from nads_core.directions import NADs

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nads_book.experiments import published
-from nads_book.experiments.frequency_maps import LEARNED, of_tasks
-from nads_book.experiments.waves import predicted_energies
+from nads_book.analysis import published
+from nads_book.analysis.frequency_maps import LEARNED, of_tasks
+from nads_book.analysis.waves import predicted_energies
 from nads_book.explorer.bundle import element
 from nads_book.explorer.data import LABELS
 from nads_core.data.separable import SeparableDatasets

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from nads_book.experiments.prediction import predicted_accuracy
+from nads_book.analysis.prediction import predicted_accuracy
 from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, styled, subplots
 
 

@@ -12,7 +12,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.experiments.waves import wrapped
+from nads_book.analysis.waves import wrapped
 from nads_book.figures.style import (
     COLOURS,
     SEQUENTIAL,

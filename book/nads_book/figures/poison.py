@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.experiments.injection_statistics import Response
 from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, show_colours, styled, subplots
 from nads_book.report import readable
+from nads_book.studies.injection_responses import Response
 from nads_core.training import accuracy_interval
 
 Curve = tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]  # NAD indices, shares, their intervals

@@ -26,7 +26,6 @@ from filelock import FileLock, Timeout
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
-from nads_book.experiments import load_results
 from nads_book.experiments.presets import ON_CPUS
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
@@ -41,6 +40,7 @@ from nads_book.site.execution import (
     start,
     stop,
 )
+from nads_book.studies import load_results
 
 STAGE: tuple[str | Path, ...] = ("-m", "nads_book.site.stage")  # what writes the pages that are no chapters
 

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.checkout import checkout_folder
-from nads_book.experiments.base import Measures, Unit
-from nads_book.experiments.direction_experiments import DirectionExperiment
 from nads_book.experiments.presets import Size
+from nads_book.experiments.study import Unit
+from nads_book.studies.directions import DirectionStudy
+from nads_book.studies.trainings import Measures
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.provenance import fingerprint
 from nads_core.training import train_networks
@@ -74,12 +75,12 @@ def frozen_network(architecture: Architecture, filters: Mapping[str, Tensor] | N
     return network
 
 
-class LawExperiment(DirectionExperiment):
+class GainStudy(DirectionStudy):
     """Networks on D(v) for the directions of a design; the fields of a row are those of the free arm."""
 
     figure = "law"
     summary = "test accuracy with the first filters free, frozen and taught, sigma = 1 (not in the paper)"
-    unit_fields = ("index",)
+    unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod

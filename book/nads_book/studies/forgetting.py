@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.experiments.frequency_maps import LEARNED
-from nads_book.experiments.statistics import area_under_curve, rank_correlation, resampled, with_interval
-from nads_book.experiments.waves import predicted_energies
+from nads_book.analysis.frequency_maps import LEARNED
+from nads_book.analysis.statistics import area_under_curve, rank_correlation, resampled, with_interval
+from nads_book.analysis.waves import predicted_energies
 from nads_core.data.fourier import Frequency
 
 WAVES, SEEDS = 16, (0, 1)

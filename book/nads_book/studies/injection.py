@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nads_book.experiments.base import Measures, Unit
-from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
+from nads_book.analysis.waves import spread
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.shortcut_injection import (
+from nads_book.experiments.study import Unit
+from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
+from nads_book.studies.shortcut_injection import (
     BACKGROUNDS,
     COMMON_DEVIATION,
     INJECTION_MODES,
@@ -20,7 +21,7 @@ from nads_book.experiments.shortcut_injection import (
     same_coordinate,
     wrong_labels,
 )
-from nads_book.experiments.waves import spread
+from nads_book.studies.trainings import Measures
 from nads_core.data.images import ImageSet, normalize
 from nads_core.training import Dataset, accuracy, predicted_classes
 
@@ -65,12 +66,12 @@ def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[
     return {name: round(float(mask.double().mean()), 5) for name, mask in hits.items()}
 
 
-class InjectionExperiment(PhotoExperiment):
+class InjectionStudy(PhotoStudy):
     """Networks on photos whose coordinates along NADs are prepared and carry a shortcut to the class."""
 
     figure = "notes"
     summary = "share of photos that follow a wrong shortcut injected along a NAD (not in the paper)"
-    unit_fields = ("index", "images", "background", "written", "size")
+    unit_fields = ("index", "images", "background", "written", "size", "seed")
     about_nads = True
     same_weights = True
 
@@ -119,7 +120,9 @@ class InjectionExperiment(PhotoExperiment):
             injected = injection.inject(clean, wrong, INJECTION_MODES[unit["written"]], unit["size"])
             row["followed"] = followed_shares(network, normalize(injected), wrong)
         else:
-            indices = sorted({u["index"] for u in self.units} - {None}) if unit["index"] is None else [unit["index"]]
+            indices = (
+                sorted({u["index"] for u in self.trainings} - {None}) if unit["index"] is None else [unit["index"]]
+            )
             row["moved"] = {}
             for index in indices:
                 other = self.injection(unit | {"index": index}, root)

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nads_book.experiments.base import Measures, Unit, shipped_nads
-from nads_book.experiments.poison_and_flip_experiments import PhotoExperiment, load_photos
 from nads_book.experiments.presets import Size
+from nads_book.experiments.study import Unit
+from nads_book.studies.poison_and_flip import PhotoStudy, load_photos
+from nads_book.studies.trainings import Measures, shipped_nads
 from nads_core.data.fourier import fourier_basis
 from nads_core.data.images import normalize
 from nads_core.networks.architectures import ARCHITECTURES
@@ -185,12 +186,12 @@ def _photo_covariance(dataset: str, num_photos: int, root: str | None) -> Tensor
     return covariance(normalize(load_photos(dataset, True, num_photos, root).images))
 
 
-class TransformExperiment(PhotoExperiment):
+class TransformStudy(PhotoStudy):
     """Networks on photos under orthogonal transforms, which keep all information and may hide the picture."""
 
     figure = "maps"
     summary = "accuracy on CIFAR-10 under transforms that match a network's NADs or do not (not in the paper)"
-    unit_fields = ("source", "target", "order", "signs", "draw")
+    unit_fields = ("source", "target", "order", "signs", "draw", "seed")
     same_weights = True
 
     @classmethod
@@ -198,7 +199,7 @@ class TransformExperiment(PhotoExperiment):
         return transform_units(model)[: size.num_transforms]
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
-        names = sorted({unit["target"] for unit in self.units} & set(ARCHITECTURES))
+        names = sorted({unit["target"] for unit in self.trainings} & set(ARCHITECTURES))
         fingerprints = {name: shipped_nads(name, NADS_VERSION).fingerprint for name in names}
         bases = {name: {"version": NADS_VERSION, "fingerprint": value} for name, value in fingerprints.items()}
         return super().settings(photos) | {"bases": bases}

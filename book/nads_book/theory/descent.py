@@ -1,4 +1,4 @@
-"""Training of the deep linear model (`nads_book.deep_linear`) by gradient descent, for the chapter on Lemma 1."""
+"""Training of the deep linear model (`nads_book.theory`) by gradient descent, for the chapter on Lemma 1."""
 
 import math
 from dataclasses import dataclass

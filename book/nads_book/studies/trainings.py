@@ -1,24 +1,30 @@
-"""What all experiments have in common: their units, their size, and how one network of theirs is described."""
+"""What all trainings of figures have in common: their size, how one network is trained, and how it is described."""
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import nn
 
-from nads_book.experiments.presets import SIZES, Size, TrainingSize
+from nads_book.experiments.presets import ON_CPUS, SIZES, Size, TrainingSize
+from nads_book.experiments.results import Results, merge
 from nads_book.experiments.stored import load_nads
+from nads_book.experiments.study import Context, Keep, Row, Study, Unit
 from nads_core.directions import NADs
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.provenance import RNG_VERSION
-from nads_core.training import Dataset, TrainingResult
+from nads_core.runtime.provenance import RNG_VERSION, canonical, fingerprint
+from nads_core.training import Dataset, TrainingResult, TrainingState, train_networks
 
 THIN = ("width", "growth")  # options of architectures that make them thin
 
-Unit = dict[str, Any]  # what one network is trained on, as it is stored: see `Experiment.unit_fields`
+# A step in bfloat16 takes .68, .47 and .52 of the time in float32 for these on a CPU, but 1.4 for LeNet and 1.7 for
+# logistic regression (benchmarks/results/training_step-*.json).
+DEEP = ("vgg11", "resnet18", "densenet121")
 Sets = tuple[Sequence[Dataset], Sequence[Dataset]]  # a training and a test set for each unit
 Measures = list[Callable[[nn.Module], dict[str, Any]]]  # one for each unit
 
@@ -26,26 +32,23 @@ shipped_nads = lru_cache(maxsize=16)(load_nads)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment(TrainingSize):
-    """One job at one size; `experiment` makes them. A subclass for each experiment defines units, data and measures.
+class TrainingStudy(TrainingSize, Study):
+    """One figure at one size; `experiment` makes them. A subclass for each figure defines units, data and measures.
 
     Args:
         architecture: architecture of the networks that are trained.
         preset: name of the size.
-        units: trained units, in the order of training; any beginning of it covers the plane or the NADs evenly.
+        trainings: all units, in the order of training; any beginning of it covers the plane or the NADs evenly.
         nads_version: version of the NADs that the job is about, see `load_nads`; None for other jobs.
     """
 
     architecture: Architecture
     preset: str
-    units: tuple[Unit, ...]
+    trainings: tuple[Unit, ...]
     nads_version: int | None = None
 
     figure: ClassVar[str]  # the prefix of the job's name
-    summary: ClassVar[str]
-    unit_fields: ClassVar[tuple[str, ...]]  # fields of a unit other than its seed
     about_nads: ClassVar[bool] = False
-    on_photos: ClassVar[bool] = False
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
     stop_loss: ClassVar[float | None] = None
@@ -63,7 +66,7 @@ class Experiment(TrainingSize):
         units = tuple({**target, "seed": seed} for seed in seeds for target in targets)
         return cls(
             **vars(cls.training(size)), architecture=cls.adapted(size.architecture(model)), preset=preset,
-            units=units, nads_version=version,
+            trainings=units, nads_version=version,
         )  # fmt: skip
 
     @classmethod
@@ -147,9 +150,79 @@ class Experiment(TrainingSize):
 
     def network_ids(self, units: Sequence[Unit]) -> list[int]:
         """Return the numbers that fix the initial weights of units."""
-        return [0 if self.same_weights else self.units.index(unit) for unit in units]
+        return [0 if self.same_weights else self.trainings.index(unit) for unit in units]
 
-    @classmethod
-    def key(cls, row: Mapping[str, Any]) -> str:
-        """Return the identity of the unit that a row, or a unit, is about."""
-        return json.dumps([row.get(field) for field in (*cls.unit_fields, "seed")])
+    def units(self) -> Sequence[Unit]:
+        """Return all units, in the order of training."""
+        return self.trainings
+
+    def stored(self, out: Path | None, root: str | None = None) -> Results:
+        """Return the content of the results file, or results without rows if there is none."""
+        settings = self.settings(self.photo_source(root))
+        results = Results(self.name, self.preset, settings, len(self.trainings), [], [], study=self)
+        if out is None or not out.exists():
+            return results
+        known = Results.load(out)
+        try:
+            return merge([results, known], self)
+        except ValueError as error:
+            raise ValueError(f"{out} cannot be continued: {error}") from error
+
+    def photo_source(self, root: str | None) -> str | None:
+        """Return `ImageSet.source` of the training images; None for studies without photos."""
+        return None
+
+    def choose_precision(self, stored: Any, device: torch.device, requested: bool | None = None) -> bool:
+        """Return whether layers run in bfloat16.
+
+        A study keeps the precision of its stored networks. By default a new one takes bfloat16 on a GPU that has it,
+        and on a CPU for deep networks at the presets "laptop" and "narrow".
+
+        Raises:
+            ValueError: if another precision is requested than that of the stored networks.
+        """
+        before = set() if stored is None else stored.precisions
+        if requested is not None and before - {requested}:
+            names = " and ".join(map(str, sorted(before)))
+            raise ValueError(f"{self.name} began with mixed_precision={names}: leave it out, or name another file")
+        if before or requested is not None:
+            return bool(min(before)) if requested is None else requested
+        if device.type == "cuda":
+            return torch.cuda.is_bf16_supported(including_emulation=False)
+        return device.type == "cpu" and self.preset in ON_CPUS and self.architecture.name in DEEP
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        """Train the network of one unit."""
+        rows: list[Row] = []
+        self.run_many([unit], replace(context, workers=None), lambda _, found: rows.extend(found))
+        return rows[0]
+
+    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+        """Train the units of each seed together, by the method of `train_networks` that suits the device."""
+        for seed in sorted({unit["seed"] for unit in units}):
+            self._train(seed, [unit for unit in units if unit["seed"] == seed], context, keep)
+
+    def _train(self, seed: int, units: list[Unit], context: Context, keep: Keep) -> None:
+        states = None if context.out is None else [self._state(unit, context) for unit in units]
+
+        def store(b: int, result: TrainingResult) -> None:
+            keep(units[b], [self.row(result)])
+            if states is not None:
+                states[b].forget()
+
+        train, test = self.datasets(units, seed, context.root, context.source)
+        train_networks(
+            self.architecture, train, test, recipe=self.recipe, num_classes=self.num_classes, seed=seed,
+            network_ids=self.network_ids(units), device=context.device, workers=context.workers, on_result=store,
+            mixed_precision=context.mixed_precision, stop_loss=self.stop_loss, stop_at_full_accuracy=self.stop_perfect,
+            timeout=None if context.deadline is None else context.deadline - time.monotonic(), states=states,
+            measure=self.measures(units, context.root, context.mixed_precision), progress=context.progress,
+        )  # fmt: skip
+
+    def _state(self, unit: Unit, context: Context) -> TrainingState:
+        """Return the file of a unit's training, under a name that identifies all that determines it."""
+        out = context.out
+        assert out is not None
+        settings = self.settings(context.source)
+        identity = [self.name, self.preset, settings, unit, context.device.type, context.mixed_precision]
+        return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(identity))}.part"))

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nads_book.analysis.statistics import SeedVariance, pooled_variance
 from nads_book.experiments import Results
-from nads_book.experiments.statistics import SeedVariance, pooled_variance
 from nads_book.report import LABELS
 
 Row = Mapping[str, Any]

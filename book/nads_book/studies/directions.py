@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.experiments.base import Experiment, Sets, Unit, shipped_nads
+from nads_book.analysis.waves import grid_frequencies, spread, stratified_frequencies
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.waves import grid_frequencies, spread, stratified_frequencies
+from nads_book.experiments.study import Unit
+from nads_book.studies.trainings import Sets, TrainingStudy, shipped_nads
 from nads_core.data.fourier import fourier_direction
 from nads_core.data.separable import SeparableDatasets
 from nads_core.networks.architectures import Architecture
@@ -22,7 +23,7 @@ LOSSES = (0.3, 0.1, 0.03)  # candidates for "a small training loss" of Fig. 2; t
 MARGIN = 1.0
 
 
-class DirectionExperiment(Experiment):
+class DirectionStudy(TrainingStudy):
     """Networks on D(v), one direction for each unit."""
 
     noise_std: ClassVar[float]  # sigma of D(v)
@@ -45,10 +46,10 @@ class DirectionExperiment(Experiment):
         return super().settings() | {"margin": MARGIN, "noise_std": self.noise_std}
 
 
-class WaveExperiment(DirectionExperiment):
+class WaveStudy(DirectionStudy):
     """Networks on D(v) of waves v."""
 
-    unit_fields = ("frequency",)
+    unit_fields = ("frequency", "seed")
     noise_std = 3.0
 
     @classmethod
@@ -60,14 +61,14 @@ class WaveExperiment(DirectionExperiment):
         return fourier_direction(tuple(unit["frequency"]), 32)
 
 
-class Fig1(WaveExperiment):
+class Fig1(WaveStudy):
     """Fig. 1, accuracy by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig1"
     summary = "test accuracy over the DFT directions of the published grid, sigma = 3"
 
 
-class Fig2(WaveExperiment):
+class Fig2(WaveStudy):
     """Fig. 2, speed of learning by wave: `figures.plot_frequency_maps`."""
 
     figure = "fig2"
@@ -83,7 +84,7 @@ class Fig2(WaveExperiment):
         return super().row(result) | {"iterations": [int(result.iterations_to(loss)) for loss in LOSSES]}
 
 
-class Fig3(WaveExperiment):
+class Fig3(WaveStudy):
     """Fig. 3, accuracy by wave without pooling: `figures.plot_frequency_maps`."""
 
     figure = "fig3"
@@ -96,12 +97,12 @@ class Fig3(WaveExperiment):
         return architecture.variant(pooling="none", name=architecture.name)
 
 
-class Fig6(DirectionExperiment):
+class Fig6(DirectionStudy):
     """Fig. 6, accuracy by NAD: `figures.plot_accuracy_by_nad`."""
 
     figure = "fig6"
     summary = "test accuracy over the NADs, sigma = 1"
-    unit_fields = ("index",)
+    unit_fields = ("index", "seed")
     about_nads = True
     noise_std = 1.0
 
@@ -117,12 +118,12 @@ class Fig6(DirectionExperiment):
         return self.nads.directions[unit["index"]]
 
 
-class RandomDirections(DirectionExperiment):
+class RandomDirections(DirectionStudy):
     """Accuracy by random direction, a control of the accuracies along NADs."""
 
     figure = "random"
     summary = "test accuracy over random directions, sigma = 1 (not in the paper)"
-    unit_fields = ("index",)
+    unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from nads_book.experiments.base import Experiment, Measures, Sets, Unit
+from nads_book.analysis.prediction_changes import changed_predictions
+from nads_book.analysis.waves import spread
 from nads_book.experiments.presets import Size, TrainingSize
-from nads_book.experiments.waves import spread
-from nads_book.prediction_changes import changed_predictions
+from nads_book.experiments.study import Unit
+from nads_book.studies.trainings import Measures, Sets, TrainingStudy
 from nads_core.data.images import DatasetNotFoundError, ImageSet, load_images, normalize
 from nads_core.data.poisoning import flip, poison
 from nads_core.training import Dataset
@@ -25,7 +26,7 @@ def load_photos(dataset: str, train: bool, count: int, root: str | None) -> Imag
     return load_images(dataset, train=train, num_images=count, root=root, progress=False)
 
 
-class PhotoExperiment(Experiment):
+class PhotoStudy(TrainingStudy):
     """Networks on CIFAR-10, prepared in another way for each unit."""
 
     on_photos = True
@@ -51,6 +52,10 @@ class PhotoExperiment(Experiment):
         """Return dataset, number and folder of the training photos; the smallest presets may have generated images."""
         return "auto" if self.preset in ("smoke", "demo") else "cifar10", self.num_train, root
 
+    def photo_source(self, root: str | None) -> str | None:
+        """Return `ImageSet.source` of the training images."""
+        return self.photos(False, root).source
+
     def photos(self, train: bool, root: str | None) -> ImageSet:
         """Load a part of CIFAR-10; at the smallest presets generated images where there are no photos."""
         (dataset, _, _), count = self.source(root), self.num_train if train else self.num_test
@@ -75,13 +80,13 @@ class PhotoDatasets(Sequence[Dataset]):
         train: whether these are the training sets.
     """
 
-    job: PhotoExperiment
+    job: PhotoStudy
     units: tuple[Unit, ...]
     root: str | None
     source: str | None
     train: bool
 
-    image_shape = PhotoExperiment.image_shape
+    image_shape = PhotoStudy.image_shape
 
     @property
     def num_samples(self) -> int:
@@ -98,12 +103,12 @@ class PhotoDatasets(Sequence[Dataset]):
         return self.job.dataset(self.units[b], self.train, self.root)
 
 
-class Fig7(PhotoExperiment):
+class Fig7(PhotoStudy):
     """Fig. 7, the cost of a poison along each NAD: `figures.plot_accuracy_by_index`, in `07_poison`."""
 
     figure = "fig7"
     summary = "clean accuracy after training on CIFAR-10 that is poisoned at a NAD"
-    unit_fields = ("index",)
+    unit_fields = ("index", "seed")
     about_nads = True
 
     @classmethod
@@ -132,12 +137,12 @@ class Fig7(PhotoExperiment):
         return {"use": {"indices": indices, "num_images": len(images), **shares}}
 
 
-class Fig8(PhotoExperiment):
+class Fig8(PhotoStudy):
     """Fig. 8, the cost of reversing the order of the NAD components: `figures.plot_representations`, in `08_flip`."""
 
     figure = "fig8"
     summary = "accuracy on CIFAR-10 and on its flipped version"
-    unit_fields = ("flipped",)
+    unit_fields = ("flipped", "seed")
     about_nads = True
 
     @classmethod

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nads_book.experiments.direction_experiments import DirectionExperiment
 from nads_book.experiments.results import Results
 from nads_core import _moved
 from nads_core.data.fourier import Frequency
@@ -53,9 +52,9 @@ class Family:
         if not results.rows:
             raise ValueError(f"{results.job} has no results yet: run it first")
         job = results.experiment()
-        if not isinstance(job, DirectionExperiment):
+        if not hasattr(job, "direction"):
             raise ValueError(f"{results.job} is not a sweep over directions")
-        (name,), accuracies = job.unit_fields, dict[Any, list[float]]()
+        name, accuracies = job.unit_fields[0], dict[Any, list[float]]()
         for row in results.rows:
             key = tuple(row[name]) if name == "frequency" else row[name]
             accuracies.setdefault(key, []).append(row["test_accuracy"])

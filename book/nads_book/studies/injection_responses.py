@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nads_book.experiments.results import Results, load_results
-from nads_book.experiments.statistics import pooled_variance
+from nads_book.analysis.statistics import pooled_variance
+from nads_book.experiments.results import Results
+from nads_book.studies import load_results
 
 Condition = tuple[str, str, str, float | None]  # images, background, written, size
 

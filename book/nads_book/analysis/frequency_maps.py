@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from nads_book.experiments.results import Results
-from nads_book.experiments.statistics import (
+from nads_book.analysis.statistics import (
     area_under_curve,
     rank_correlation,
     resampled,
     resampled_correlations,
     with_interval,
 )
-from nads_book.experiments.waves import grid_frequencies, negative, sampling_weights, strata, wrapped
+from nads_book.analysis.waves import grid_frequencies, negative, sampling_weights, strata, wrapped
+from nads_book.experiments.results import Results
 from nads_book.report import estimate
 from nads_core.data.fourier import Frequency
 
@@ -146,7 +146,7 @@ def sampled_agreement(
     """Compare two maps where both have a value, each wave weighted by its inverse sampling probability.
 
     Args:
-        architecture: architecture whose strata the sample was drawn within, see `nads_book.experiments.waves.strata`.
+        architecture: architecture whose strata the sample was drawn within, see `nads_book.analysis.waves.strata`.
         values: accuracies in [0, 1].
         truth: accuracies of the map that defines which waves are learned.
         learned: accuracy above which a wave is learned.

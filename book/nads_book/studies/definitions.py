@@ -7,18 +7,11 @@ part of what the network without biases makes of pixel i alone, on black. A grad
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
+
+from nads_book.atlas.small_networks import Concatenated
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
-
-
-class Concatenated(nn.Sequential):
-    """Layers whose output is appended to their input, channel by channel, as in the dense blocks of DenseNet-121."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (N, C + C', H, W)."""
-        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
 @dataclass(frozen=True)

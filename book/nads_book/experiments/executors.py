@@ -1,0 +1,85 @@
+"""Where units run: processes of this machine, or the workers of a Dask scheduler, both through `concurrent.futures`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from nads_core.runtime.interrupts import deferred_interrupt
+from nads_core.training import TrainingTimeout
+from nads_core.training.processes import num_cores, process_pool
+from nads_core.training.single import progress_bar
+
+if TYPE_CHECKING:
+    from nads_book.experiments.study import Context, Keep, Row, Study, Unit
+
+_POLL_SECONDS = 0.5  # between two checks for an interrupt
+
+
+@contextmanager
+def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
+    """Give an executor: "processes" of this machine, or "dask:ADDRESS".
+
+    Raises:
+        ValueError: for another name, or if `distributed` is not installed.
+        MemoryError: if a process of this machine was killed.
+    """
+    kind, _, address = name.partition(":")
+    if kind == "processes":
+        pool = process_pool(workers or num_cores())
+        try:
+            yield pool
+        except BrokenExecutor as error:
+            raise MemoryError("a process was killed, probably because memory ran out: use fewer workers") from error
+        except BaseException:
+            pool.shutdown(kill_workers=True)  # or they would finish units that nobody waits for
+            raise
+        return
+    if kind != "dask" or not address:
+        raise ValueError(f"unknown executor {name!r}: choose processes or dask:ADDRESS, such as dask:tcp://node:8786")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError(f"executor {name!r} needs Dask: pip install nads-core[cluster]") from error
+    with Client(address) as client:  # type: ignore[no-untyped-call]
+        # Dask runs the unit of a lost worker again on another one.
+        yield client.get_executor(pure=False)
+
+
+def run_unit(study: Study, unit: Unit, context: Context) -> list[Row]:
+    """Compute one unit on one thread, and return its rows."""
+    torch.set_num_threads(1)
+    rows = study.run(unit, context)
+    return rows if isinstance(rows, list) else [rows]
+
+
+def compute_units(pool: Executor, study: Study, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+    """Compute units with an executor, and store the rows of each as soon as it is finished.
+
+    Raises:
+        TrainingTimeout: if the deadline of the context passes first.
+        KeyboardInterrupt: on Ctrl-C; units that are not finished are cancelled.
+    """
+    pending: dict[Future[list[Row]], Unit] = {}
+    try:
+        bar = progress_bar(len(units), study.name, "unit", context.progress)
+        with bar, deferred_interrupt("stopping ...") as interrupted:
+            pending = {pool.submit(run_unit, study, unit, context): unit for unit in units}
+            while pending:
+                ready, _ = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                for future in sorted(ready, key=lambda one: one.exception() is not None):  # rows come before errors
+                    keep(pending[future], future.result())
+                    del pending[future]
+                    bar.update()
+                if interrupted:
+                    raise KeyboardInterrupt
+                if context.deadline is not None and time.monotonic() > context.deadline:
+                    raise TrainingTimeout(f"{len(pending)} of {len(units)} units are left")
+    finally:
+        for future in pending:
+            future.cancel()

@@ -1,0 +1,116 @@
+"""A study: one question, the units that answer it, how one unit is computed, and the registered rule that decides."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from nads_book.experiments.executors import compute_units, open_executor
+
+Unit = dict[str, Any]  # description of what is trained or computed, as it is stored: see `Study.unit_fields`
+Row = dict[str, Any]  # a unit with what was measured of it
+Estimate = tuple[float, float, float]  # a number with its 95 % interval
+Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where and how the engine runs a unit. No number may depend on it, except by rounding.
+
+    Args:
+        device: device of the computation.
+        mixed_precision: whether layers run in bfloat16; None where a study has no choice.
+        root: folder with images, see `nads_core.load_images`.
+        source: `ImageSet.source` that the results name; a worker may have been started with another environment.
+        folder: folder of checkpoints and of files that units share; None keeps nothing.
+        out: results file, next to which unfinished units are kept; None keeps nothing.
+        workers: number of processes on a CPU; one per core by default.
+        deadline: time at which to stop, in the seconds of `time.monotonic`.
+        progress: whether to show a progress bar.
+    """
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    mixed_precision: bool | None = None
+    root: str | None = None
+    source: str | None = None
+    folder: Path | None = None
+    out: Path | None = None
+    workers: int | None = None
+    deadline: float | None = None
+    progress: bool = False
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a registered rule says about the rows of a study.
+
+    Args:
+        estimates: numbers with their 95 % intervals, by group and name.
+        met: whether each registered criterion holds; None where that is undecided.
+    """
+
+    estimates: Mapping[str, Mapping[str, Estimate]]
+    met: Mapping[str, bool | None]
+
+
+class Study(ABC):
+    """One question of the book.
+
+    A subclass names the fields of a unit, lists the units and computes one of them. The engine (`run_study`) gives all
+    studies alike locks, resuming, shards, executors, and a provenance for every row.
+    """
+
+    summary: ClassVar[str]
+    unit_fields: ClassVar[tuple[str, ...]]
+    many_rows: ClassVar[bool] = False  # whether a unit may have several rows
+    needs: ClassVar[tuple[str, ...]] = ()  # studies whose results a unit reads
+    on_photos: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """Name of the study, as the command ``run`` takes it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def units(self) -> Sequence[Unit]:
+        """All units, in the order in which they are computed."""
+
+    @abstractmethod
+    def run(self, unit: Unit, context: Context) -> Row | list[Row]:
+        """Compute one unit: a function of its description alone, whatever else runs, and wherever."""
+
+    @abstractmethod
+    def stored(self, out: Path | None, root: str | None = None) -> Any:
+        """Return the content of a results file, or results without rows if there is none."""
+
+    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+        """Compute units on this machine, one per process, and store the rows of each as soon as it is finished.
+
+        Raises:
+            TrainingTimeout: if the deadline of the context passes first.
+        """
+        with open_executor("processes", context.workers) as pool:
+            compute_units(pool, self, units, context, keep)
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule to the rows of all units."""
+        raise ValueError(f"{self.name} has no registered rule")
+
+    def choose_precision(self, stored: Any, device: torch.device, requested: bool | None = None) -> bool | None:
+        """Return whether layers run in bfloat16, from the precision of stored rows and the requested one."""
+        return requested
+
+    def key(self, row: Mapping[str, Any]) -> str:
+        """Return the identity of the unit that a row, or a unit, is about."""
+        return json.dumps([row.get(name) for name in self.unit_fields], sort_keys=True)
+
+    def missing(self, rows: Iterable[Row], units: Iterable[Unit] | None = None) -> list[Unit]:
+        """Return those of some units, or of all, that have no row."""
+        done = set(map(self.key, rows))
+        return [unit for unit in (self.units() if units is None else units) if self.key(unit) not in done]

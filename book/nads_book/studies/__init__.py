@@ -1,0 +1,152 @@
+"""The studies of the book, by name: one module per question, imported when one of its studies is asked for.
+
+The trainings of figures are named after figure and architecture, such as ``fig1-lenet``, and have presets, which define
+their size. Other studies have one size. `run_experiment` runs each of them.
+"""
+
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nads_book.experiments.presets import MODELS, SIZES
+from nads_book.experiments.results import Results, merge, results_path
+from nads_book.experiments.runner import run_study
+from nads_book.experiments.study import Study
+
+# Trainings of figures; the architecture follows behind a hyphen.
+FIGURES = {
+    "fig1": "nads_book.studies.directions.Fig1",
+    "fig2": "nads_book.studies.directions.Fig2",
+    "fig3": "nads_book.studies.directions.Fig3",
+    "fig6": "nads_book.studies.directions.Fig6",
+    "random": "nads_book.studies.directions.RandomDirections",
+    "law": "nads_book.studies.gain.GainStudy",
+    "fig7": "nads_book.studies.poison_and_flip.Fig7",
+    "fig8": "nads_book.studies.poison_and_flip.Fig8",
+    "maps": "nads_book.studies.transforms.TransformStudy",
+    "notes": "nads_book.studies.injection.InjectionStudy",
+}
+OTHERS: dict[str, str] = {}
+
+
+def study_class(name: str) -> Any:
+    """Return the class of a study, or of a figure.
+
+    Raises:
+        ValueError: for an unknown name.
+    """
+    figure, _, model = name.partition("-")
+    if name in OTHERS or name in FIGURES:
+        path = (OTHERS | FIGURES)[name]
+    elif figure in FIGURES and model in MODELS:
+        path = FIGURES[figure]
+    else:
+        figures = f"one of {', '.join(FIGURES)}, joined with one of {', '.join(MODELS)}"
+        raise ValueError(f"unknown study {name!r}: choose {figures}, or one of {', '.join(OTHERS)}")
+    module, _, attribute = path.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def experiment(name: str, preset: str = "demo", nads_version: int | None = None) -> Any:
+    """Return a study by its name, such as ``fig1-lenet``.
+
+    Args:
+        name: figure and name of an architecture, joined by a hyphen, or the name of another study.
+        preset: size of a figure. "smoke" and "demo" are smaller, for tests and the live book; "paper" has the paper's
+            sizes; "laptop" is a fifth of the paper's training, at which LeNets learn waves in the order of the paper's
+            size, to a lower level (``benchmarks/results/laptop-*.json``): for deep networks without a GPU. Any
+            beginning of its waves is a stratified sample. "narrow" is as long, and has ResNet-18 and DenseNet-121
+            alone, of a quarter of their width. "epochs20", "epochs50" and "epochs100" are for injected shortcuts
+            (``notes-lenet``), as "laptop" with longer trainings. Other studies have one size.
+        nads_version: version of the NADs that some figures are about; the newest by default.
+
+    Raises:
+        ValueError: for an unknown name, preset or version.
+    """
+    kind = study_class(name)
+    if preset not in SIZES:
+        raise ValueError(f"unknown preset {preset!r}: choose from {tuple(SIZES)}")
+    return kind() if name in OTHERS else kind.create(name.partition("-")[2], preset, nads_version)
+
+
+def run_experiment(
+    name: str,
+    preset: str = "demo",
+    *,
+    out: str | os.PathLike[str] | None = None,
+    nads_version: int | None = None,
+    **options: Any,
+) -> Any:
+    """Run a study, or resume it.
+
+    Args:
+        name: name of the study, such as ``fig1-lenet``; see `experiment`.
+        preset: size of a figure.
+        out: results file, replaced after every unit; an existing one is resumed.
+        nads_version: version of the NADs that a figure is about; by default that of ``out``, else the newest.
+        **options: options of `nads_book.experiments.run_study`.
+
+    Returns:
+        The rows of all finished units, those of earlier runs in ``out`` included.
+
+    Raises:
+        ValueError: for an unknown study, or what `run_study` rejects.
+        DatasetNotFoundError: if images are missing, except at the presets "smoke" and "demo".
+    """
+    if nads_version is None and out is not None and name not in OTHERS and Path(out).exists():
+        stored = Results.load(out)
+        nads_version = stored.nads_version if stored.job == name else None
+    return run_study(experiment(name, preset, nads_version), out=out, **options)
+
+
+def stored_figures() -> Iterator[tuple[str, str]]:
+    """Yield name and preset of each figure of which results are stored, in the order of their names."""
+    for path in sorted(results_path("").parent.glob("*-*.json")):
+        name, _, preset = path.stem.partition(".")
+        if (preset or "paper") in SIZES:  # parts of a study have other names
+            yield name, preset or "paper"
+
+
+def merge_results(parts: Sequence[Results]) -> Results:
+    """Join the results of shards of one figure; a unit that several hold counts once.
+
+    Raises:
+        ValueError: if the parts belong to different jobs, presets, settings or precisions, hold rows of no unit or
+            different values of one unit, or there is none.
+    """
+    parts = list(parts)
+    if not parts:
+        raise ValueError("there are no results to merge")
+    first = parts[0]
+    return merge(parts, experiment(first.job, first.preset, first.nads_version))
+
+
+def load_results(name: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
+    """Return the stored results of a figure, which may be incomplete, or None if there are none.
+
+    They can be shown without the photos that they were made from: `Results.photos` names these.
+
+    Args:
+        name: name of the job, such as ``fig1-lenet``.
+        preset: size of the job.
+        folder: folder of the file; by default that of `results_path`.
+
+    Raises:
+        ValueError: for an unknown job, or a file that is damaged or does not belong to it.
+    """
+    experiment(name, preset)
+    path = results_path(name, preset)
+    path = path if folder is None else folder / path.name
+    try:
+        results = Results.load(path)  # opened in any case: the build sees that it was looked for
+    except FileNotFoundError:
+        return None
+    try:
+        if (results.job, results.preset) != (name, preset):
+            raise ValueError(f"it holds {results.job} at preset {results.preset}")
+        results.attach(experiment(name, preset, results.nads_version))
+    except ValueError as error:
+        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+    return results

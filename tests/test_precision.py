@@ -1,0 +1,119 @@
+"""The precision of trainings, and all studies that are pending."""
+
+import nads_book as nb
+import pytest
+import torch
+from nads_book.cli import main
+from nads_book.studies import experiment, trainings
+
+
+def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
+    job = experiment("fig1-vgg11", "laptop")
+    assert [tuple(unit["frequency"]) for unit in job.units()] == nb.waves.stratified_frequencies("vgg11")
+    seeds = [{unit["seed"] for unit in experiment("fig1-vgg11", preset).units()} for preset in ("laptop", "paper")]
+    assert not seeds[0] & seeds[1]
+    assert job.settings()["stop_perfect"] and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
+
+
+def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
+    """Also where it was killed in its first network, and asked for nothing the second time."""
+    used = []
+
+    def train(*_, mixed_precision, **__):
+        used.append(mixed_precision)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainings, "train_networks", train)
+    for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
+        with pytest.raises(KeyboardInterrupt):
+            nb.run_experiment(
+                "fig1-logreg", "laptop", out=tmp_path / name, device="cpu", mixed_precision=rounded, progress=False
+            )
+    with pytest.raises(ValueError, match="began with mixed_precision=True"):
+        nb.run_experiment(
+            "fig1-logreg", "laptop", out=tmp_path / "a.json", device="cpu", mixed_precision=False, progress=False
+        )
+    with pytest.raises(ValueError, match="count"):
+        nb.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
+    assert used == [True, True, False]
+    parts = [nb.Results.load(tmp_path / name) for name in ("a.json", "b.json")]
+    assert [len(part.provenance) for part in parts] == [1, 1]
+    with pytest.raises(ValueError, match="bfloat16"):
+        nb.merge_results(parts)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_requested_precision_is_kept(first, tmp_path):
+    """A job begun in bfloat16 on purpose, or on a GPU, is not mixed with float32 when resumed elsewhere."""
+    options = dict(out=tmp_path / "r.json", device="cpu", progress=False)
+    nb.run_experiment("fig1-logreg", "smoke", count=1, mixed_precision=first, **options)
+    job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])
+    assert job.choose_precision(stored, torch.device("cpu")) == first
+    results = nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
+    assert [run["mixed_precision"] for run in results.provenance] == [first] * 2 and results.precisions == {first}
+    with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
+        nb.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
+
+
+def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
+    of = lambda **run: nb.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions  # noqa: E731
+    assert of(device="2 CPU threads", networks=1) == {False} and of(device="NVIDIA H200", networks=1) == set()
+    assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "rounded"),
+    [
+        ("fig1-logreg", "laptop", False), ("fig1-lenet", "laptop", False), ("fig1-vgg11", "laptop", True),
+        ("fig8-resnet18", "narrow", True), ("fig1-densenet121", "narrow", True), ("fig1-vgg11", "paper", False),
+    ],
+)  # fmt: skip
+def test_precision_follows_from_architecture_and_preset(name, preset, rounded):
+    assert experiment(name, preset).choose_precision(None, torch.device("cpu")) == rounded
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """Give a folder of results with a part of two figures, and no other study."""
+    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
+    monkeypatch.setattr("nads_book.cli.run.OTHERS", {})
+    for name, count in (("fig1-logreg", 2), ("fig2-logreg", 6)):
+        nb.run_experiment(name, "smoke", out=tmp_path / f"{name}.smoke.json", count=count, device="cpu", progress=False)
+    return tmp_path
+
+
+def test_the_list_says_how_much_is_stored(shelf, capsys):
+    assert main(["run", "--list"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["fig1-logreg", "smoke", "2", "of", "6"],
+        ["fig2-logreg", "smoke", "6", "of", "6"],
+    ]
+
+
+def test_pending_studies_are_completed_and_complete_ones_left(shelf):
+    before = (shelf / "fig2-logreg.smoke.json").read_bytes()
+    assert main(["run", "--pending", "--time-limit", "0", "--device", "cpu"]) == 0
+    assert len(nb.load_results("fig1-logreg", "smoke").rows) == 2
+    assert main(["run", "--pending", "--device", "cpu"]) == 0
+    assert nb.load_results("fig1-logreg", "smoke").complete
+    assert (shelf / "fig2-logreg.smoke.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("wrong", [[], ["fig1-logreg", "--list"], ["--list", "--pending"], ["--list", "--count", "3"]])
+def test_a_run_needs_one_thing_to_do(wrong, capsys):
+    assert main(["run", *wrong]) == 2
+    assert "error" in capsys.readouterr().err
+
+
+def test_a_study_without_its_photos_is_left_out_and_the_next_begins(shelf, capsys, monkeypatch):
+    monkeypatch.setenv("NADS_DATA", str(shelf / "empty"))
+    monkeypatch.setenv("NADS_DOWNLOAD", "0")
+    job = experiment("fig8-logreg", "laptop")
+    settings = job.settings("CIFAR-10 (JPEG copy)")
+    nb.Results(job.name, "laptop", settings, 2, [], []).save(shelf / "fig8-logreg.laptop.json")
+    both = [("fig8-logreg", "laptop"), ("fig1-logreg", "smoke")]
+    monkeypatch.setattr("nads_book.cli.run.stored_figures", lambda: both)
+    assert main(["run", "--pending", "--device", "cpu"]) == 1
+    output = capsys.readouterr().out
+    assert "skipped fig8-logreg: fig8-logreg at preset laptop needs the photos" in output
+    assert "6 of 6 networks" in output
