@@ -33,3 +33,5 @@ from nads_book.checks.pooling import (
     check_theorem1_folded,
     simulate_bayes_accuracy,
 )
+
+from nads_book.checks import errata  # isort: skip  # it reads the checks above
