@@ -56,7 +56,8 @@ def test_an_action_has_one_commit_and_one_version():
 def test_a_release_is_tested_and_its_jobs_with_rights_install_nothing_that_is_not_pinned():
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf8"))["jobs"]
     commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
-    assert {"make test", "make verify"} <= set(commands["check"]) and {"check", "build"} <= set(jobs["publish"]["needs"])
+    assert {"make test", "make verify"} <= set(commands["check"])
+    assert {"check", "build"} <= set(jobs["publish"]["needs"])
     rights = {name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()}
     assert rights == {"publish", "attach"}
     for name in (*rights, "build"):
