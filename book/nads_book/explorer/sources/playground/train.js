@@ -1,0 +1,83 @@
+// Training on D(v): images +-v with noise across v, in two classes
+
+import { Network, PIXELS, drawWeights } from "./engine.js";
+import { bits, gaussians, keyOf, shuffled } from "./random.js";
+
+export const RECIPE = { samples: 512, epochs: 20, batch: 32, rate: 0.5, clip: 0.5, noise: 0.7, test: 512 };
+const MOST = 3.5e10; // multiplications of a training, which has fewer epochs where the network is large
+const TRAIN = 3, TEST = 4, ORDER = 5; // purposes of random streams; `engine.js` has the others
+
+/** Images (count, PIXELS) and labels (count,) of D(v): x = y v + w, with w ~ N(0, noise^2 (I - v v^T)), y = -1 or 1. */
+export function samples(wave, noise, seed, purpose, count, paired = false) {
+  const key = keyOf(seed, purpose), different = paired ? count / 2 : count;
+  const clouds = gaussians(key, different * PIXELS), images = new Float32Array(count * PIXELS);
+  const labels = new Int8Array(count), labelKey = keyOf(seed, purpose, 1);
+  for (let n = 0; n < count; n++) {
+    const cloud = clouds.subarray((n % different) * PIXELS, (n % different + 1) * PIXELS);
+    labels[n] = paired ? +(n >= different) : bits(labelKey, n) >>> 31;
+    let along = 0;
+    for (let i = 0; i < PIXELS; i++) along += cloud[i] * wave[i];
+    const shift = 2 * labels[n] - 1 - noise * along;
+    for (let i = 0; i < PIXELS; i++) images[n * PIXELS + i] = noise * cloud[i] + shift * wave[i];
+  }
+  return { images, labels };
+}
+
+/** Share of images that the network classifies correctly. */
+function accuracy(network, { images, labels }) {
+  const { lanes } = network;
+  let right = 0;
+  for (let start = 0; start < labels.length; start += lanes) {
+    network.forward((l, i) => images[(start + l) * PIXELS + i]);
+    const logits = network.evaluate();
+    for (let l = 0; l < lanes; l++) right += (logits[lanes + l] > logits[l]) === (labels[start + l] === 1);
+  }
+  return right / labels.length;
+}
+
+/** Cross-entropy of logits (2, lanes), and its gradient. */
+function crossEntropy(logits, labels, gradient) {
+  const lanes = labels.length;
+  let loss = 0;
+  for (let l = 0; l < lanes; l++) {
+    const margin = (2 * labels[l] - 1) * (logits[lanes + l] - logits[l]);
+    const wrong = 1 / (1 + Math.exp(margin)); // probability of the other class
+    loss += (margin > 0 ? Math.log1p(Math.exp(-margin)) : Math.log1p(Math.exp(margin)) - margin) / lanes;
+    gradient[lanes + l] = ((1 - 2 * labels[l]) * wrong) / lanes;
+    gradient[l] = -gradient[lanes + l];
+  }
+  return loss;
+}
+
+/** Epochs that fit the time, for a network whose pass takes so many multiplications. */
+export const epochsOf = (perImage, { epochs, samples: count } = RECIPE) =>
+  Math.max(1, Math.min(epochs, Math.floor(MOST / (3 * count * perImage))));
+
+/**
+ * Train one network: stochastic gradient descent with clipped gradients, and a rate that falls linearly to zero.
+ * Yields {epoch, loss, accuracy} after each epoch; the last accuracy is that of all test images.
+ */
+export function* train(config, wave, { seed = 0, epochs = RECIPE.epochs, plain = false } = {}) {
+  const { samples: count, batch, rate, clip, noise, test: numTest } = RECIPE;
+  const network = new Network(config, { outputs: 2, lanes: batch, plain });
+  const data = samples(wave, noise, seed, TRAIN, count), test = samples(wave, noise, seed, TEST, numTest, true);
+  const weights = drawWeights(config, 2, seed, 0), labels = new Int8Array(batch), gradient = new Float32Array(2 * batch);
+  const steps = (epochs * count) / batch;
+  for (let epoch = 0, step = 0; epoch < epochs; epoch++) {
+    const order = shuffled(keyOf(seed, ORDER, epoch), count);
+    let loss = 0;
+    for (let start = 0; start < count; start += batch, step++) {
+      network.load(weights);
+      network.forward((l, i) => data.images[order[start + l] * PIXELS + i]);
+      for (let l = 0; l < batch; l++) labels[l] = data.labels[order[start + l]];
+      loss += (crossEntropy(network.evaluate(), labels, gradient) * batch) / count;
+      const slopes = network.weightGradient(gradient);
+      let norm = 0;
+      for (const slope of slopes) norm += slope * slope;
+      const factor = rate * (1 - step / steps) * Math.min(1, clip / (Math.sqrt(norm) + 1e-6));
+      for (let i = 0; i < weights.length; i++) weights[i] -= factor * slopes[i];
+    }
+    network.load(weights);
+    yield { epoch: epoch + 1, loss, accuracy: accuracy(network, test) };
+  }
+}
