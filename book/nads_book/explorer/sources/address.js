@@ -62,13 +62,13 @@ export class PageModel {
 
 /** What the address says of the figures of this page, which is nothing where it names a section. */
 export const parameters = () =>
-  new URLSearchParams(/^#(explorer(-\d+)?|bet|atlas)\./.test(location.hash) ? location.hash.slice(1) : "");
+  new URLSearchParams(/^#(explorer(-\d+)?|bet|atlas|playground)\./.test(location.hash) ? location.hash.slice(1) : "");
 
 /** The address says what every figure of the page shows. */
 function writeAddress() {
   const address = new URLSearchParams();
-  for (const figure of document.querySelectorAll("nad-explorer, nad-guess, nad-atlas")) figure.describe?.(address);
-  const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]");
+  for (const figure of document.querySelectorAll("nad-explorer, nad-guess, nad-atlas, nad-playground")) figure.describe?.(address);
+  const hash = address.toString().replaceAll("%2C", ",").replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%3B", ";");
   if (hash || [...parameters()].length) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
 }
 

@@ -6,6 +6,7 @@ import "./changes.js";
 import "./fold.js";
 import "./guess.js";
 import "./page.js";
+import "./playground/figure.js";
 import "./stack.js";
 import "./trained.js";
 import "./training.js";

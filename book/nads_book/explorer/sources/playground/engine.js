@@ -5,7 +5,7 @@
 // column) and its bias, then those of the linear layer.
 
 import { Heap } from "./kernels.js";
-import { gaussians, keyOf, uniform } from "./random.js";
+import { gaussians, keyOf, uniformAt } from "./random.js";
 
 export const SIDE = 16, PIXELS = SIDE * SIDE;
 export const INPUTS = 16; // per network, in opposite pairs
@@ -50,7 +50,7 @@ export function drawWeights(config, outputs, seed, index) {
   const weights = new Float32Array(parameters.reduce((sum, { size }) => sum + size, 0));
   let i = 0;
   for (const { size, fanIn } of parameters)
-    for (const end = i + size; i < end; i++) weights[i] = (2 * uniform(key, i) - 1) / Math.sqrt(fanIn);
+    for (const end = i + size; i < end; i++) weights[i] = (2 * uniformAt(key, i) - 1) / Math.sqrt(fanIn);
   return weights;
 }
 
@@ -303,7 +303,7 @@ export function contributions(network, seed, index) {
   network.load(drawWeights(config, 1, seed, index));
   network.forward((lane, pixel) => (lane % 2 ? -1 : 1) * noise[(lane >> 1) * PIXELS + pixel]);
   const readouts = new Float32Array(READOUTS * features);
-  for (let i = 0; i < readouts.length; i++) readouts[i] = (2 * uniform(key, i) - 1) / Math.sqrt(features);
+  for (let i = 0; i < readouts.length; i++) readouts[i] = (2 * uniformAt(key, i) - 1) / Math.sqrt(features);
   return network.inputGradients(readouts);
 }
 
@@ -317,17 +317,19 @@ export class Moments {
     this.tables = { positions: this.heap.table([0, 0]), count: 1, taps: this.heap.table(pixels), numTaps: PIXELS };
   }
 
-  /** Sum over the networks from `index` on, NETWORKS of them. */
-  of(network, seed, index) {
+  /** Take in network `index + place`, for place from 0 to NETWORKS - 1. */
+  add(network, seed, index, place) {
+    const { heap, halves: [x, y] } = this, vectors = NETWORKS * READOUTS, found = contributions(network, seed, index + place);
+    for (let r = 0; r < READOUTS; r++)
+      for (let i = 0; i < PIXELS; i++) {
+        heap.f32[x + i * vectors + place * READOUTS + r] = found[2 * r * PIXELS + i];
+        heap.f32[y + i * vectors + place * READOUTS + r] = found[(2 * r + 1) * PIXELS + i];
+      }
+  }
+
+  /** The sum over all places: one half of a symmetric matrix, whose other half is its transpose. */
+  sum() {
     const { heap, halves: [x, y], sums } = this, vectors = NETWORKS * READOUTS;
-    for (let n = 0; n < NETWORKS; n++) {
-      const found = contributions(network, seed, index + n);
-      for (let r = 0; r < READOUTS; r++)
-        for (let i = 0; i < PIXELS; i++) {
-          heap.f32[x + i * vectors + n * READOUTS + r] = found[2 * r * PIXELS + i];
-          heap.f32[y + i * vectors + n * READOUTS + r] = found[(2 * r + 1) * PIXELS + i];
-        }
-    }
     heap.correlate(y, x, sums, this.tables, PIXELS, vectors, vectors);
     return heap.f32.slice(sums, sums + PIXELS * PIXELS).map((sum) => sum / READOUTS);
   }

@@ -15,7 +15,7 @@ export const keyOf = (...parts) =>
 export const bits = ([a, b], i) => mix(mix(i + a) ^ b) >>> 0;
 
 /** A number in (0, 1) with 24 bits. */
-export const uniform = (key, i) => ((bits(key, i) >>> 8) + 0.5) / 2 ** 24;
+export const uniformAt = (key, i) => ((bits(key, i) >>> 8) + 0.5) / 2 ** 24;
 
 /** Standard normal numbers (Box and Muller), an even count of them. */
 export function gaussians(key, count) {

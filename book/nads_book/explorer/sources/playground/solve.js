@@ -18,7 +18,7 @@ export function waveOf([ky, kx]) {
   return wave.map((x) => x / Math.sqrt(square));
 }
 
-export const CELLS = Array.from({ length: PIXELS }, (_, i) => [Math.floor(i / SIDE) - SIDE / 2, (i % SIDE) - SIDE / 2]);
+export const FREQUENCIES = Array.from({ length: PIXELS }, (_, i) => [Math.floor(i / SIDE) - SIDE / 2, (i % SIDE) - SIDE / 2]);
 
 const down = (i) => (SIDE - 1 - Math.floor(i / SIDE)) * SIDE + (i % SIDE); // flipped
 const across = (i) => Math.floor(i / SIDE) * SIDE + SIDE - 1 - (i % SIDE);
@@ -129,7 +129,7 @@ const rowsOf = (matrix, n) => Array.from({ length: matrix.length / n }, (_, i) =
  */
 export function solve(config, halves, networks, count = 8) {
   const energies = new Float64Array(PIXELS), nads = [];
-  const waves = Float32Array.from(CELLS.flatMap((cell) => [...waveOf(cell)]));
+  const waves = Float32Array.from(FREQUENCIES.flatMap((cell) => [...waveOf(cell)]));
   for (const members of typesOf(config)) {
     const { n } = members[0], [first, second] = halves.map((half, h) => blockOf(half, members, networks[h]));
     const mean = first.map((x, i) => (x + second[i]) / 2), error = rowsOf(first.map((x, i) => (x - second[i]) / 2), n);

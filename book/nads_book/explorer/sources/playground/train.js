@@ -1,10 +1,10 @@
 // Training on D(v): images +-v with noise across v, in two classes
 
-import { Network, PIXELS, drawWeights } from "./engine.js";
+import { Network, PIXELS, drawWeights, multiplications } from "./engine.js";
 import { bits, gaussians, keyOf, shuffled } from "./random.js";
 
 export const RECIPE = { samples: 512, epochs: 20, batch: 32, rate: 0.5, clip: 0.5, noise: 0.7, test: 512 };
-const MOST = 3.5e10; // multiplications of a training, which has fewer epochs where the network is large
+const MOST = 2e10; // multiplications of a training, which has fewer epochs where the network is large
 const TRAIN = 3, TEST = 4, ORDER = 5; // purposes of random streams; `engine.js` has the others
 
 /** Images (count, PIXELS) and labels (count,) of D(v): x = y v + w, with w ~ N(0, noise^2 (I - v v^T)), y = -1 or 1. */
@@ -49,22 +49,31 @@ function crossEntropy(logits, labels, gradient) {
   return loss;
 }
 
-/** Epochs that fit the time, for a network whose pass takes so many multiplications. */
-export const epochsOf = (perImage, { epochs, samples: count } = RECIPE) =>
-  Math.max(1, Math.min(epochs, Math.floor(MOST / (3 * count * perImage))));
+/** Epochs that fit the time. */
+export const epochsOf = (config) =>
+  Math.max(1, Math.min(RECIPE.epochs, Math.floor(MOST / (3 * RECIPE.samples * multiplications(config)))));
+
+/** Data and first weights of a training. */
+export const startOf = (config, wave, seed) => ({
+  data: samples(wave, RECIPE.noise, seed, TRAIN, RECIPE.samples),
+  test: samples(wave, RECIPE.noise, seed, TEST, RECIPE.test, true),
+  weights: drawWeights(config, 2, seed, 0),
+});
+
+/** Order of the samples in an epoch. */
+export const orderOf = (seed, epoch) => shuffled(keyOf(seed, ORDER, epoch), RECIPE.samples);
 
 /**
  * Train one network: stochastic gradient descent with clipped gradients, and a rate that falls linearly to zero.
  * Yields {epoch, loss, accuracy} after each epoch; the last accuracy is that of all test images.
  */
-export function* train(config, wave, { seed = 0, epochs = RECIPE.epochs, plain = false } = {}) {
-  const { samples: count, batch, rate, clip, noise, test: numTest } = RECIPE;
+export function* train(config, wave, { seed = 0, epochs = epochsOf(config), plain = false } = {}) {
+  const { samples: count, batch, rate, clip } = RECIPE, { data, test, weights } = startOf(config, wave, seed);
   const network = new Network(config, { outputs: 2, lanes: batch, plain });
-  const data = samples(wave, noise, seed, TRAIN, count), test = samples(wave, noise, seed, TEST, numTest, true);
-  const weights = drawWeights(config, 2, seed, 0), labels = new Int8Array(batch), gradient = new Float32Array(2 * batch);
+  const labels = new Int8Array(batch), gradient = new Float32Array(2 * batch);
   const steps = (epochs * count) / batch;
   for (let epoch = 0, step = 0; epoch < epochs; epoch++) {
-    const order = shuffled(keyOf(seed, ORDER, epoch), count);
+    const order = orderOf(seed, epoch);
     let loss = 0;
     for (let start = 0; start < count; start += batch, step++) {
       network.load(weights);

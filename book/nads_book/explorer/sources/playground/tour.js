@@ -1,0 +1,76 @@
+// Five steps with a bet each
+
+import { DEFAULT, cellOf } from "./state.js";
+
+const GRID = cellOf([4, 4]);
+const percent = (x) => `${(100 * x).toFixed(0)} %`;
+const shareOf = (energies, within) => {
+  const sum = (cells) => cells.reduce((total, cell) => total + Math.max(energies[cell], 0), 0);
+  const all = [...energies.keys()];
+  return sum(all.filter(within)) / sum(all);
+};
+
+/** How much the energies of sine and cosine of one frequency differ: the mean of |a - b| / (a + b), weighted by a + b. */
+export function asymmetry(energies) {
+  let difference = 0, sum = 0;
+  for (let ky = -7; ky < 8; ky++)
+    for (let kx = -7; kx < 8; kx++) {
+      const [a, b] = [energies[cellOf([ky, kx])], energies[cellOf([-ky, -kx])]];
+      difference += Math.abs(a - b);
+      sum += a + b;
+    }
+  return difference / sum;
+}
+
+const spread = (energies) => Math.max(...energies) / (energies.reduce((sum, x) => sum + x, 0) / energies.length);
+
+/**
+ * Each step: title, question, answers, index of the right one, what it shows (config, second, trained cell), and what
+ * was found: outcome({energies, second, result}) once the networks are drawn and trained.
+ */
+export const STEPS = [
+  {
+    title: "What averaging cannot see",
+    question: "This network halves its image twice, by averages over 2 × 2 pixels. A wave with 4 cycles down and 4 across separates " +
+      "two classes of images, and a single linear cut would separate them without error. What accuracy will the network reach on new images?",
+    answers: ["About 50 %: it guesses", "About 75 %", "About 100 %"], right: 0,
+    config: DEFAULT, cell: GRID,
+    outcome: ({ energies, result }) => `The network reaches ${percent(result.accuracy)}. The map shows it before any training: the output of ` +
+      `random networks hardly changes along this wave. Its energy is ${(100 * Math.max(energies[GRID], 0) / Math.max(...energies)).toFixed(1)} % of the largest.`,
+  },
+  {
+    title: "Swap one chip",
+    question: "Now every second pixel is kept instead of an average of four: strides. The wave, the noise and the rest of the network are the same. " +
+      "What accuracy now?",
+    answers: ["About 50 %: it guesses", "About 75 %", "About 100 %"], right: 2,
+    config: { ...DEFAULT, pooling: "stride" }, cell: GRID,
+    outcome: ({ energies, result }) => `The network reaches ${percent(result.accuracy)}. With strides, all waves have nearly the same energy: this one has ` +
+      `${percent(energies[GRID] / Math.max(...energies))} of the largest. One chip changed what random networks see and what trained networks learn.`,
+  },
+  {
+    title: "A comb",
+    question: "Keep the strides, but average each feature map over all places before the last layer, as ResNets do. Which waves will have energy?",
+    answers: ["Coarse waves, in the middle", "Fine waves, at the edge", "A regular grid of waves"], right: 2,
+    config: { ...DEFAULT, pooling: "stride", head: "global" },
+    outcome: ({ energies }) => `Waves whose cycles are multiples of 4 hold ${percent(shareOf(energies, (cell) => (cell >> 4) % 4 === 0 && cell % 4 === 0))} ` +
+      "of the energy, though they are 16 of 256 waves. Two strides keep every fourth pixel, on which such a wave is constant, and a global average sees nothing else. " +
+      "ResNet-18 has this comb, with a wider spacing.",
+  },
+  {
+    title: "Close the border",
+    question: "In the map, the sine and the cosine of one frequency lie opposite each other. They differ only in where their crests are. " +
+      "With zeros around the image, this network prefers some sines to their cosines. With circular padding, where the left edge continues at the right one, will it still?",
+    answers: ["Yes, as before", "No: only the frequency matters"], right: 1,
+    config: { ...DEFAULT, kernel: 5, channels: 4 }, second: ["padding", "circular"],
+    outcome: ({ energies, second }) => `Sine and cosine differed by ${percent(asymmetry(energies))} of their energy with zeros, and by ${percent(asymmetry(second))} with circular padding. ` +
+      "Without a border, one place of the image is like any other, so that the map is nearly a function of frequency alone. What remains is the sampling error of 400 networks, and pooling's grid.",
+  },
+  {
+    title: "No preference",
+    question: "Last, take away the down-sampling and the activation: convolutions and a last layer, all linear. Which waves does it prefer?",
+    answers: ["Coarse waves", "Fine waves", "None"], right: 2,
+    config: { ...DEFAULT, pooling: "none", activation: "none" }, cell: GRID,
+    outcome: ({ energies, result }) => `None: the largest energy is ${spread(energies).toFixed(1)} times the average (with averages over 2 × 2 pixels it was 14 times), and ` +
+      `the network learns the wave (4, 4), at ${percent(result.accuracy)}. Now change a chip, and bet before you look.`,
+  },
+];
