@@ -574,6 +574,11 @@ def ignoring_warnings(function, *arguments):
         return function(*arguments)
 
 
+def exported():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
+    return ignoring_warnings(torch.export.export, network, (torch.zeros(2, *SHAPE),)).module()
+
+
 def two_structures() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 1 + int(torch.randint(0, 100, ()))))
 
@@ -590,6 +595,7 @@ ONE_NETWORK = convnet()
         (SparseBuffer, SHAPE, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
         (lambda: nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1))), SHAPE, TypeError, "torch.jit"),
         (lambda: ignoring_warnings(torch.jit.trace, nn.Linear(8, 1), torch.ones(8)), SHAPE, TypeError, "torch.jit"),
+        (exported, SHAPE, TypeError, "torch.export .*return the module"),
         (lambda: ONE_NETWORK, SHAPE, ValueError, "same weights twice"),
         (seeded, SHAPE, ValueError, "same weights twice: .* set a seed"),
         (nn.Flatten, SHAPE, ValueError, "same weights twice"),

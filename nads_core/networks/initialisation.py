@@ -214,6 +214,8 @@ def require_module(network: object) -> nn.Module:
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
         raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
+    if isinstance(network, torch.fx.GraphModule) and "eval" in vars(network):  # replaced by a function that raises
+        raise TypeError("a graph of torch.export has no eval mode: return the module that was exported")
     if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
         raise TypeError("the factory returns a network with lazy layers: call it once on an input in the factory")
     sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
