@@ -74,6 +74,25 @@ def published() -> Callable[[str], torch.Tensor]:
     return load
 
 
+class _ConvolutionTwin:
+    """The functions of `convolutions_triton`, by the reference in PyTorch."""
+
+    @staticmethod
+    def convolve(*arguments):
+        from nads_core.kernels.convolutions import convolution_reference
+
+        return convolution_reference(*arguments)
+
+    @staticmethod
+    def convolve_adjoint(gradient, output, weight, size, stride, padding):
+        copies = gradient.shape[1] // (gradient if output is None else output).shape[1]
+        if output is not None:
+            gradient = gradient * (output > 0).repeat(1, copies, 1, 1, 1)
+        pairs = zip(weight, gradient, strict=True)
+        shape = gradient.shape[1], weight.shape[2], *size
+        return torch.stack([torch.nn.grad.conv2d_input(shape, w, g, stride, padding) for w, g in pairs])
+
+
 @pytest.fixture
 def twins(monkeypatch) -> None:
     """Replace Triton's kernels by their PyTorch references on any device; importing the kernels fails."""
@@ -87,6 +106,7 @@ def twins(monkeypatch) -> None:
         monkeypatch.setattr(module, name, getattr(kernel_references, name))
     for name in ("random_weights_triton", "second_moments_triton"):
         monkeypatch.setitem(sys.modules, f"nads_core.kernels.{name}", None)
+    monkeypatch.setitem(sys.modules, "nads_core.kernels.convolutions_triton", _ConvolutionTwin)
 
 
 @pytest.fixture(scope="session")

@@ -364,8 +364,8 @@ def test_loop_vmap_and_separate_modules_agree(factory):
 def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(architecture):
     size = {"resnet18": 8, "densenet121": 8}.get(architecture.name, 32)
     factory, shape = lambda: architecture.build(1, size, 1), (1, size, size)
-    loop, batched = (
-        Ensemble(factory, shape, dtype=torch.float64, evaluation=evaluation) for evaluation in ("loop", "vmap")
+    loop, *others = (
+        Ensemble(factory, shape, dtype=torch.float64, evaluation=evaluation) for evaluation in ("loop", "vmap", "graph")
     )
     parts = [loop.draw(block) for block in range(2)]
     state = {name: torch.stack([part[name][0] for part in parts]) for name in parts[0]}
@@ -373,9 +373,22 @@ def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(archit
     module, x = built(loop, factory, state, 1), images[1].clone().requires_grad_()
     value = module(x)[:, 0]
     (gradient,) = torch.autograd.grad(value.sum(), x)
-    for ensemble in (loop, batched):
+    for ensemble in (loop, *others):
         torch.testing.assert_close(ensemble.outputs(state, images)[1], value.detach(), rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(ensemble.input_gradients(state, images)[1], gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
+    """Its tensors hold what the last call copied there: other weights, shapes, readouts and mixtures of inputs."""
+    loop, graph = (Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph"))
+    state, readouts = loop.draw(0), loop.draw_readouts(0, 3, 2)
+    for inputs in (4, 2, 4):
+        images = loop.randn(0, 1, inputs, *SHAPE)
+        mixing = torch.randn(3, inputs, dtype=torch.float64)
+        for arguments in ((), (readouts,), (readouts, mixing), (None, mixing)):
+            ours, theirs = (ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop))
+            assert torch.equal(ours, theirs)
+    assert len(graph._graphs) == 8
 
 
 def test_output_selects_the_scalar():
@@ -632,7 +645,7 @@ def test_a_network_that_draws_in_eval_mode_is_refused(evaluation):
 def test_bad_options_are_refused():
     with pytest.raises(ValueError, match="output 3 .*3 outputs"):
         Ensemble(convnet, SHAPE, output=3)
-    with pytest.raises(ValueError, match="evaluation must be 'loop', 'vmap' or 'rebuild', got 'jit'"):
+    with pytest.raises(ValueError, match="evaluation must be .*'graph' or 'rebuild', got 'jit'"):
         Ensemble(convnet, SHAPE, evaluation="jit")
 
 
@@ -768,7 +781,7 @@ class Subtracting(nn.Module):
         return self.last(self.relu(x).flatten(1))
 
 
-@pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
+@pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "rebuild"])
 @pytest.mark.parametrize(
     "estimator", [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)], ids=lambda value: type(value).__name__
 )

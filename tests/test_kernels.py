@@ -10,7 +10,9 @@ import math
 import os
 import subprocess
 import sys
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import kernel_references
 import pytest
@@ -33,8 +35,10 @@ from nads_core.kernels import (
     RandomParameter,
     faster_first_convolutions,
     faster_max_pooling,
+    few_channel_convolutions,
     require_kernels,
 )
+from nads_core.kernels.convolutions import _Convolution
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation
 
@@ -364,6 +368,177 @@ def test_tf32_moves_no_nads(architecture, twins):
         assert not torch.equal(other_values, values)
 
 
+# --- convolutions of many networks
+
+
+class Geometry(NamedTuple):
+    channels: int
+    outputs: int
+    size: tuple[int, int]
+    filter: tuple[int, int] = (3, 3)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    bias: bool = True
+    relu: bool = True
+
+
+GEOMETRIES = [
+    Geometry(1, 6, (9, 8), (5, 5)),  # LeNet's first
+    Geometry(6, 16, (6, 6), (5, 5)),  # LeNet's second
+    Geometry(3, 4, (7, 8), padding=(1, 1)),  # of a small CNN
+    Geometry(3, 5, (7, 8), stride=(2, 2), padding=(1, 1), relu=False),
+    Geometry(2, 7, (6, 5), (2, 3), (2, 1), (1, 0), bias=False),
+    Geometry(4, 4, (7, 7), (1, 1), (3, 3), relu=False),
+    Geometry(1, 1, (5, 5), (4, 4), (2, 2), (3, 3)),
+    Geometry(2, 32, (3, 3), (2, 2)),  # as many channels as there may be
+    Geometry(2, 2, (3, 5), (3, 5)),  # one output pixel
+]
+
+
+def convolutions(case: Geometry, networks: int = 2, inputs: int = 3) -> tuple[Tensor, ...]:
+    """Images (B, N, C, H, W), weights and biases of networks."""
+    layers(case)  # drawn here: nothing may be drawn under vmap
+    images = normal(networks, inputs, case.channels, *case.size)
+    weights = normal(networks, case.outputs, case.channels, *case.filter, seed=1)
+    return images, weights, normal(networks, case.outputs, seed=2) if case.bias else None
+
+
+def by_torch(case: Geometry, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    y = F.conv2d(x, weight, bias, case.stride, case.padding)
+    return y.relu() if case.relu else y
+
+
+@lru_cache
+def layers(case: Geometry) -> nn.Module:
+    """A convolution that uses the kernel, with the ReLU in it."""
+    options = {"stride": case.stride, "padding": case.padding, "bias": case.bias}
+    layer = nn.Conv2d(case.channels, case.outputs, case.filter, **options).requires_grad_(False)
+    network = few_channel_convolutions(nn.Sequential(layer, nn.ReLU()) if case.relu else nn.Sequential(layer))
+    assert type(network[0]) is not nn.Conv2d and not any(isinstance(part, nn.ReLU) for part in network)
+    return network.to(DEVICE)
+
+
+def by_kernel(case: Geometry, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    state = {"0.weight": weight} | ({} if bias is None else {"0.bias": bias})
+    return torch.func.functional_call(layers(case), state, (x,))
+
+
+@needs_triton
+@pytest.mark.parametrize("case", GEOMETRIES, ids=str)
+def test_convolutions_and_input_gradients_are_those_of_each_network(case):
+    """Values and gradients of vectorised networks against a loop of `conv2d`, to 1e-5 of the largest number."""
+    x, weights, biases = convolutions(case)
+    directions = normal(*by_torch(case, x[0], weights[0], None if biases is None else biases[0]).shape, seed=3)
+    dims = (0, 0, None if biases is None else 0)
+
+    def total(convolve, image, weight, bias):
+        return (convolve(case, image, weight, bias) * directions).sum()
+
+    def both(convolve):
+        return torch.func.grad_and_value(partial(total, convolve))
+
+    gradients, values = torch.vmap(both(by_kernel), dims)(x, weights, biases)
+    for b in range(len(x)):
+        expected, value = both(by_torch)(x[b], weights[b], None if biases is None else biases[b])
+        assert (gradients[b] - expected).abs().max() <= 1e-5 * expected.abs().max()
+        torch.testing.assert_close(values[b], value, rtol=1e-4, atol=1e-4)
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    "case",
+    [Geometry(1, 2, (4, 4), (3, 3), padding=(1, 1)), Geometry(2, 1, (4, 3), (2, 2), (2, 2), (1, 1), relu=False)],
+    ids=str,
+)
+def test_several_outputs_and_second_derivatives_are_right(case):
+    """`jacrev` vectorises over outputs inside the vectorised networks, and differentiates twice."""
+    x, weights, biases = convolutions(case, inputs=1)
+
+    def slopes(convolve, image, weight, bias):
+        f = lambda image: convolve(case, image, weight, bias).sin()  # noqa: E731
+        curvature = torch.func.jacrev(torch.func.grad(lambda image: f(image).sum()))(image)
+        return torch.func.jacrev(lambda image: f(image).sum((0, 2, 3)))(image), curvature
+
+    for ours, theirs in zip(
+        *(torch.vmap(partial(slopes, convolve))(x, weights, biases) for convolve in (by_kernel, by_torch)), strict=True
+    ):
+        assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
+
+
+@needs_triton
+def test_weights_or_inputs_alone_can_be_vectorised():
+    case = GEOMETRIES[2]
+    x, weights, biases = convolutions(case)
+    for dims in ((0, None, None), (None, 0, 0), (None, 0, None), (None, None, 0)):
+        arguments = [t if dim == 0 else t[0] for t, dim in zip((x, weights, biases), dims, strict=True)]
+        ours, theirs = (torch.vmap(partial(c, case), dims)(*arguments) for c in (by_kernel, by_torch))
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+@needs_triton
+def test_trained_weights_are_left_to_torch():
+    """A layer whose weights need gradients takes PyTorch's path; the kernel itself raises."""
+    layer = few_channel_convolutions(nn.Sequential(nn.Conv2d(2, 3, 3), nn.Identity(), nn.ReLU()))
+    plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU())
+    plain.load_state_dict(layer.state_dict())
+    x = normal(2, 2, 5, 5)
+    for network in (layer, plain):
+        network(x).square().sum().backward()
+    torch.testing.assert_close(layer[0].weight.grad, plain[0].weight.grad)
+    weight = normal(1, 3, 2, 3, 3).requires_grad_()
+    with pytest.raises(NotImplementedError, match="no gradient of weights"):
+        _Convolution.apply(x[None], weight, None, (1, 1), (0, 0), False).sum().backward()
+
+
+def test_which_convolutions_use_the_kernel():
+    strange = ({"groups": 2}, {"dilation": 2}, {"padding": "same"}, {"padding_mode": "circular"})
+    unchanged = [nn.Conv2d(2, 33, 3), nn.Conv2d(33, 2, 3), nn.Conv1d(1, 4, 3)]
+    unchanged += [nn.Conv2d(2, 4, 3, **options) for options in strange]
+    network = few_channel_convolutions(nn.Sequential(*unchanged, nn.Conv2d(32, 32, 3, stride=2, padding=1)))
+    assert [type(layer) for layer in network][:-1] == [type(layer) for layer in unchanged]
+    assert type(network[-1]) is not nn.Conv2d
+    hooked = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU(), nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU())
+    hooked[0].register_forward_hook(lambda *_: None)
+    few_channel_convolutions(hooked)
+    assert [type(layer) is nn.ReLU for layer in hooked] == [False, True, False, False, True]
+
+
+@needs_triton
+@pytest.mark.parametrize("evaluation", ["loop", "vmap"])
+def test_networks_evaluated_by_the_kernel_have_their_own_gradients(evaluation, monkeypatch):
+    monkeypatch.setattr("nads_core.networks.ensembles._MAX_BLOCK", 2)  # Triton's interpreter takes its time
+
+    def factory():
+        return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 8))
+
+    ours, theirs = (
+        Ensemble(factory, (1, 8, 8), device=DEVICE, evaluation=evaluation, kernels=kernels)
+        for kernels in ("triton", "torch")
+    )
+    state, images, readouts = ours.draw(0), normal(2, 2, 1, 8, 8), ours.draw_readouts(0, 3, 2)
+    assert (ours.template[0].relu, type(ours.template[1])) == (True, nn.Identity)
+    for arguments in ((state, images), (state, images, readouts)):
+        expected = theirs.input_gradients(*arguments)
+        difference = (ours.input_gradients(*arguments) - expected).abs().max()
+        assert difference <= (1e-5 if DEVICE == "cpu" else 5e-3) * expected.abs().max()  # cuDNN rounds to TF32
+
+
+def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
+    """The merged ReLU must not change what such a network computes."""
+
+    class Peeking(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.features, self.linear = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU()), nn.Linear(108, 1)
+
+        def forward(self, x):
+            return self.linear(self.features[0](x).flatten(1))
+
+    Ensemble(Peeking, (1, 8, 8), device=DEVICE)
+    with pytest.raises(ValueError, match="differs from the others"):
+        Ensemble(Peeking, (1, 8, 8), device=DEVICE, kernels="triton")
+
+
 # --- the whole of it
 
 
@@ -430,7 +605,8 @@ from pathlib import Path
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from nads_core.kernels import random_weights_triton, second_moments_triton
+import triton.language as tl
+from nads_core.kernels import convolutions_triton, random_weights_triton, second_moments_triton
 
 tuning = second_moments_triton.TUNING
 moments = dict(second_moment="*fp64", noise_moment="*fp64", contributions="*fp32", networks="i32", size="i32")
@@ -441,6 +617,21 @@ options = dict(num_warps=tuning["num_warps"], num_stages=tuning["num_stages"], e
 counters = dict(COUNTERS=random_weights_triton._COUNTERS)
 kernels = [(random_weights_triton._draw, draw, counters, dict(enable_fp_fusion=False))]
 kernels += [(second_moments_triton._second_moments, moments, constants | dict(J=count), options) for count in (2, 8)]
+convolution = dict.fromkeys(("out", "source", "taps", "bias", "output"), "*fp32")
+convolution |= dict(samples="i32", output_samples="i32")
+tuned = dict(convolutions_triton.TUNING)
+for depth, channels, size, side, step, border in CONVOLUTIONS:
+    small = (size + 2 * border - side) // step + 1
+    for adjoint in (False, True):
+        source, target = ((channels, small), (depth, size)) if adjoint else ((depth, size), (channels, small))
+        constants = dict(
+            DEPTH=source[0], ROWS=source[1], COLUMNS=source[1], CHANNELS=target[0], HEIGHT=target[1], WIDTH=target[1],
+            FILTER_ROWS=side, FILTER_COLUMNS=side, STEP_Y=step, STEP_X=step, PADDING_Y=border, PADDING_X=border,
+            ADJOINT=adjoint, BIAS=not adjoint, RELU=not adjoint, MASKED=adjoint, SUMS=tl.float32,
+            CHANNEL_TILE=triton.next_power_of_2(target[0]), PIXELS=tuned["PIXELS"],
+        )
+        options = dict(num_warps=tuned["num_warps"], num_stages=tuned["num_stages"], enable_fp_fusion=True)
+        kernels.append((convolutions_triton._convolve, convolution, constants, options))
 tool = next(Path(triton.__file__).parent.glob("backends/nvidia/bin/cuobjdump*"))
 for capability in CAPABILITIES:
     for function, signature, constants, options in kernels:
@@ -453,6 +644,8 @@ for capability in CAPABILITIES:
         registers, stack = (int(re.search(name + r":(\\d+)", usage).group(1)) for name in ("REG", "STACK"))
         print(capability, 32 * kernel.metadata.num_warps, registers, stack, kernel.metadata.shared)
 """
+# Channels in and out, size, filter, stride, padding: both of LeNet, one of the small CNN, and the largest that is used.
+CONVOLUTIONS = [(1, 6, 32, 5, 1, 0), (6, 16, 14, 5, 1, 0), (16, 16, 16, 3, 1, 1), (32, 32, 32, 3, 2, 1)]
 SHARED = {75: 64, 80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}  # by compute capability: KiB for one block
 
 
@@ -462,11 +655,11 @@ def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
     """For T4, A100, RTX 30 and 40, H100 and Blackwell: what the binary needs is within the limits of the card."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    script = COMPILE.replace("CAPABILITIES", str(tuple(SHARED)))
+    script = COMPILE.replace("CAPABILITIES", str(tuple(SHARED))).replace("CONVOLUTIONS", str(CONVOLUTIONS))
     result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     rows = [tuple(map(int, line.split())) for line in result.stdout.splitlines()]
-    assert len(rows) == 3 * len(SHARED)
+    assert len(rows) == (3 + 2 * len(CONVOLUTIONS)) * len(SHARED)
     for capability, threads, registers, spilled, shared in rows:
         assert registers <= 255 and threads * registers <= 65_536 and shared <= 1024 * SHARED[capability]
         assert spilled <= 256  # bytes of a thread
@@ -475,19 +668,13 @@ def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
 @needs_triton
 @pytest.mark.slow
 def test_the_benchmark_runs_from_end_to_end(tmp_path):
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        str(ROOT / "benchmarks" / "kernels.py"),
-        "--smoke",
-        "--out",
-        str(tmp_path),
-    ]
+    out = tmp_path / "kernels.json"
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "kernels.py"), "--smoke", "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    results = [json.loads(path.read_text()) for path in tmp_path.glob("kernels-*.json")]
-    assert {"weights", "moments", "convolutions"} == {entry["problem"].split()[0] for entry in results}
-    assert all(entry["seconds"] > 0 and entry["bytes"] > 0 for entry in results)
-    assert result.stdout.count("times as fast as") == 2
+    content = json.loads(out.read_text())
+    assert content["complete"]
+    assert {"weights", "moments", "convolutions"} == {row["problem"].split()[0] for row in content["rows"]}
+    assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in content["rows"])
+    assert result.stdout.count("times as fast as") == 3

@@ -58,10 +58,12 @@ class ComputeOptions:
             which for a lambda is "<lambda>".
         fresh_readout: whether to draw the weights of the last linear layer as `nn.Linear` does. For networks which
             begin with a last layer of zeros, as vision transformers do, and have no input gradient before that.
-        evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on a GPU); both load
-            the weights and buffers of all networks into one network. "rebuild" evaluates every network as the factory
-            builds it: slower, but right for networks that differ in more than weights and buffers, such as a random
-            permutation in a plain attribute, a random activation or a random structure. It takes ``readouts=1`` only.
+        evaluation: "loop" evaluates one network after another, "vmap" many at once (the default on
+            a GPU), "graph" one after another by a CUDA graph; all load the weights and buffers of
+            all networks into one network. "rebuild" evaluates every network as the factory builds
+            it: slower, but right for networks that differ in more than weights and buffers, such as
+            a random permutation in a plain attribute, a random activation or a random structure. It
+            takes ``readouts=1`` only.
         dtype: type of the networks, or its name, such as "float64". Moments are summed in float64, by Triton
             2,048 vectors at a time in float32.
             ``torch.bfloat16`` halves the time of large networks, on CPUs with AVX-512 or AMX too, and draws the numbers
@@ -78,7 +80,7 @@ class ComputeOptions:
     output: int | str | Callable[[Any], Tensor] = 0
     name: str | None = None
     fresh_readout: bool = False
-    evaluation: Literal["loop", "vmap", "rebuild"] | None = None
+    evaluation: Literal["loop", "vmap", "graph", "rebuild"] | None = None
     dtype: torch.dtype = torch.float32
     batch_size: int | None = None
     kernels: str = "torch"

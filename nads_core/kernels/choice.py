@@ -12,7 +12,7 @@ def require_kernels(kernels: str, device: torch.device | str) -> None:
 
     Args:
         kernels: ``"torch"``: PyTorch's own generators and matrix products. ``"triton"``: one launch draws the weights
-            of many networks, and one adds up their moments.
+            of many networks, one adds up their moments, and one is a convolution of all of them.
         device: device of the tensors.
     """
     require_choice("kernels", kernels, KERNELS)

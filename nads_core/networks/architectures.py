@@ -18,7 +18,6 @@ from urllib.parse import parse_qsl
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from nads_core.runtime.arguments import require_choice, require_integers
 
@@ -137,25 +136,27 @@ def logistic_regression(in_channels: int, image_size: int, num_classes: int) -> 
     return nn.Sequential(OrderedDict(flatten=nn.Flatten(), linear=linear))
 
 
-class LeNet(nn.Module):
+class LeNet(nn.Sequential):
     """LeNet with 5x5 valid convolutions (6 and 16 channels) and 120-84 hidden units."""
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
-        super().__init__()
-        self.conv1 = nn.Conv2d(in_channels, 6, 5)
-        self.conv2 = nn.Conv2d(6, 16, 5)
-        self.pool = downsample(pooling)
         size = halved(halved(image_size - 4, pooling) - 4, pooling)
         _require_size(size, image_size, "LeNet", pooling, least=16)
-        self.fc1 = nn.Linear(16 * size**2, 120)
-        self.fc2 = nn.Linear(120, 84)
-        self.fc3 = nn.Linear(84, num_classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.pool(F.relu(self.conv1(x)))
-        x = self.pool(F.relu(self.conv2(x)))
-        x = F.relu(self.fc1(x.flatten(1)))
-        return self.fc3(F.relu(self.fc2(x)))
+        layers: OrderedDict[str, nn.Module] = OrderedDict(
+            conv1=nn.Conv2d(in_channels, 6, 5),
+            relu1=nn.ReLU(),
+            pool1=downsample(pooling),
+            conv2=nn.Conv2d(6, 16, 5),
+            relu2=nn.ReLU(),
+            pool2=downsample(pooling),
+            flatten=nn.Flatten(),
+            fc1=nn.Linear(16 * size**2, 120),
+            relu3=nn.ReLU(),
+            fc2=nn.Linear(120, 84),
+            relu4=nn.ReLU(),
+            fc3=nn.Linear(84, num_classes),
+        )
+        super().__init__(layers)
 
 
 class VGG11Net(nn.Sequential):

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
-from nads_core.kernels import RandomParameter, draw_weights, faster_layers, require_kernels
+from nads_core.kernels import RandomParameter, draw_weights, faster_layers, few_channel_convolutions, require_kernels
 from nads_core.networks.derivatives import ScalarFunction, mixed
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.readouts import Readout, find_zero_init
 from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
+from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence
 
 _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
@@ -60,13 +61,16 @@ class Ensemble:
         dtype: number type of weights and inputs. Weights are drawn in the factory's own type and then converted.
         output: index of the network output that is the scalar f(x); or a function of what the network returns for K
             inputs, which returns (K,).
-        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by default vmap on a GPU,
-            for networks that allow it (recurrent layers do not). Both load the weights and buffers of other networks
-            into one network, the template. ``"rebuild"`` evaluates each network as the factory builds it, one at a
-            time: for factories whose networks differ in structure, in activations or in tensors that are plain
-            attributes.
-        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values. If a
-            parameter is not drawn by one ``uniform_`` or ``normal_`` in float32, torch draws the weights; see `keyed`.
+        evaluation: ``"loop"`` evaluates one network after another, ``"vmap"`` all at once; by
+            default vmap on a GPU, for networks that allow it (recurrent layers do not). Both load
+            the weights and buffers of other networks into one network, the template. ``"graph"``
+            evaluates as "loop" does, by a CUDA graph of one network into which the weights of each
+            are copied (on a CPU by the same calls). ``"rebuild"`` evaluates each network as the
+            factory builds it, one at a time: for factories whose networks differ in structure, in
+            activations or in tensors that are plain attributes.
+        kernels: ``"torch"``, or ``"triton"``, where one launch draws all weights of a block, with other values, and one
+            convolves all networks, where a convolution has few channels. If a parameter is not drawn by one
+            ``uniform_`` or ``normal_`` in float32, torch draws the weights; see `keyed`.
 
     Raises:
         TypeError: if the factory is not callable or does not return an `nn.Module`.
@@ -97,21 +101,22 @@ class Ensemble:
         require_kernels(kernels, self.device)
         self.dtype, self.seed, self.output, self.kernels = usable_dtype(dtype), plain(seed), output, kernels
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
-        if self.evaluation not in ("loop", "vmap", "rebuild"):
-            raise ValueError(f"evaluation must be 'loop', 'vmap' or 'rebuild', got {evaluation!r}")
+        if self.evaluation not in ("loop", "vmap", "graph", "rebuild"):
+            raise ValueError(f"evaluation must be 'loop', 'vmap', 'graph' or 'rebuild', got {evaluation!r}")
         rebuild = self.evaluation == "rebuild"
         if rebuild and kernels != "torch":
             raise ValueError("evaluation='rebuild' draws networks by their factory: leave kernels out")
         initialisation = Initialisation.of(factory, self.device, rebuild)
         self._initialisation = replace(initialisation, second=None)
         self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
+        self._graphs: dict[Any, _Captured] = {}  # of the input gradients, by the shapes of their arguments
         self._rows = slice(None)  # networks of each block that are drawn
         self._begun: dict[int, tuple[Any, ...]] = {}  # block of which parts are drawn, by random stream
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
-        network = self._prepared(initialisation.network)  # the template
+        network = self._prepared(initialisation.network, kernels)  # the template
         self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
         self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
         images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
@@ -134,7 +139,7 @@ class Ensemble:
             return str(error).splitlines()[0]
         return None
 
-    def _prepared(self, network: nn.Module) -> nn.Module:
+    def _prepared(self, network: nn.Module, kernels: str = "torch") -> nn.Module:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         for layer in network.modules():
@@ -142,6 +147,8 @@ class Ensemble:
                 layer.dropout = 0.0
                 layer.train()
         network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
+        if kernels == "triton":
+            network = few_channel_convolutions(network)
         return network if self.evaluation == "vmap" else faster_layers(network)
 
     def _require_reproduced(self, network: nn.Module, number: int) -> None:
@@ -151,7 +158,7 @@ class Ensemble:
         expected = self._own_outputs(network, images, f"number {number}")
         with torch.no_grad():
             outputs = self._function.outputs(weights, images)
-        if not same_outputs(outputs, expected):
+        if not same_outputs(outputs, expected, self.kernels == "triton"):
             self._require_fixed_outputs(network, f"number {number}", _TO_EXPLAIN)
             fixed = {name: "a buffer or parameter that two networks had in common"
                      for name, tensor in self._function.fixed.items()
@@ -213,7 +220,7 @@ class Ensemble:
         else:
             with torch.no_grad():
                 outputs = self._function.outputs(self._converted(self._initialisation.drawn_alone(seed, index)), images)
-        if same_outputs(outputs, expected):
+        if same_outputs(outputs, expected, self.kernels == "triton"):
             return
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
         if self.evaluation == "rebuild":
@@ -301,7 +308,7 @@ class Ensemble:
     def duplicate(self) -> Ensemble:
         """Return the same networks for another thread, with its own template, to which evaluation writes."""
         other = copy.copy(self)
-        other._function, other._begun = copy.deepcopy(self._function), {}
+        other._function, other._begun, other._graphs = copy.deepcopy(self._function), {}, {}
         return other
 
     def part(self, rows: slice) -> Ensemble:
@@ -485,12 +492,30 @@ class Ensemble:
             state = self._require_readout().replaced(state, readouts)
         if self.evaluation != "vmap":
             networks = zip(self._functions_and_weights(state), images, strict=True)
-            return torch.cat([one.input_gradients(weights, x, many_outputs, mixing) for (one, weights), x in networks])
+            return torch.cat([self._gradients(*one, x, many_outputs, mixing) for one, x in networks])
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
         jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
         gradients = vmap(jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum()))(images, state)
         gradients = gradients.flatten(0, 1) if many_outputs else gradients  # (B * R or B, K, C, H, W)
         return mixed(gradients.transpose(0, 1), mixing).transpose(0, 1)
+
+    def _gradients(
+        self, f: ScalarFunction, weights: State, images: Tensor, many_outputs: bool, mixing: Tensor | None
+    ) -> Tensor:
+        """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where that is asked for."""
+        if self.evaluation != "graph":
+            return f.input_gradients(weights, images, many_outputs, mixing)
+        arguments = [*weights.values(), images, *([] if mixing is None else [mixing])]
+        key = many_outputs, tuple(tensor.shape for tensor in arguments)
+        if key not in self._graphs:
+
+            def gradients(*tensors: Tensor) -> Tensor:
+                held = dict(zip(weights, tensors, strict=False))
+                rest = tensors[len(held) :]
+                return f.input_gradients(held, rest[0], many_outputs, *rest[1:])
+
+            self._graphs[key] = _Captured(gradients, arguments, self.device)
+        return self._graphs[key](arguments)
 
     def mixed_derivatives(self, state: State, images: Tensor, probes: State) -> Tensor:
         """Return r^T d/dtheta (df/dx), the derivative of the input gradient along the probe r in weight space.
@@ -505,6 +530,25 @@ class Ensemble:
         """
         networks = enumerate(zip(self._functions_and_weights(state), images, strict=True))
         return torch.stack([f.mixed_derivative(weights, x, _state_at(probes, b)) for b, ((f, weights), x) in networks])
+
+
+class _Captured:
+    """A function of tensors as a CUDA graph, which reads copies of its arguments.
+
+    Args:
+        function: function of as many tensors as ``arguments`` has.
+        arguments: tensors that give shapes and types.
+        device: device of all tensors.
+    """
+
+    def __init__(self, function: Callable[..., Tensor], arguments: Sequence[Tensor], device: torch.device):
+        self._held = [tensor.clone() for tensor in arguments]
+        self._call = capture(lambda: function(*self._held), (), device)
+
+    def __call__(self, arguments: Sequence[Tensor]) -> Tensor:
+        for held, tensor in zip(self._held, arguments, strict=True):
+            held.copy_(tensor)
+        return self._call().clone()
 
 
 def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -54,11 +54,15 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
     return differences
 
 
-def same_outputs(outputs: Tensor, expected: Tensor) -> bool:
-    """Whether two evaluations agree up to rounding. NaN counts as equal, because it is reported elsewhere."""
+def same_outputs(outputs: Tensor, expected: Tensor, other_kernels: bool = False) -> bool:
+    """Whether two evaluations agree up to rounding. NaN counts as equal, because it is reported elsewhere.
+
+    By other kernels than those of PyTorch, which rounds to TF32 on a GPU, more of the difference is rounding.
+    """
     if outputs.shape != expected.shape or torch.equal(outputs, expected):
         return outputs.shape == expected.shape
-    limit = _TOLERANCE.get(outputs.dtype, 0.05) * expected.abs().max()
+    tolerance = 0.05 if other_kernels else _TOLERANCE.get(outputs.dtype, 0.05)
+    limit = tolerance * expected.abs().max()
     return not (outputs - expected).abs().max() > limit
 
 

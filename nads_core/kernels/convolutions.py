@@ -1,0 +1,179 @@
+"""2-D convolutions of many networks, each with weights of its own, with bias and ReLU in the same pass.
+
+For network b with weights w and bias c, over channels and the places (u, v) of the filter,
+
+    y[b, n, o, i, j] = relu(c[b, o] + sum_{k, u, v} w[b, o, k, u, v] x[b, n, k, s i + u - p, s j + v - p])
+
+`torch.vmap` makes grouped convolutions of this. The gradient of the input is the adjoint of that linear map where the
+output is positive; the gradient of weights is left to PyTorch. The kernel is in `convolutions_triton`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+_MOST_CHANNELS = 32  # a thread sums so many outputs in registers
+
+Pair = tuple[int, int]
+
+
+def convolution_reference(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool
+) -> Tensor:
+    """Return what the kernel computes, network by network: (B, N, C, H, W) -> (B, N, O, H', W')."""
+    biases = [None] * len(x) if bias is None else bias
+    outputs = [F.conv2d(images, w, c, stride, padding) for images, w, c in zip(x, weight, biases, strict=True)]
+    return torch.stack(outputs).relu() if relu else torch.stack(outputs)
+
+
+def _in_front(tensor: Tensor | None, dim: int | None, count: int) -> Tensor | None:
+    """Merge a vectorised dimension with that of the networks: (B, ...) -> (count B, ...)."""
+    if tensor is None:
+        return None
+    batched = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return batched.flatten(0, 1)
+
+
+def _as_inputs(tensor: Tensor, dim: int | None) -> Tensor:
+    """Merge a vectorised dimension with that of the inputs: (B, N, ...) -> (B, count N, ...)."""
+    assert dim is not None, "nothing is vectorised"
+    return tensor.movedim(dim, 1).flatten(1, 2)
+
+
+class _Convolution(torch.autograd.Function):
+    """x (B, N, C, H, W), weights (B, O, C, h, w), bias (B, O) or None -> (B, N, O, H', W')."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool) -> Tensor:
+        from nads_core.kernels.convolutions_triton import convolve
+
+        return convolve(x, weight, bias, stride, padding, relu)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, weight, _, stride, padding, relu = inputs
+        ctx.save_for_backward(weight, output if relu else None)
+        ctx.geometry = (tuple(x.shape[-2:]), stride, padding)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        _require_fixed_weights(ctx.needs_input_grad[1:3])
+        weight, output = ctx.saved_tensors
+        return _Adjoint.apply(gradient, output, weight, *ctx.geometry), *[None] * 5
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        *options: Any,
+    ) -> tuple[Tensor, int]:
+        if in_dims[1] is None and in_dims[2] is None:  # the networks are shared: more inputs of each
+            outputs = _Convolution.apply(_as_inputs(x, in_dims[0]), weight, bias, *options)
+            return outputs.unflatten(1, (info.batch_size, -1)), 1
+        merged = (_in_front(t, dim, info.batch_size) for t, dim in zip((x, weight, bias), in_dims, strict=False))
+        return _Convolution.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
+
+
+class _Adjoint(torch.autograd.Function):
+    """Gradients (B, R N, O, H', W') where outputs (B, N, O, H', W') are positive -> (B, R N, C, H, W)."""
+
+    @staticmethod
+    def forward(
+        gradient: Tensor,
+        output: Tensor | None,
+        weight: Tensor,
+        size: Pair,
+        stride: Pair,
+        padding: Pair,
+    ) -> Tensor:
+        from nads_core.kernels.convolutions_triton import convolve_adjoint
+
+        return convolve_adjoint(gradient, output, weight, size, stride, padding)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, outputs, weight, _, *ctx.geometry = inputs
+        ctx.save_for_backward(outputs, weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        _require_fixed_weights(ctx.needs_input_grad[2:3])
+        output, weight = ctx.saved_tensors
+        slope = _Convolution.apply(gradient, weight, None, *ctx.geometry, False)
+        if output is not None:
+            positive = (output > 0)[:, None]
+            slope = slope.unflatten(1, (-1, output.shape[1])).mul(positive).flatten(1, 2)
+        return slope, *[None] * 5
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        gradient: Tensor,
+        output: Tensor | None,
+        weight: Tensor,
+        *options: Any,
+    ) -> tuple[Tensor, int]:
+        if in_dims[1] is None and in_dims[2] is None:  # several cotangents share the outputs
+            slopes = _Adjoint.apply(_as_inputs(gradient, in_dims[0]), output, weight, *options)
+            return slopes.unflatten(1, (info.batch_size, -1)), 1
+        merged = (
+            _in_front(t, dim, info.batch_size) for t, dim in zip((gradient, output, weight), in_dims, strict=False)
+        )
+        return _Adjoint.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
+
+
+def _require_fixed_weights(needed: tuple[bool, ...]) -> None:
+    if any(needed):
+        raise NotImplementedError("the Triton convolution has no gradient of weights: set kernels='torch'")
+
+
+class _FewChannelConvolution(nn.Conv2d):
+    """A convolution by the kernel, followed by ReLU if one was merged; by PyTorch for gradients of weights."""
+
+    relu = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        trained = self.weight.requires_grad or (self.bias is not None and self.bias.requires_grad)
+        if trained or x.dim() != 4 or x.is_meta:  # without values, operations are counted
+            y = super().forward(x)
+            return F.relu(y) if self.relu else y
+        bias = None if self.bias is None else self.bias[None]
+        return _Convolution.apply(x[None], self.weight[None], bias, self.stride, self.padding, self.relu)[0]
+
+
+def few_channel_convolutions(network: nn.Module) -> nn.Module:
+    """Let convolutions of at most 32 channels use the kernel, in place; return the network.
+
+    A ReLU that directly follows one in an `nn.Sequential` becomes part of it.
+    """
+    for layer in network.modules():
+        if type(layer) is nn.Conv2d and _suitable(layer):
+            layer.__class__ = _FewChannelConvolution  # parameters and hooks stay
+    for container in network.modules():
+        if type(container).forward is nn.Sequential.forward:
+            _merge_relus(container)
+    return network
+
+
+def _suitable(layer: nn.Conv2d) -> bool:
+    plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+    few = max(layer.in_channels, layer.out_channels) <= _MOST_CHANNELS
+    return plain and few and not isinstance(layer.padding, str)
+
+
+def _merge_relus(container: nn.Module) -> None:
+    """Merge each ReLU into the convolution before it, with nothing but `nn.Identity` between them."""
+    before: nn.Module | None = None
+    for name, layer in list(container.named_children()):
+        if type(layer) is nn.ReLU and isinstance(before, _FewChannelConvolution):
+            if not (before._forward_hooks or layer._forward_hooks or layer._forward_pre_hooks):
+                before.relu = True
+                setattr(container, name, nn.Identity())
+        if type(layer) is not nn.Identity:
+            before = layer
