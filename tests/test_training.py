@@ -1,3 +1,4 @@
+import copy
 import dataclasses
 import math
 import os
@@ -24,6 +25,7 @@ from nads_core.training import state as checkpoints
 from nads_core.training.run import NetworkFamily
 
 SHAPE = (1, 8, 8)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def small_network() -> nn.Module:
@@ -215,6 +217,58 @@ def test_dropout_does_not_depend_on_the_group_on_any_path(monkeypatch, factory):
     family = NetworkFamily(factory, SHAPE, nc.TrainConfig(RECIPE), torch.device("cuda"))
     assert many._choose_method(family, datasets) == "graph"  # the choice on a GPU
     assert many._choose_method(dataclasses.replace(family, factory=small_network), datasets) == "vmap"
+
+
+@pytest.mark.parametrize("precise", [True, False])
+def test_networks_side_by_side_are_those_of_separate_trainings(precise):
+    """Groups of two of three networks; the last batch of an epoch is smaller."""
+    options = {"recipe": RECIPE, "device": DEVICE, "progress": False, "network_ids": [4, 0, 7]}
+    options |= {"dtype": torch.float64} if precise else {"mixed_precision": False}
+    directions = torch.stack([nc.fourier_direction((1, k), 8) for k in range(3)])
+    made = nc.data.separable.SeparableDatasets(directions, 70, 2.0, 0.5, 0)
+    for data in (made, [small_data(seed) for seed in range(3)]):
+        results = [
+            nc.train_networks(small_network, data, data, method=method, workers=workers, measure=weights, **options)
+            for method, workers in (("graph", 2), ("loop", None))
+        ]
+        difference = (results[0].losses - results[1].losses).abs() / results[1].losses
+        assert difference.shape == (3, 9) and difference.max() < (1e-6 if precise else 1e-3)
+        for ours, theirs in zip(results[0].measured, results[1].measured, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        assert torch.equal(results[0].test_accuracy, results[1].test_accuracy)
+        assert torch.equal(results[0].train_accuracy, results[1].train_accuracy)
+
+
+def weights(network: nn.Module) -> torch.Tensor:
+    """Return all weights and running statistics as one vector."""
+    return torch.cat([tensor.detach().double().flatten().cpu() for tensor in network.state_dict().values()])
+
+
+def test_filters_whose_channels_lie_last_are_the_same_network():
+    network = small_network()
+    twin = copy.deepcopy(network)
+    single._flatten(network, False)
+    vector, gradients = single._flatten(twin, True)
+    assert twin[0].weight.is_contiguous(memory_format=torch.channels_last)
+    x = torch.randn(5, *SHAPE)
+    for one in (network, twin):
+        one(x).square().sum().backward()
+    torch.testing.assert_close(twin(x), network(x))
+    for p, q in zip(network.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(q.grad, p.grad)
+    vector -= gradients
+    torch.testing.assert_close(twin[0].weight, network[0].weight - network[0].weight.grad)
+
+
+def test_networks_that_one_graph_cannot_train_are_refused():
+    images, labels = small_data(0)
+    options = {"recipe": RECIPE, "device": "cpu", "progress": False, "method": "graph", "workers": 2}
+    with pytest.raises(ValueError, match="stop networks at different steps"):
+        nc.train_networks(small_network, [(images, labels)] * 2, stop_loss=0.1, **options)
+    dropping = lambda: nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(64, 2))  # noqa: E731
+    with pytest.raises(ValueError, match="dropout"):
+        nc.train_networks(dropping, [(images, labels)] * 2, **options)
+    assert nc.train_networks(dropping, [(images, labels)] * 2, **options | {"workers": 1}).losses.shape == (2, 9)
 
 
 def test_one_vectorised_step_cannot_stop_a_single_network():

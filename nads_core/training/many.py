@@ -20,11 +20,12 @@ import torch
 from torch import nn
 
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.arguments import require_choice, usable_device
+from nads_core.runtime.arguments import require_choice, require_integers, usable_device
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
 from nads_core.training.result import TrainingResult, stacked
 from nads_core.training.run import Measure, NetworkFamily, TrainingRun
+from nads_core.training.side_by_side import train_side_by_side
 from nads_core.training.state import TrainingState
 from nads_core.training.vectorised import train_vectorised
 
@@ -70,7 +71,9 @@ def train_networks(
             on a CPU processes, or the loop for one network, one core or short trainings; on CUDA vmap for small and
             graph for large networks.
             Networks with dropout cannot use "vmap": one generator would draw for all of them.
-        workers: number of processes; by default the number of cores that this process may use.
+        workers: number of processes; by default the number of cores that this process may use. With "graph" the number
+            of networks whose steps share one graph, on streams of their own, without checkpoints (on a CPU the same
+            steps are called in turn); by default each network has a graph of its own.
         timeout: seconds after which unfinished networks are abandoned; none is started that would exceed it.
         measure: function of each network after its training (in its worker), or one function per network; its value
             becomes ``measured``.
@@ -120,6 +123,9 @@ def train_networks(
     )  # fmt: skip
     if method == "vmap":
         train_vectorised(run)
+    elif method == "graph" and workers is not None:
+        _require_side_by_side(family, workers)
+        train_side_by_side(run, workers)
     elif method == "processes":
         train_in_processes(run, min(workers or num_cores(), run.count))
     else:
@@ -132,6 +138,14 @@ def train_sequentially(run: TrainingRun) -> None:
     for b in range(run.count):
         run.require_time()
         run.collect(b, run.task(b)(timeout=run.seconds_left, progress=run.progress))
+
+
+def _require_side_by_side(family: NetworkFamily, workers: int) -> None:
+    """Raise a ValueError where networks of one graph would not be those of separate trainings."""
+    require_integers(workers=workers)
+    stops = family.config.stop_loss is not None or family.config.stop_at_full_accuracy
+    if (stops or workers > 1) and (obstacle := family.vmap_obstacle):
+        raise ValueError(f"{obstacle}, which networks in one graph cannot: leave workers out")
 
 
 def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | None) -> None:

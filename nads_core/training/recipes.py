@@ -128,6 +128,8 @@ def descend(weights: Tensor, gradients: Tensor, momenta: Tensor, recipe: Recipe,
     """Take one clipped step on the flat weights (..., P) of one or of many networks, in place."""
     norm = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)  # (..., 1), of all weights of a network
     gradients.mul_((recipe.clip_norm / (norm + 1e-6)).clamp(max=1))
-    gradients.add_(weights, alpha=recipe.weight_decay)
-    momenta.mul_(recipe.momentum).add_(gradients)
-    weights.sub_(momenta * rate)
+    if recipe.weight_decay:
+        gradients.add_(weights, alpha=recipe.weight_decay)
+    if recipe.momentum:
+        gradients = momenta.mul_(recipe.momentum).add_(gradients)
+    weights.sub_(gradients * rate)

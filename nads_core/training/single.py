@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from nads_core.networks.initialisation import state_of
 from nads_core.runtime.arguments import plain, usable_device
+from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.accuracies import accuracy
@@ -88,33 +89,20 @@ def fit(
     if config.cuda_graph and device.type != "cuda":
         raise ValueError(f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out")
     start, recipe = time.perf_counter(), config.recipe
-    layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
     require_classifier(network.to(device), train, recipe)
-    network.train()
-    weights, gradients = _flatten(network)
-    momenta = torch.zeros_like(weights)
-    images, labels = train[0].to(weights), train[1].to(device, torch.long)
-
-    def step(batch: Tensor, rate: float | Tensor) -> Tensor:
-        with config.autocast(device):
-            logits = network(images[batch].contiguous(memory_format=layout))  # (n, C, H, W) -> (n, classes)
-        loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
-        gradients.zero_()
-        loss.backward()
-        descend(weights, gradients, momenta, recipe, rate)
-        return loss.detach()
-
+    trainee = Trainee(network, train, config, device)
+    step, num_samples = trainee.step, len(train[1])
     if config.cuda_graph or (config.cuda_graph is None and device.type == "cuda"):
-        size = min(recipe.batch_size, len(images))
-        step = _captured(step, size, [weights, momenta, *network.buffers()])  # type: ignore[assignment]  # rates are tensors
-    changing = {"weights": weights, "momenta": momenta, **dict(network.named_buffers())}
-    total, losses = recipe.num_steps(len(images)), []
+        step = _captured(trainee, min(recipe.batch_size, num_samples))
+    changing = trainee.changing
+    total, losses = recipe.num_steps(num_samples), []
     if state is not None:
-        losses = state.restore(changing, device, _identity(network, train, config, weights), images[0])
+        identity = _identity(network, train, config, trainee.weights)
+        losses = state.restore(changing, device, identity, trainee.data[0][0])
     first, per_epoch = len(losses), total // recipe.epochs
     with progress_bar(total, label, "step", progress) as bar:
         bar.update(first)
-        remaining = islice(batches(len(images), recipe, config.seed), first, None)
+        remaining = islice(batches(num_samples, recipe, config.seed), first, None)
         for done, batch in enumerate(remaining, first + 1):
             rate = recipe.rate(done - 1, total)
             losses.append(step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate)))
@@ -179,47 +167,74 @@ def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe) -> No
                 raise ValueError(f"{sizes}, which the network rejects: {error}. Choose another batch_size") from error
 
 
-def _flatten(network: nn.Module) -> tuple[Tensor, Tensor]:
-    """Move weights into one vector and their gradients into another; return both, (P,)."""
+class Trainee:
+    """A network with its training set, and the step of its training; all tensors stay where they are.
+
+    Args:
+        network: network that is trained in place.
+        train: images (N, C, H, W), which are converted to the type of the weights, and labels (N,).
+        config: options of the training.
+        device: device of the training.
+    """
+
+    def __init__(self, network: nn.Module, train: Dataset, config: TrainConfig, device: torch.device):
+        self.network, self.config, self.device = network.to(device).train(), config, device
+        self.layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
+        self.weights, self.gradients = _flatten(network, bool(config.mixed_precision) and device.type == "cuda")
+        self.momenta = torch.zeros_like(self.weights)
+        self.data = train[0].to(self.weights), train[1].to(device, torch.long)
+
+    @property
+    def changing(self) -> dict[str, Tensor]:
+        """All tensors that a step changes, by name."""
+        return {"weights": self.weights, "momenta": self.momenta, **dict(self.network.named_buffers())}
+
+    def step(self, batch: Tensor, rate: float | Tensor) -> Tensor:
+        """Take a step on the samples (n,), and return the loss before it."""
+        images, labels = self.data
+        with self.config.autocast(self.device):
+            logits = self.network(images[batch].contiguous(memory_format=self.layout))  # (n, C, H, W) -> (n, classes)
+        loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
+        self.gradients.zero_()
+        loss.backward()
+        descend(self.weights, self.gradients, self.momenta, self.config.recipe, rate)
+        return loss.detach()
+
+
+def _flatten(network: nn.Module, channels_last: bool) -> tuple[Tensor, Tensor]:
+    """Move weights into one vector and their gradients into another; return both, (P,).
+
+    With ``channels_last`` the filters (O, C, h, w) lie there as (O, h, w, C), in the layout of their images.
+    """
     parameters = [p for p in network.parameters() if p.requires_grad]
-    weights = torch.cat([p.detach().flatten() for p in parameters])
+
+    def ordered(tensor: Tensor) -> Tensor:
+        return tensor.permute(0, 2, 3, 1) if channels_last and tensor.dim() == 4 else tensor
+
+    def restored(row: Tensor, like: Tensor) -> Tensor:
+        values = row.view(ordered(like).shape)
+        return values.permute(0, 3, 1, 2) if channels_last and like.dim() == 4 else values
+
+    weights = torch.cat([ordered(p.detach()).flatten() for p in parameters])
     gradients = torch.zeros_like(weights)
     sizes = [p.numel() for p in parameters]
     for p, weight, gradient in zip(parameters, weights.split(sizes), gradients.split(sizes), strict=True):
-        p.data, p.grad = weight.view(p.shape), gradient.view(p.shape)
+        p.data, p.grad = restored(weight, p), restored(gradient, p)
     return weights, gradients
 
 
-def _captured(
-    step: Callable[[Tensor, Tensor], Tensor], batch_size: int, state: list[Tensor]
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a step that runs full batches as a CUDA graph, which launches all kernels at once.
+def _captured(trainee: Trainee, batch_size: int) -> Callable[[Tensor, float | Tensor], Tensor]:
+    """Return a step that runs full batches as a CUDA graph; smaller batches run without it."""
+    indices = torch.arange(batch_size, device=trainee.device)
+    rate = torch.zeros((), device=trainee.device)
+    call = capture(lambda: trainee.step(indices, rate), list(trainee.changing.values()), trainee.device)
 
-    Smaller batches run without the graph. ``state`` holds every tensor that a step changes; warming up restores it.
-    """
-    device = state[0].device
-    indices = torch.arange(batch_size, device=device)
-    rate = torch.zeros((), device=device)
-    before = [tensor.clone() for tensor in state]
-    side = torch.cuda.Stream(device)
-    side.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step(indices, rate)
-    torch.cuda.current_stream(device).wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        loss = step(indices, rate)
-    for tensor, value in zip(state, before, strict=True):
-        tensor.copy_(value)
-
-    def replay(batch: Tensor, value: Tensor) -> Tensor:
+    def replay(batch: Tensor, value: float | Tensor) -> Tensor:
         if len(batch) != batch_size:
-            return step(batch, value)
+            return trainee.step(batch, value)
         indices.copy_(batch)
-        rate.copy_(value)
-        graph.replay()
-        return loss.clone()
+        rate.fill_(value)
+        return call().clone()
 
     return replay
 
