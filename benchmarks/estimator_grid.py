@@ -21,8 +21,9 @@ import time
 
 import numpy as np
 import torch
+from nads_book.benchmarks.own_loop import overlap
 from own_loop import CASES as LONG_RUNS
-from own_loop import SHAPE, architecture, overlap, reference
+from own_loop import SHAPE, architecture, reference
 from result_files import write_result
 from torch import Tensor
 

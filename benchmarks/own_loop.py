@@ -1,8 +1,7 @@
 """The library against a loop of one's own, from plain factories on one core: ``python benchmarks/own_loop.py``.
 
-`own_loop` is what a competent user of PyTorch writes in an afternoon: networks are drawn by the factory, stacked, and
-differentiated together by ``torch.func``; the second moment is summed in float64. Both get 16 Gaussian inputs per
-network in opposite pairs. Measured are processor seconds for the same numbers of networks, and until the first ten
+`nads_book.benchmarks.own_loop` is what a competent user of PyTorch writes in an afternoon. Both get 16 Gaussian inputs
+per network in opposite pairs. Measured are processor seconds for the same numbers of networks, and until the first ten
 directions overlap by 0.99 with those of a long run (`reference`), whose seed is another one. The Mixer and the ViT see
 4 x 4 patches through a layer of independent weights, so 16 eigenvalues are equal in expectation and the first ten
 directions are not defined: there the first 16 are compared. All eigenvalues of the MLP are equal: no goal.
@@ -22,16 +21,15 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from nads_book.atlas.entries import ATLAS
+from nads_book.benchmarks.own_loop import overlap, own_loop
 from result_files import RESULTS, write_result
 from torch import Tensor, nn
-from torch.func import functional_call, grad, stack_module_state, vmap
 
 import nads_core as nc
 from nads_core.directions.compute import DEFAULT_READOUTS
 
 SHAPE = (1, 32, 32)
 GOAL = 0.99
-BATCH = 32
 COMPARED = {"mixer": 16, "vit": 16}  # directions; 10 for the others
 # Name: numbers of networks at which both are timed, and networks of the long run if none ships.
 CASES = {
@@ -42,27 +40,6 @@ CASES = {
     "vit": ((64, 256), 512),
     "mlp": ((256, 1_000), 0),
 }
-
-
-def own_loop(factory: Callable[[], nn.Module], count: int, num_inputs: int = 16, seed: int = 0) -> Tensor:
-    """Return directions (D, D), in rows."""
-    torch.manual_seed(seed)
-    template = factory().eval().requires_grad_(False)
-
-    def total(parameters: dict[str, Tensor], buffers: dict[str, Tensor], images: Tensor) -> Tensor:
-        return functional_call(template, (parameters, buffers), (images,)).sum()
-
-    gradients = vmap(grad(total, argnums=2))
-    dimension = int(np.prod(SHAPE))
-    moment = torch.zeros(dimension, dimension, dtype=torch.float64)
-    for start in range(0, count, BATCH):
-        size = min(BATCH, count - start)
-        parameters, buffers = stack_module_state([factory().eval().requires_grad_(False) for _ in range(size)])
-        inputs = torch.randn(size, num_inputs // 2, *SHAPE)
-        images = torch.cat([inputs, -inputs], dim=1)  # (B, K, C, H, W)
-        means = gradients(parameters, buffers, images).mean(1).flatten(1).double()  # (B, D)
-        moment += means.T @ means
-    return torch.linalg.eigh(moment / count).eigenvectors.T.flip(0)
 
 
 def library(factory: Callable[[], nn.Module], count: int, seed: int = 0) -> Tensor:
@@ -95,11 +72,6 @@ def reference(name: str, num_networks: int) -> Tensor | None:
     nads = nc.compute_nads(architecture(name), num_networks, **options)
     nads.save(path)
     return nads.directions.flatten(1)
-
-
-def overlap(first: Tensor, second: Tensor) -> float:
-    """Return the mean squared cosine of the principal angles between all rows of `second` and as many of `first`."""
-    return float((first[: len(second)].double() @ second.double().T).square().sum() / len(second))
 
 
 def curve(

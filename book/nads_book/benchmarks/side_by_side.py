@@ -1,0 +1,88 @@
+"""Training at a GPU's speed: whether it computes what a CPU computes, and its steps per second."""
+
+from typing import Any
+
+import torch
+
+from nads_core.networks.architectures import Architecture
+from nads_core.training import Recipe, train_networks
+
+
+def _data(count: int, image_size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return noise images (N, 1, H, W) and labels (N,), the same at every call."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(count, 1, image_size, image_size, generator=generator)
+    return images, torch.arange(count) % 2
+
+
+def loss_difference(
+    architecture: Architecture,
+    device: torch.device | str,
+    *,
+    steps: int = 50,
+    batch_size: int = 32,
+    image_size: int = 32,
+    learning_rate: float = 0.05,
+) -> float:
+    """Return the largest relative difference of a training's losses from those of a CPU, in float32.
+
+    Both start from the same weights and see the same data; convolutions do not round to TF32.
+
+    Args:
+        architecture: architecture of the network.
+        device: device that is compared with the CPU, where the steps are captured as a graph.
+        steps: number of steps.
+        batch_size: number of images of a step.
+        image_size: height and width of the images.
+        learning_rate: rate of the first step.
+    """
+    recipe = Recipe(epochs=1, batch_size=batch_size, learning_rate=learning_rate)
+    data = _data(steps * batch_size, image_size)
+
+    def losses(place: torch.device | str, **options: Any) -> torch.Tensor:
+        result = train_networks(
+            architecture, [data], recipe=recipe, device=place, mixed_precision=False, progress=False, **options
+        )
+        return result.losses[0].double()
+
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        ours = losses(device, method="graph", workers=1)
+    theirs = losses("cpu", method="loop")
+    return float(((ours - theirs) / theirs).abs().max())
+
+
+def steps_per_second(
+    architecture: Architecture,
+    device: torch.device | str,
+    at_once: int,
+    *,
+    mixed_precision: bool,
+    batch_size: int = 128,
+    image_size: int = 32,
+    batches: int = 40,
+) -> float:
+    """Return the training steps per second of all networks together.
+
+    It is the time that two further epochs add, so that what every training does once is not in it.
+
+    Args:
+        architecture: architecture of the networks.
+        device: device of the training.
+        at_once: number of networks in one graph.
+        mixed_precision: whether layers run in bfloat16.
+        batch_size: number of images of a step.
+        image_size: height and width of the images.
+        batches: number of steps of an epoch.
+    """
+    data = [_data(batches * batch_size, image_size)] * at_once
+
+    def seconds(epochs: int) -> float:
+        result = train_networks(
+            architecture, data, recipe=Recipe(epochs=epochs, batch_size=batch_size), device=device,
+            mixed_precision=mixed_precision, method="graph", workers=at_once, progress=False,
+        )  # fmt: skip
+        assert result.seconds is not None, "trainings are timed"
+        return float(result.seconds.sum())
+
+    seconds(1)  # warms up
+    return 2 * batches * at_once / (seconds(3) - seconds(1))
