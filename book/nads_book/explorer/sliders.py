@@ -1,9 +1,9 @@
-"""Sliders of a live notebook that call Python: an observer draws an image on the kernel, which a widget shows."""
+"""Sliders of a live notebook that call Python, which draws a picture on the kernel for each of their values."""
 
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,16 @@ _WITHOUT_KERNEL = (
     "In a live notebook, three sliders stand here: the index of the NAD, the number of NADs that a picture keeps, and "
     "the strength ε of a poison. Python computes each picture anew. Open this page in Colab or Binder with the rocket."
 )
+
+
+class Range(NamedTuple):
+    """What a slider offers: its label, the least and the largest value, the step between values, and the first one."""
+
+    label: str
+    min: float
+    max: float
+    step: float
+    value: float
 
 
 def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, strength: float) -> bytes:
@@ -43,34 +53,31 @@ def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, streng
 
 
 def live_sliders(nads: NADs, picture: torch.Tensor) -> Any:
-    """Return three sliders and the image that they drive on the kernel; in the pages of the book, a sentence.
+    """Return three sliders and the picture that Python draws for them; in the pages of the book, a sentence.
 
     Args:
         nads: NADs of single-channel images.
         picture: image (3, H, W) in [0, 1] of the same size.
 
     Returns:
-        A box of ipywidgets, whose children are the sliders ``NAD``, ``kept`` and ``ε``, and the image.
+        A `nads_book.explorer.widget.Sliders` with the attributes ``index``, ``kept`` and ``strength``.
 
     Raises:
-        ImportError: in a live notebook without ipywidgets.
+        ImportError: in a live notebook without anywidget.
     """
     if publishing():
         from IPython.display import Markdown
 
         return Markdown(_WITHOUT_KERNEL)
-    import ipywidgets as widgets
+    from nads_book.explorer.widget import Sliders
 
-    index = widgets.IntSlider(12, 0, len(nads) - 1, description="NAD")
-    count = widgets.IntSlider(min(100, len(nads)), 0, len(nads), description="kept")
-    strength = widgets.FloatSlider(0.5, min=0.05, max=2.0, step=0.05, description="ε")
-    image = widgets.Image(format="png")
+    def draw(index: int, kept: int, strength: float) -> tuple[bytes, str]:
+        alt = f"NAD {index}, the picture from its first {kept} NADs, and with a poison of strength {strength:g}"
+        return draw_panels(nads, picture, index, kept, strength), alt
 
-    def draw(_: object = None) -> None:
-        image.value = draw_panels(nads, picture, index.value, count.value, strength.value)
-
-    for slider in (index, count, strength):
-        slider.continuous_update = False
-        slider.observe(draw, names="value")
-    draw()
-    return widgets.VBox([index, count, strength, image])
+    return Sliders(
+        draw,
+        index=Range("NAD", 0, len(nads) - 1, 1, value=min(12, len(nads) - 1)),
+        kept=Range("NADs kept", 0, len(nads), 1, value=min(100, len(nads))),
+        strength=Range("strength ε", 0.05, 2.0, 0.05, value=0.5),
+    )

@@ -1,7 +1,9 @@
-"""The explorer as a widget; importing this module needs anywidget."""
+"""The explorer, and sliders that call Python, as widgets; importing this module needs anywidget."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -9,6 +11,7 @@ import traitlets
 
 from nads_book.explorer.bundle import packed_module
 from nads_book.explorer.data import compressed
+from nads_book.explorer.sliders import Range
 from nads_book.explorer.views import Source, View, names_in_view, require_drawable
 
 KEYS = tuple(View.__dataclass_fields__)
@@ -75,3 +78,49 @@ class Explorer(anywidget.AnyWidget):
         new = [name for name in change["new"] if name not in self._packets and name in (*self.labels, "photos")]
         packets = {name: self._source.packet(name) for name in new}
         self._packets = self._packets | {n: header | {"bytes": content} for n, (header, content) in packets.items()}
+
+
+class Sliders(anywidget.AnyWidget):
+    """Sliders, and a picture that Python draws anew when one of them moves; `live_sliders` makes one.
+
+    Its attributes follow the reader, and the reader sees what you set: ``sliders.index = 12``. A value out of the range
+    of its slider raises `traitlets.TraitError`.
+
+    Args:
+        draw: function from the values, by name, to the picture as a PNG and its description.
+        index, kept, strength: ranges of the sliders.
+    """
+
+    _esm = Path(__file__).with_name("sliders.js").read_text("utf8")
+    _css = """
+        .nad-sliders label { display: grid; grid-template-columns: 6em 1fr 3em; gap: 0.75rem; align-items: center; }
+        .nad-sliders input { width: 100%; margin: 0.4rem 0; }
+        .nad-sliders img { max-width: 100%; image-rendering: pixelated; }
+    """
+
+    index = traitlets.Int().tag(sync=True)
+    kept = traitlets.Int().tag(sync=True)
+    strength = traitlets.Float().tag(sync=True)
+    sliders = traitlets.Dict().tag(sync=True)  # name -> range
+    png = traitlets.Bytes().tag(sync=True)
+    alt = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, draw: Callable[..., tuple[bytes, str]], **ranges: Range):
+        self._draw, self._ranges = draw, ranges
+        values = {name: one.value for name, one in ranges.items()}
+        png, alt = draw(**values)
+        super().__init__(sliders={name: one._asdict() for name, one in ranges.items()}, png=png, alt=alt, **values)
+
+    @traitlets.validate("index", "kept", "strength")
+    def _require_in_range(self, proposal: dict[str, Any]) -> object:
+        name, value = proposal["trait"].name, proposal["value"]
+        allowed = self._ranges[name]
+        if not allowed.min <= value <= allowed.max:
+            raise traitlets.TraitError(f"{name} is {value!r}, expected {allowed.min:g} to {allowed.max:g}")
+        return value
+
+    @traitlets.observe("index", "kept", "strength")
+    def _follow(self, change: dict[str, Any]) -> None:
+        """Send the new picture, and its description with it."""
+        with self.hold_sync():
+            self.png, self.alt = self._draw(**{name: getattr(self, name) for name in self._ranges})
