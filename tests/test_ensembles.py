@@ -775,9 +775,9 @@ class Subtracting(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.inplace:
-            x -= x.mean()
+            x -= x.mean((1, 2, 3), keepdim=True)
         else:
-            x = x - x.mean()
+            x = x - x.mean((1, 2, 3), keepdim=True)
         return self.last(self.relu(x).flatten(1))
 
 

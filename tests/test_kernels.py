@@ -86,6 +86,38 @@ def test_other_poolings_are_left_alone():
     assert [type(layer) is nn.MaxPool2d for layer in network] == [True] * 4 + [False] * 2
 
 
+@pytest.mark.parametrize("sizes", [([2, 2],), (2, [2, 2]), ([2], [2]), ((2, 2), 2, [0, 0], [1, 1])], ids=str)
+def test_pooling_takes_sizes_as_torch_does(sizes):
+    x, layer = torch.randn(2, 3, 6, 6), nn.MaxPool2d(*sizes)
+    twin = faster_max_pooling(nn.MaxPool2d(*sizes))
+    assert type(twin) is not nn.MaxPool2d
+    for images in (x, x[0], x.half(), (10 * x).int()):
+        assert torch.equal(twin(images), layer(images))
+    twin.ceil_mode = twin.return_indices = layer.return_indices = True  # as PyTorch reads them at each call
+    assert torch.equal(twin(x)[1], layer(x)[1])
+    with pytest.raises(RuntimeError):
+        twin(x[0, 0])
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev])
+def test_faster_layers_can_be_transformed(transform):
+    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2))
+    twin, x = faster_first_convolutions(faster_max_pooling(copy.deepcopy(network))), torch.randn(1, 6, 6)
+    expected, got = (transform(lambda image: one(image[None]).square().sum())(x) for one in (network, twin))  # noqa: B023
+    torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("options", [{"dtype": torch.cfloat}, {}, {"dtype": torch.float64, "padding": [1, 0]}], ids=str)
+def test_a_first_convolution_takes_what_torch_takes(options):
+    layer = nn.Conv2d(1, 4, [3, 3], **options)
+    twin = faster_first_convolutions(copy.deepcopy(layer))
+    x = torch.randn(2, 1, 6, 6, dtype=layer.weight.dtype).requires_grad_()
+    for images in (x, x[0], x[:0], x.to(memory_format=torch.channels_last)):
+        torch.testing.assert_close(twin(images), layer(images))
+    with pytest.raises(RuntimeError):
+        twin(x.repeat(1, 2, 1, 1))
+
+
 @given(st.integers(0, 1000), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), st.booleans())
 def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bias):
     generator = torch.Generator().manual_seed(seed)

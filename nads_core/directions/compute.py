@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import logging
 import math
 import os
 import warnings
@@ -32,7 +33,10 @@ from nads_core.runtime.arguments import make_plain, plain, require_choice, requi
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_READOUTS = 8
+_SILENT = 0.1  # share of networks without a response from which on a warning is issued
 DENSE_LIMIT = 8192  # largest D whose D x D moments (2 x 0.5 GB) are summed
 
 
@@ -46,7 +50,8 @@ class ComputeOptions:
         debiasing: "shrink", "subtract" or "none", see `covariance.debias`; with more than 8,192 pixels "shrink"
             means "subtract".
         normalise: "network" divides the vectors of each network by the norm of their mean, g_ij / ||g_i||, so that the
-            directions are those of (1/N) sum g g^T / ||g||^2, of trace 1. All networks have equal weight: the robust
+            directions are those of (1/N) sum g g^T / ||g||^2, whose trace is the share of networks that respond to
+            their input: 1 but for dead ones. All networks have equal weight: the robust
             choice where the norms have heavy tails, and a few networks would hold the second moment. By default the
             vectors stay as they are.
         output: index of the network's output that is f(x); or a function of whatever the network returns for B inputs,
@@ -174,6 +179,7 @@ def compute_nads(
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
     ensemble = _ensemble(factory, image_shape, seed, device, settings)
+    recorded = _one_readout(ensemble) if estimator is None else {}
     estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
     moments = empty_moments(ensemble)
     if isinstance(moments, GramMoments):
@@ -188,7 +194,7 @@ def compute_nads(
         distributed.broadcast(scale),  # processors differ in their last bits
     )  # fmt: skip
     state.identify(identity, vector)
-    recorded = _zero_init(ensemble, name)
+    recorded |= _zero_init(ensemble, name) | _fixed_weights(ensemble, name)
     rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
     evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
     num_networks = accumulate(evaluation, state, num_networks, rule, progress)
@@ -347,6 +353,24 @@ def _zero_init(ensemble: Ensemble, name: str) -> dict[str, Any]:
     return {"silent_parts": parts}
 
 
+def _one_readout(ensemble: Ensemble) -> dict[str, Any]:
+    """Return why the default estimator has one readout, where it is the network that admits no more."""
+    if ensemble.num_features:
+        return {}
+    logger.info("one last layer is drawn for each network: %s", ensemble.no_readout)
+    return {"one_readout": ensemble.no_readout}
+
+
+def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
+    """Return, and warn of, weights that are the same in all networks, where few others vary."""
+    count, names = ensemble.fixed_weights()
+    if count <= ensemble.num_parameters:
+        return {}
+    message = f"only {ensemble.num_parameters:,} weights of {name} vary between networks; {count:,} others do not"
+    warnings.warn(f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=3)
+    return {"fixed_weights": count}
+
+
 def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, Any]:
     """Return the effective number of networks, and warn if a few hold the second moment."""
     number = state.effective_share * num_networks
@@ -354,7 +378,13 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
         message = f"a few networks hold the second moment of {name}: {num_networks:,} networks count as {number:.2g}"
         remedy = "more networks help little; normalise='network' gives all equal weight"
         warnings.warn(f"{message}, also for the certainties: {remedy}", stacklevel=3)
-    return {"effective_networks": float(f"{number:.4g}")}
+    halves = state.first_networks.halves()  # (n, R, 2, D)
+    silent = 1 - float(halves.flatten(1).any(1).float().mean())
+    if silent > _SILENT:
+        message = f"{silent:.0%} of the networks of {name} do not respond to their input: they count as zero"
+        warnings.warn(f"{message}, and the NADs describe the others", stacklevel=3)
+    share = {"silent_networks": round(silent, 4)} if silent else {}
+    return {"effective_networks": float(f"{number:.4g}")} | share
 
 
 def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:

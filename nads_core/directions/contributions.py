@@ -16,6 +16,7 @@ from nads_core.runtime.memory import available_memory
 Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
 
 _CHECKED_NETWORKS = 8
+_TRIED_NETWORKS = 128  # where the first ones ignore their input
 _AUDITED = 50  # one network in so many is compared with one that the factory builds
 _PART_BYTES = 2**27  # of a thread; all together have a quarter of the free memory, if that is less
 
@@ -99,25 +100,28 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
         networks.
     """
-    vector = None
-    for block, _ in ensemble.blocks(_CHECKED_NETWORKS):
+    vector, zero, count = None, dict[str, float](), min(_CHECKED_NETWORKS, ensemble.block_size)
+    for start in range(0, _TRIED_NETWORKS, count):
+        if start == _CHECKED_NETWORKS:  # all of them are dead: by design, or by chance
+            zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
+            if zero:
+                break
+        block, row = divmod(start, ensemble.block_size)
         # Two inputs suffice to see whether f depends on its input.
-        draw = estimator.draw(ensemble.part(slice(0, min(_CHECKED_NETWORKS, ensemble.block_size))), block).thin()
+        draw = estimator.draw(ensemble.part(slice(row, row + count)), block).thin()
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
-        network_ids = range(block * ensemble.block_size, block * ensemble.block_size + len(draw))
         for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):
-            _require_finite(values, network_ids, name, ensemble.seed)
+            _require_finite(values, range(start, start + count), name, ensemble.seed)
         if contributions.any():
             size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
             if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
                 raise ValueError(f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64")
             return vector, moment_scale(contributions)
-    zero = {part: value for part, value in ensemble.zero_init().items() if value == 0}
     remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
     raise ValueError(
         f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: the estimator's "
-        f"vectors are zero for {_CHECKED_NETWORKS} networks"
+        f"vectors are zero for {_CHECKED_NETWORKS if zero else _TRIED_NETWORKS} networks"
         + (f" (it begins with {described(zero)}{remedy})" if zero else "")
     )
 

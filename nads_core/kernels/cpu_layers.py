@@ -1,9 +1,11 @@
 """Layers that PyTorch runs slowly on CPUs: 2x2 max pooling, and convolutions of few channels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 
 class _MaxPool2x2(torch.autograd.Function):
@@ -41,17 +43,36 @@ class _FasterMaxPool2d(nn.MaxPool2d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cpu" or x.shape[-1] % 2 or x.shape[-2] % 2:
+        even = x.dim() in (3, 4) and x.numel() > 0 and x.shape[-1] % 2 == x.shape[-2] % 2 == 0
+        if not even or not _plain(x) or not _is_2x2(self):
             return super().forward(x)
         return _MaxPool2x2.apply(x)
+
+
+def _is_2x2(layer: nn.MaxPool2d) -> bool:
+    """Whether a layer takes the maxima of 2x2 windows that do not overlap; PyTorch takes each size as int or list."""
+    sizes = _all_equal(layer.kernel_size, 2) and _all_equal(layer.stride, 2)
+    plain = _all_equal(layer.padding, 0) and _all_equal(layer.dilation, 1)
+    return sizes and plain and not layer.return_indices and not layer.ceil_mode
+
+
+def _all_equal(sizes: int | Sequence[int], value: int) -> bool:
+    return all(size == value for size in (sizes if isinstance(sizes, Sequence) else [sizes]))
+
+
+def _plain(x: Tensor) -> bool:
+    """Whether an input is of a type and in a mode that the operations of this module know."""
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64, torch.bfloat16):
+        return False
+    # A network may differentiate itself in its forward pass, by torch.func or in forward mode.
+    return not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
 
 
 def faster_max_pooling(network: nn.Module) -> nn.Module:
     """Let every plain ``nn.MaxPool2d(2)`` of a network use a faster implementation, in place; return the network."""
     for layer in network.modules():
-        if type(layer) is nn.MaxPool2d and {layer.kernel_size, layer.stride} <= {2, (2, 2)}:
-            if (layer.padding, layer.dilation, layer.return_indices, layer.ceil_mode) == (0, 1, False, False):
-                layer.__class__ = _FasterMaxPool2d
+        if type(layer) is nn.MaxPool2d and _is_2x2(layer):
+            layer.__class__ = _FasterMaxPool2d
     return network
 
 
@@ -59,9 +80,17 @@ class _FewChannelConv2d(nn.Conv2d):
     """Convolution by PyTorch's own matrix products: for one channel, its input gradient is up to ten times as fast."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.device.type != "cpu" or not x.requires_grad:  # oneDNN computes values alone faster
+        batch = x.dim() == 4 and x.numel() > 0 and x.shape[1] == self.in_channels
+        # oneDNN computes values alone faster.
+        if not batch or not x.requires_grad or not _plain(x) or not _is_unit_convolution(self):
             return super().forward(x)
         return torch.ops.aten.thnn_conv2d(x, self.weight, self.kernel_size, self.bias, self.stride, self.padding)
+
+
+def _is_unit_convolution(layer: nn.Conv2d) -> bool:
+    """Whether a convolution has steps of one pixel, and zeros as padding of a given width."""
+    unit = _all_equal(layer.stride, 1) and _all_equal(layer.dilation, 1) and layer.groups == 1
+    return unit and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
 
 
 def faster_first_convolutions(network: nn.Module) -> nn.Module:
@@ -70,9 +99,7 @@ def faster_first_convolutions(network: nn.Module) -> nn.Module:
     Values and gradients are those of PyTorch up to the order of sums. Gradients of the weights alone are not faster.
     """
     for layer in network.modules():
-        if type(layer) is not nn.Conv2d or layer.in_channels > 3 or layer.groups > 1 or isinstance(layer.padding, str):
-            continue
-        if layer.stride == layer.dilation == (1, 1) and layer.padding_mode == "zeros":
+        if type(layer) is nn.Conv2d and layer.in_channels <= 3 and _is_unit_convolution(layer):
             layer.__class__ = _FewChannelConv2d  # parameters and hooks stay
     return network
 

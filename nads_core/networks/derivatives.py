@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from nads_core.networks.initialisation import State, state_of
-from nads_core.networks.readouts import linear_results
 from nads_core.runtime.seeds import generator_state
+
+_Result = TypeVar("_Result")
 
 
 class ScalarFunction:
@@ -22,10 +23,14 @@ class ScalarFunction:
         varying: names of the weights that callers pass; all others keep their values in ``module``.
         output: index of the output that is the scalar f(x); or a function of whatever the network returns for K
             inputs, which returns (K,).
+
+    Attributes:
+        takes_gradients: whether the network's forward pass takes gradients, so that it has to record operations and
+            weights even where only values are needed; found by `require_outputs`.
     """
 
     def __init__(self, module: nn.Module, varying: set[str], output: int | Callable[[Any], Tensor] = 0):
-        self.module, self.output = module, output
+        self.module, self.output, self.takes_gradients = module, output, False
         state = state_of(module)
         self.fixed = {name: tensor.detach() for name, tensor in state.items() if name not in varying}
         self._places = _places(module)
@@ -37,8 +42,10 @@ class ScalarFunction:
 
     def outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
-        with self._loaded(weights):
-            return self._selected(self.module(images.clone()))  # the network may write to its input
+        recording = torch.is_grad_enabled()
+        with self._loaded(weights), torch.set_grad_enabled(recording or self.takes_gradients):
+            outputs = self._selected(self.module(images.clone()))  # the network may write to its input
+        return outputs.detach() if self.takes_gradients and not recording else outputs
 
     def _selected(self, outputs: Any) -> Tensor:
         return self.output(outputs) if callable(self.output) else outputs
@@ -47,6 +54,8 @@ class ScalarFunction:
     def _loaded(self, weights: State) -> Iterator[None]:
         """Put weights into the module, as functional_call does in ten times the time, and its own back at the end."""
         state, before = self.fixed | weights, [tensors[key] for tensors, key, _ in self._places]
+        if self.takes_gradients:
+            state |= {name: _leaf(state[name]) for name, _ in self.module.named_parameters()}
         try:
             for tensors, key, name in self._places:
                 tensors[key] = state[name]
@@ -55,21 +64,18 @@ class ScalarFunction:
             for (tensors, key, _), tensor in zip(self._places, before, strict=True):
                 tensors[key] = tensor
 
-    def require_outputs(self, weights: State, images: Tensor) -> list[str]:
-        """Raise a ValueError unless f is a function of weights and images (K, C, H, W).
-
-        Returns:
-            Names of the linear layers whose result is the network's output.
-        """
+    def require_outputs(self, weights: State, images: Tensor) -> None:
+        """Raise a ValueError unless f is a function of weights and images (K, C, H, W)."""
+        if torch.is_inference_mode_enabled():
+            raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
         before = generator_state(images.device)
-        with linear_results(self.module) as results:
-            try:
-                outputs = self.outputs(weights, images)
-            except Exception as error:  # whatever the network's author chose to raise
-                subject = "the network or the output function" if callable(self.output) else "the network"
-                remedy = "is image_shape (--image-shape) right? A network of several inputs needs a wrapper of one"
-                problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
-                raise ValueError(f"{problem}. {remedy}") from error
+        try:
+            outputs = self._first_outputs(weights, images)
+        except Exception as error:  # whatever the network's author chose to raise
+            subject = "the network or the output function" if callable(self.output) else "the network"
+            remedy = "is image_shape (--image-shape) right? A network of several inputs needs a wrapper of one"
+            problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
+            raise ValueError(f"{problem}. {remedy}") from error
         if not torch.equal(before, generator_state(images.device)):
             raise ValueError("the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed")
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
@@ -83,12 +89,30 @@ class ScalarFunction:
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
-        return [name for name, result in results if result is outputs]
+
+    def _first_outputs(self, weights: State, images: Tensor) -> Tensor:
+        """Return the outputs, and find out whether the forward pass takes gradients itself."""
+        with torch.no_grad():
+            try:
+                return self.outputs(weights, images)
+            except RuntimeError as error:
+                self.takes_gradients = True
+                try:
+                    return self.outputs(weights, images)
+                except Exception:
+                    self.takes_gradients = False
+                    raise error from None
 
     def input_gradients(
         self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None
     ) -> Tensor:
         """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or J, C, H, W)."""
+        return self.values_and_gradients(weights, images, of_all_outputs, mixing)[1]
+
+    def values_and_gradients(
+        self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the values, (K, 1 or R), and what `input_gradients` returns."""
         images = images.detach().requires_grad_()
         with torch.enable_grad(), self._loaded(weights):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
@@ -96,19 +120,46 @@ class ScalarFunction:
             totals = values.sum(0)  # (R,) or (1,)
             if not totals.requires_grad:
                 raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
-            last = len(totals) - 1
-            gradients = (torch.autograd.grad(total, images, retain_graph=i < last)[0] for i, total in enumerate(totals))
-            return torch.stack([mixed(gradient, mixing) for gradient in gradients])
+            last, gradients = len(totals) - 1, []
+            for index, total in enumerate(totals):
+                try:
+                    (gradient,) = torch.autograd.grad(total, images, retain_graph=index < last)
+                except torch.OutOfMemoryError:
+                    raise
+                except RuntimeError as error:  # such as that of checkpoints with use_reentrant=True
+                    raise ValueError(f"the gradient of the network's output to its input failed: {error}") from error
+                gradients.append(mixed(gradient, mixing))
+            return values.detach(), torch.stack(gradients)
+
+    def in_float64(self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]) -> _Result:
+        """Return what a function of the whole state and images returns in float64, where rounding hides nothing.
+
+        A network that rejects float64, such as one with constants of another type, is evaluated in its own type.
+        """
+        state = self.fixed | weights
+        try:
+            precise = {name: cast(tensor, torch.float64) for name, tensor in state.items()}
+            return evaluate(precise, images.double())
+        except Exception:  # whatever the network's author chose to raise
+            return evaluate(state, images)
 
     def mixed_derivative(self, weights: State, images: Tensor, probe: State) -> Tensor:
-        """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C, H, W)."""
+        """Return r^T d/dtheta (df/dx) along the probe r, name -> (*shape): (K, C, H, W) -> (K, C, H, W).
+
+        A complex weight counts as two real ones, its real and imaginary parts.
+        """
         images = images.detach().requires_grad_()
         whole = self.fixed | weights
         along = {name: whole[name].detach().requires_grad_() for name in probe}
         with torch.enable_grad():
             total = self(whole | along, images).sum()
             slopes = torch.autograd.grad(total, list(along.values()), create_graph=True, allow_unused=True)
-            moved = sum((s * probe[name]).sum() for name, s in zip(along, slopes, strict=True) if s is not None)
+            # The slope of a complex weight a + ib is df/da + i df/db.
+            moved = sum(
+                (slope.conj() * probe[name]).real.sum()
+                for name, slope in zip(along, slopes, strict=True)
+                if slope is not None
+            )
             if not isinstance(moved, Tensor) or not moved.requires_grad:  # no weight moves the gradient
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
@@ -118,6 +169,19 @@ class ScalarFunction:
 def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:
     """Return the linear combinations (J, ...) of gradients (K, ...) that have weights (J, K); all without weights."""
     return gradients if mixing is None else torch.tensordot(mixing, gradients, 1)
+
+
+def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert floating-point numbers to a type, and complex ones to the complex type of its precision."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    """Return a parameter of which the forward pass can take gradients; integers have none."""
+    differentiable = tensor.is_floating_point() or tensor.is_complex()
+    return tensor.detach().requires_grad_() if differentiable and not tensor.requires_grad else tensor
 
 
 def _places(module: nn.Module) -> list[tuple[Any, str, str]]:

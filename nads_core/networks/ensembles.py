@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import RandomParameter, draw_weights, faster_layers, few_channel_convolutions, require_kernels
-from nads_core.networks.derivatives import ScalarFunction, mixed
+from nads_core.networks.batches import NUM_TEST_INPUTS, require_independent_inputs
+from nads_core.networks.derivatives import ScalarFunction, cast, mixed
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
-from nads_core.networks.readouts import Readout, find_zero_init
+from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init
 from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.graphs import capture
@@ -116,18 +117,34 @@ class Ensemble:
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
         weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
         self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
+        trainable = {name: tensor for name, tensor in initialisation.network.named_parameters() if tensor.requires_grad}
+        self._trainable = {name: (tuple(tensor.shape), tensor.is_complex()) for name, tensor in trainable.items()}
         network = self._prepared(initialisation.network, kernels)  # the template
         self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
-        self._probe_shapes = {name: tuple(tensor.shape) for name, tensor in network.named_parameters()}
-        images = torch.zeros(2, *self.image_shape, dtype=self.dtype, device=self.device)
-        layers = self._function.require_outputs(_state_at(self._test_weights(1), 0), images)
-        self._readout = None if rebuild else Readout.of(network, layers, initialisation.steps)
+        self._readout: Readout | None = None
+        self.no_readout = "networks are rebuilt"  # why there is one readout, as long as there is none to replace
+        self._test_function(initialisation)
         if initialisation.second is not None and not rebuild:
             self._require_reproduced(initialisation.second, 1)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
                 raise ValueError(f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'")
             self.evaluation = "loop"
+
+    def _test_function(self, initialisation: Initialisation) -> None:
+        """Raise a ValueError unless f is a function of one input; find out whether it is linear in a last layer."""
+        images, weights = self._test_images(NUM_TEST_INPUTS), self._test_weights(2)
+        states, second = [_state_at(weights, index) for index in range(2)], self._function
+        self._function.require_outputs(states[0], images[:2])
+        if self.evaluation == "rebuild" and initialisation.second is not None:
+            second = self._function_of(self._prepared(initialisation.second))
+        require_independent_inputs(self._function, states[0], images)
+        require_independent_inputs(second, disturbed(second.module, second.fixed | states[1]), images)
+        if self.evaluation != "rebuild":
+            try:
+                self._readout = Readout.of(self._function, states, images, initialisation.steps)
+            except NoReadout as reason:
+                self.no_readout = str(reason)
 
     def _vmap_obstacle(self) -> str | None:
         """Return why these networks cannot be evaluated together, for example a recurrent layer; None if they can."""
@@ -146,7 +163,7 @@ class Ensemble:
             if isinstance(layer, nn.RNNBase) and self.device.type == "cuda":  # cuDNN has gradients in train mode alone
                 layer.dropout = 0.0
                 layer.train()
-        network._apply(partial(_cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
+        network._apply(partial(cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
         if kernels == "triton":
             network = few_channel_convolutions(network)
         return network if self.evaluation == "vmap" else faster_layers(network)
@@ -169,7 +186,7 @@ class Ensemble:
         """Return all outputs of a network as it is, (K,) or (K, outputs)."""
         with torch.no_grad():
             try:
-                outputs = ScalarFunction(network, set(), self.output).outputs({}, images)
+                outputs = self._function_of(network).outputs({}, images)
             except Exception as error:  # whatever the network's author chose to raise
                 raise failure(f"the network {which} failed", error) from error
         if not outputs.is_floating_point():
@@ -247,7 +264,7 @@ class Ensemble:
         for index in range(_IDENTIFYING):
             seed = self._audit_seed(index)
             (network,) = self._initialisation.build(1, seed, index)
-            network._apply(partial(_cast, dtype=dtype))
+            network._apply(partial(cast, dtype=dtype))
             which = f"number {index}, of torch.manual_seed({seed}),"
             values = self._own_outputs(network, images.to(self._initialisation.origin, dtype), which)
             values = values if callable(self.output) or values.dim() == 1 else values[:, self.output]
@@ -283,7 +300,13 @@ class Ensemble:
                 seed = seed_sequence(self.seed, block, _WEIGHTS)
                 built = self._initialisation.build(self.block_size, seed, block * self.block_size)
                 self._rebuilt = {block: list(map(self._prepared, built))}
-            yield ScalarFunction(self._rebuilt[block][row], set(), self.output), {}
+            yield self._function_of(self._rebuilt[block][row]), {}
+
+    def _function_of(self, network: nn.Module) -> ScalarFunction:
+        """Return f of a network with its own weights."""
+        function = ScalarFunction(network, set(), self.output)
+        function.takes_gradients = self._function.takes_gradients
+        return function
 
     @property
     def template(self) -> nn.Module:
@@ -342,6 +365,17 @@ class Ensemble:
         weights, images = _state_at(self._test_weights(1), 0), self._test_images(1)
         return find_zero_init(self.template, self._function.fixed, weights, lambda state: self._function(state, images))
 
+    def fixed_weights(self) -> tuple[int, list[str]]:
+        """Return how many weights are the same in all networks, and the names of their parameters.
+
+        Constants, such as zeros of a bias, do not count, nor do parameters that require no gradient.
+        """
+        fixed = {name: tensor for name, tensor in self._function.fixed.items() if name in self._trainable}
+        if self.evaluation == "rebuild":
+            return 0, []
+        names = [name for name, tensor in fixed.items() if not bool((tensor == tensor.flatten()[:1]).all())]
+        return sum(fixed[name].numel() for name in names), names
+
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
         """Yield (block, networks to use of it) for the first ``num_networks`` networks, from ``start_block`` on."""
         for block in range(start_block, -(-num_networks // self.block_size)):
@@ -394,7 +428,7 @@ class Ensemble:
 
     def _converted(self, state: State) -> State:
         """Move weights to the device, and those that are floating-point numbers to the ensemble's type."""
-        return {name: _cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
+        return {name: cast(tensor.to(self.device), self.dtype) for name, tensor in state.items()}
 
     def randn(self, block: int, stream: int, *shape: int) -> Tensor:
         """Draw ``(block_size, *shape)`` standard normal numbers for one block; in bfloat16 those of float32, rounded.
@@ -421,9 +455,23 @@ class Ensemble:
         return numbers[self._rows.start - first : self._rows.stop - first].to(self.dtype)
 
     def probes(self, block: int, stream: int) -> State:
-        """Draw one standard normal direction in weight space for each network of a block; streams as in `randn`."""
-        shapes = self._probe_shapes
-        return dict(zip(shapes, self._normal(block, stream, shapes.values(), self.dtype), strict=True))
+        """Draw a standard normal direction in the space of trainable weights for each network; streams as in `randn`.
+
+        Real and imaginary parts of complex weights count as two weights.
+
+        Raises:
+            ValueError: if no parameter requires a gradient.
+        """
+        if not self._trainable:
+            raise ValueError("no parameter of the network requires a gradient: there is no direction in weight space")
+        # A complex number is two real ones.
+        shapes = [(*shape, 2) if is_complex else shape for shape, is_complex in self._trainable.values()]
+        numbers = dict(zip(self._trainable, self._normal(block, stream, shapes, self.dtype), strict=True))
+        precision = torch.promote_types(self.dtype, torch.float32)  # there are no complex numbers of half of it
+        return {
+            name: torch.view_as_complex(tensor.to(precision)) if self._trainable[name][1] else tensor
+            for name, tensor in numbers.items()
+        }
 
     def draw_readouts(self, block: int, stream: int, count: int) -> Tensor:
         """Draw ``count`` orthogonal last linear layers for each network of one block.
@@ -449,7 +497,7 @@ class Ensemble:
     def _require_readout(self) -> Readout:
         if self._readout is None:
             needed = "a network that ends in a linear layer, drawn by one distribution around 0, and an index as output"
-            raise ValueError(f"several readouts need {needed}: use readouts=1")
+            raise ValueError(f"several readouts need {needed}, but {self.no_readout}: use readouts=1")
         return self._readout
 
     def stack(self, count: int) -> State:
@@ -549,13 +597,6 @@ class _Captured:
         for held, tensor in zip(self._held, arguments, strict=True):
             held.copy_(tensor)
         return self._call().clone()
-
-
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert floating-point numbers to a type, and complex ones to the complex type of its precision."""
-    if tensor.is_complex():
-        return tensor.to(torch.complex128 if dtype == torch.float64 else torch.complex64)
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
 def _state_at(state: State, index: int) -> State:

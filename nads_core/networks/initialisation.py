@@ -212,6 +212,7 @@ def require_module(network: object) -> nn.Module:
     """Return the result of a factory; raise a TypeError unless it is a network whose weights can be replaced."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
+    network = _uncompiled(network)
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
         raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
     if isinstance(network, torch.fx.GraphModule) and "eval" in vars(network):  # replaced by a function that raises
@@ -221,7 +222,25 @@ def require_module(network: object) -> nn.Module:
     sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
     if sparse:
         raise TypeError(f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()")
+    empty = [name for name, tensor in state_of(network).items() if tensor.is_meta]
+    if empty:
+        names = ", ".join(empty[:3])
+        remedy = "call to_empty(device='cpu') on the network, and initialise its weights"
+        raise ValueError(f"weights and buffers on the meta device have no values ({names}): {remedy}")
     return network
+
+
+def _uncompiled(network: nn.Module) -> nn.Module:
+    """Undo torch.compile, in place: its code would be compiled again for the weights of each network."""
+    for module in network.modules():
+        module._compiled_call_impl = None  # of nn.Module.compile
+        for name, child in module._modules.items():
+            module._modules[name] = getattr(child, "_orig_mod", child) if _is_compiled(child) else child
+    return network._orig_mod if _is_compiled(network) else network  # type: ignore[return-value]
+
+
+def _is_compiled(module: nn.Module | None) -> bool:
+    return type(module).__name__ == "OptimizedModule"  # its import takes a second
 
 
 def without_overwritten(steps: Sequence[Step]) -> list[Step]:

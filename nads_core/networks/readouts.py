@@ -1,6 +1,7 @@
 """Last linear layers, and parts of a network that are initialised at or near zero.
 
-f is linear in the weights of a last linear layer, so that several of them share one forward pass.
+f is linear in the weights of a last linear layer, so that several of them share one forward pass. Whether a network
+ends in such a layer is tested by numbers: other weights have to give the products of features and weights.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +18,28 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_leaves
 
+from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import State, Step
 from nads_core.runtime.seeds import seeded
 
 _NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer scale is 1e-6
 _GROWTH = 10  # of a factor near zero, in a trial; a zero becomes 1
 _LAYERS = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
+_TEST_ROWS = 4
+_DEVIATION = 1e-4  # of values and gradients that are linear in the rows, relative to the largest
+
+
+class NoReadout(ValueError):
+    """The reason why f is not linear in the weights of one last layer, or why these cannot be drawn again."""
+
+
+class LinearCall(NamedTuple):
+    """One call of a linear layer: its name, what it was given and returned, and how often that had been written to."""
+
+    name: str
+    features: Tensor
+    result: Tensor
+    version: int
 
 
 @dataclass(frozen=True)
@@ -40,25 +59,81 @@ class Readout:
     std: float
 
     @classmethod
-    def of(cls, network: nn.Module, layers: Sequence[str], steps: Sequence[Step] | None) -> Readout | None:
-        """Describe a network's last layer; None unless it is one linear layer with fresh weights that occur only there.
+    def of(
+        cls, function: ScalarFunction, weights: Sequence[State], images: Tensor, steps: Sequence[Step] | None
+    ) -> Readout:
+        """Describe a network's last layer, after a test that the output is linear in it and depends on nothing else.
 
         Args:
-            network: network that contains the layers.
-            layers: names of the linear layers that return the output.
+            function: f.
+            weights: varying parameters and buffers of the networks to test.
+            images: inputs to test, (K, C, H, W).
             steps: operations that draw the network's weights; None if they are unknown.
+
+        Raises:
+            NoReadout: unless there is one linear layer with fresh weights around 0 that act only there.
         """
-        if len(layers) != 1 or steps is None:
-            return None
-        layer, weight = network.get_submodule(layers[0]), f"{layers[0]}.weight"
+        with linear_calls(function.module) as calls, torch.enable_grad():
+            outputs = function.outputs(weights[0], images)
+        last = [call for call in calls if call.result is outputs]
+        if not last:
+            raise NoReadout("the output is not the result of an nn.Linear")
+        name, result, version = last[-1].name, last[-1].result, last[-1].version
+        if len([call for call in calls if call.name == name]) > 1:
+            raise NoReadout(f"{name} is applied more than once")
+        if result._version != version:
+            raise NoReadout(f"what {name} returns is changed in place")
+        if steps is None:
+            raise NoReadout("the factory has to be called for each network")
+        layer = function.module.get_submodule(name)
         assert isinstance(layer, nn.Linear)
-        bias = None if layer.bias is None else f"{layers[0]}.bias"
-        uses = {name for name, tensor in network.named_parameters(remove_duplicate=False)
-                if tensor is layer.weight or tensor is layer.bias}  # fmt: skip
-        match [step.distribution() for step in steps if step.name == weight]:
-            case [(kind, 0, scale)] if uses == {weight, bias} - {None}:
-                return cls(weight, bias, layer.in_features, scale / 3**0.5 if kind == "uniform" else scale)
-        return None
+        names = {f"{name}.weight"} if layer.bias is None else {f"{name}.weight", f"{name}.bias"}
+        named = function.module.named_parameters(remove_duplicate=False)
+        if names != {n for n, tensor in named if tensor is layer.weight or tensor is layer.bias}:
+            raise NoReadout(f"{name} shares its weights with another layer")
+        match [step.distribution() for step in steps if step.name == f"{name}.weight"]:
+            case [(kind, 0, scale)]:
+                std = scale / 3**0.5 if kind == "uniform" else scale
+            case _:
+                raise NoReadout(f"{name}.weight is not drawn by one distribution around 0")
+        bias = None if layer.bias is None else f"{name}.bias"
+        readout = cls(f"{name}.weight", bias, layer.in_features, std)
+        for state in weights:
+            readout._require_linear(function, state, images)
+        return readout
+
+    def _require_linear(self, function: ScalarFunction, weights: State, images: Tensor) -> None:
+        """Raise NoReadout unless values are products of features and rows, and gradients are linear in the rows."""
+        assert isinstance(function.output, int)  # what a function of the output returns is no layer's result
+        output, generator = function.output, torch.Generator().manual_seed(0)
+        rows = self.std * torch.randn(_TEST_ROWS, self.num_features, generator=generator, dtype=torch.float64)
+        mixture = torch.randn(_TEST_ROWS, generator=generator, dtype=torch.float64)
+
+        def pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
+            """Return what should be equal."""
+            weight = state[self.weight]
+            r, mix = rows.to(weight), mixture.to(weight)
+            with_rows = state | {name: tensor[0] for name, tensor in self.replaced({}, r[None]).items()}
+            with torch.no_grad(), linear_calls(function.module) as calls:
+                own = function.outputs(state, images)  # (K, outputs)
+                others = function.outputs(with_rows, images)  # (K, R)
+            features = next(call.features for call in calls if f"{call.name}.weight" == self.weight)
+            expected = nn.functional.linear(features, weight, state[self.bias] if self.bias else None)
+            # The gradient of a mixture of rows is the mixture of their gradients.
+            mixed_row = {self.weight: weight.index_copy(0, torch.tensor([output], device=r.device), (mix @ r)[None])}
+            gradients = function.input_gradients(with_rows, images[:2], of_all_outputs=True)  # (R, K, C, H, W)
+            (of_mixture,) = function.input_gradients(state | mixed_row, images[:2])
+            return [(own, expected), (others, features @ r.mT), (torch.tensordot(mix, gradients, 1), of_mixture)]
+
+        layer = self.weight.removesuffix(".weight")
+        try:
+            if _agree(pairs(function.fixed | weights, images)):
+                return
+            linear = _agree(function.in_float64(weights, images, pairs))  # rounding may be the reason
+        except Exception as error:  # whatever the network's author chose to raise
+            raise NoReadout(f"{layer} cannot be replaced ({str(error).splitlines()[0]})") from error
+        if not linear:
+            raise NoReadout(f"the output is not linear in {layer}")
 
     def replaced(self, state: State, rows: Tensor) -> State:
         """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has R outputs."""
@@ -66,15 +141,29 @@ class Readout:
         return state | {self.weight: rows} | ({self.bias: rows.new_zeros(rows.shape[:2])} if self.bias else {})
 
 
+def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
+    """Whether the tensors of each pair are equal up to rounding; NaN is accepted, as it is reported elsewhere."""
+    return all(
+        got.shape == expected.shape and not (got - expected).abs().max() > _DEVIATION * expected.abs().max()
+        for got, expected in pairs
+    )
+
+
 @contextmanager
-def linear_results(network: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
-    """Record (name, result) of each call of a linear layer while the context lasts."""
-    results: list[tuple[str, Tensor]] = []
+def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
+    """Record the calls of linear layers while the context lasts, each before the hooks of others change its result."""
+    calls: list[LinearCall] = []
+
+    def record(name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
+        features = args[0] if args else kwargs["input"]
+        calls.append(LinearCall(name, features.detach().clone(), result, result._version))
+
     with ExitStack() as hooks:
         for name, layer in network.named_modules():
             if type(layer) is nn.Linear:
-                hooks.enter_context(layer.register_forward_hook(lambda _, __, y, name=name: results.append((name, y))))
-        yield results
+                handle = layer.register_forward_hook(partial(record, name), prepend=True, with_kwargs=True)
+                hooks.enter_context(handle)
+        yield calls
 
 
 def find_zero_init(
@@ -121,6 +210,20 @@ def find_zero_init(
     return found
 
 
+def disturbed(network: nn.Module, state: State) -> State:
+    """Return a state with random numbers in place of parameters that are constants at or near zero.
+
+    What such a parameter silences at initialisation then acts as it will in training.
+    """
+    generator, changed = torch.Generator().manual_seed(0), {}
+    for name, _ in network.named_parameters():
+        tensor = state[name]
+        constant = _constant(tensor)
+        if tensor.is_floating_point() and constant is not None and abs(constant) <= _NEARLY_ZERO:
+            changed[name] = 0.1 * torch.randn(tensor.shape, generator=generator).to(tensor)
+    return state | changed
+
+
 def _constant(parameter: Tensor | None) -> float | None:
     """Return the value that all entries share; None if they differ, or without entries."""
     values = torch.empty(0) if parameter is None else parameter.flatten()
@@ -143,9 +246,9 @@ def with_fresh_readout(factory: Callable[[], nn.Module], image_shape: tuple[int,
     """
     with seeded(1):
         network = factory()
-    with torch.no_grad(), linear_results(network.eval()) as results:
+    with torch.no_grad(), linear_calls(network.eval()) as calls:
         outputs = tree_leaves(network(torch.zeros(2, *image_shape)))  # tensors, of a dict too
-    last = [name for name, result in results if any(result is output for output in outputs)]
+    last = [call.name for call in calls if any(call.result is output for output in outputs)]
     if len(last) != 1:
         raise ValueError("fresh_readout needs a network whose last layer is an nn.Linear")
     layer = network.get_submodule(last[0])

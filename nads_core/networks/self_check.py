@@ -17,21 +17,35 @@ _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output
 _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 
-def plain_attributes(network: nn.Module) -> dict[str, Any]:
-    """Return the class and the attributes of each module, other than parameters and buffers: name -> value."""
+def plain_attributes(network: nn.Module, seen: set[int] | None = None) -> dict[str, Any]:
+    """Return the class and the attributes of each module, other than parameters and buffers: name -> value.
+
+    A layer in a plain attribute, such as a list, is not registered: its parameters and buffers are attributes.
+
+    Args:
+        network: network.
+        seen: identities of the modules that are listed elsewhere.
+    """
     attributes: dict[str, Any] = {}
+    seen = set() if seen is None else seen
+    seen.update(map(id, network.modules()))
     for path, module in network.named_modules():
         attributes[f"{path} (class)".strip()] = type(module).__name__
         for name, value in vars(module).items():
             if name not in _OF_ANY_MODULE:
-                attributes |= dict(_leaves(f"{path}.{name}".removeprefix("."), value))
+                attributes |= dict(_leaves(f"{path}.{name}".removeprefix("."), value, seen))
     return attributes
 
 
-def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _leaves(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (list, tuple, Mapping)):
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _leaves(f"{name}[{key}]", item)
+            yield from _leaves(f"{name}[{key}]", item, seen)
+    elif isinstance(value, nn.Module):
+        if id(value) not in seen:
+            tensors = {key: t.detach() for key, t in [*value.named_parameters(), *value.named_buffers()]}
+            for key, item in (plain_attributes(value, seen) | tensors).items():
+                yield f"{name}.{key}", item
     elif isinstance(value, (Tensor, np.ndarray)):
         yield name, torch.as_tensor(value).detach()
     elif isinstance(value, (bool, int, float, str)):

@@ -1,0 +1,198 @@
+"""A test that f(x) depends on its own input alone, and not on the inputs that share its batch.
+
+A gradient at one input is read from the gradient of a sum over a batch, which is right only for such networks.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.utils._pytree import tree_leaves
+
+from nads_core.networks.derivatives import ScalarFunction
+from nads_core.networks.initialisation import State
+
+NUM_TEST_INPUTS = 4
+_ALONE = (0, 2)  # the first and the last input of the first batch
+_BATCHES = ([0, 1, 2], [3, 2, 0, 1])
+_DEVIATION = 1e-6  # of the spread of values and of the largest gradient
+_ROUNDING = 100  # times the precision of the numbers, relative to the largest value and gradient
+_JITTER = 10  # times what rounding the input changes
+_OF_SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+
+
+class _Evaluated(NamedTuple):
+    """The values (K,) and gradients (K, D) of f at K inputs."""
+
+    values: Tensor
+    gradients: Tensor
+
+    def distance(self, index: int, other: "_Evaluated", other_index: int) -> Tensor:
+        """Return how far value and gradient are from others, (2,); infinity where only one is finite."""
+        value, other_value = self.values[index], other.values[other_index]
+        if value.isfinite() != other_value.isfinite():
+            return torch.full((2,), torch.inf)
+        gradients = self.gradients[index] - other.gradients[other_index]
+        return torch.stack([(value - other_value).abs(), gradients.norm()]).double().cpu()
+
+    def allowed(self) -> Tensor:
+        """Return the distances that rounding of this type explains, (2,)."""
+        largest = self.values.abs().max()
+        spread = (self.values - self.values.mean()).abs().max()
+        longest = self.gradients.norm(dim=1).max()
+        precision = min(_DEVIATION, _ROUNDING * torch.finfo(self.values.dtype).eps)
+        return (_DEVIATION * torch.stack([spread, longest]) + precision * largest).double().cpu()
+
+
+class _Suspect(NamedTuple):
+    """An input alone, or twice, and in a row of a batch, and how much more than rounding the results differ, (2,)."""
+
+    single: Tensor
+    alone: _Evaluated
+    batch: Tensor
+    row: int
+    beyond: Tensor
+
+
+class _Call(NamedTuple):
+    """One call of a module, and the first tensor that it returned."""
+
+    name: str
+    module: nn.Module
+    result: Tensor
+
+
+def require_independent_inputs(function: ScalarFunction, weights: State, images: Tensor) -> None:
+    """Raise a ValueError if f, or its gradient, at one input depends on the other inputs of the batch.
+
+    Args:
+        function: f.
+        weights: varying parameters and buffers of one network.
+        images: random inputs, (4, C, H, W).
+    """
+    state = function.fixed | weights
+    try:
+        if next(_suspects(function, state, images), None) is None:
+            return
+        message = function.in_float64(weights, images, partial(_dependence, function))
+    except Exception as error:  # whatever the network's author chose to raise
+        raise ValueError(f"the network rejected a batch of 1 to 4 inputs: {error}") from error
+    if message:
+        raise ValueError(message)
+
+
+def _suspects(function: ScalarFunction, state: State, images: Tensor) -> Iterator[_Suspect]:
+    """Yield the inputs whose value or gradient alone is not that in a batch, up to rounding."""
+    batches = [_evaluated(function, state, images[order]) for order in _BATCHES]
+    for index in _ALONE:
+        single = _alone(function, state, images[index])
+        alone = _evaluated(function, state, single)
+        for order, batch in zip(_BATCHES, batches, strict=True):
+            distance = alone.distance(0, batch, order.index(index))
+            beyond = distance - batch.allowed()
+            if (beyond > 0).any():
+                yield _Suspect(single, alone, images[order], order.index(index), beyond)
+
+
+def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str | None:
+    """Describe how f at one input depends on others; None if it does not."""
+    first: _Call | None = None
+    differs = False
+    for suspect in _suspects(function, state, images):
+        calls = _recorded(function, state, suspect.single)
+        precisions = [torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()]
+        noise = max(precisions, default=0) * torch.randn(images[0].shape, generator=_generator()).to(images)
+        # A network that rounds its numbers itself changes as much where its input is rounded.
+        rounded = _evaluated(function, state, suspect.single * (1 + noise))
+        if (suspect.beyond > _JITTER * suspect.alone.distance(0, rounded, 0)).any():
+            differs = True
+            first = first or _first_difference(calls, _recorded(function, state, suspect.batch), suspect)
+    return _message(first) if differs else None
+
+
+def _generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def _evaluated(function: ScalarFunction, state: State, images: Tensor) -> _Evaluated:
+    """Return f and its gradients; zeros for the gradients of a network that has none, so that f alone is tested."""
+    try:
+        values, gradients = function.values_and_gradients(state, images)
+        return _Evaluated(values[:, 0], gradients[0].flatten(1))
+    except (RuntimeError, ValueError):
+        with torch.no_grad():
+            return _Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
+
+
+def _alone(function: ScalarFunction, state: State, image: Tensor) -> Tensor:
+    """Return one input as a batch, or as two equal ones if the network needs more than one, as after `squeeze`."""
+    try:
+        with torch.no_grad():
+            values = function(state, image[None])
+        if values.shape == (1,) and values.isfinite().all():
+            return image[None]
+    except Exception:  # whatever the network's author chose to raise
+        pass
+    return torch.stack([image, image])
+
+
+def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_Call]:
+    """Return what each module of a network returns, in the order in which they end."""
+    calls: list[_Call] = []
+
+    def record(name: str, module: nn.Module, _: object, results: Any) -> None:
+        tensors = [leaf for leaf in tree_leaves(results) if isinstance(leaf, Tensor)]
+        calls.extend(_Call(name, module, tensor.detach().clone()) for tensor in tensors[:1])
+
+    with ExitStack() as hooks, torch.no_grad():
+        for name, module in function.module.named_modules():
+            hooks.enter_context(module.register_forward_hook(partial(record, name)))
+        function.outputs(state, images)
+    return calls
+
+
+def _first_difference(alone: list[_Call], together: list[_Call], suspect: _Suspect) -> _Call | None:
+    """Return the first call whose result differs for the suspect's input; None if no result does."""
+    for one, many in zip(alone, together, strict=False):
+        if one.name != many.name:
+            return None
+        if not _has_row(one.result, many.result, suspect):
+            return one
+    return None
+
+
+def _message(first: _Call | None) -> str:
+    if first is None:
+        where = "in an operation outside its layers, or in the gradient alone"
+    else:
+        where = f"first in what {first.name or 'the network itself'} ({type(first.module).__name__}) returns"
+    if first is not None and isinstance(first.module, _OF_SEQUENCES):
+        remedy = "set batch_first=True"
+    elif first is not None and isinstance(first.module, _NormBase):
+        remedy = "set track_running_stats=True, and use eval mode"
+    else:
+        remedy = "look for a mean, softmax or attention over dim=0, batch_first=False, and reshapes that mix the batch"
+    return f"the output at one input depends on the other inputs of its batch, {where}: {remedy}"
+
+
+def _has_row(one: Tensor, many: Tensor, suspect: _Suspect) -> bool:
+    """Whether a module's result for one input is the part of its result for the batch that belongs to this input."""
+    copies, size = len(suspect.single), len(suspect.batch)
+    for dim, length in enumerate(one.shape):
+        step = length // copies
+        if many.shape == (*one.shape[:dim], step * size, *one.shape[dim + 1 :]):
+            part = many.narrow(dim, suspect.row * step, step)
+            if _close(one.narrow(dim, 0, step), part):
+                return True
+    return one.shape == many.shape and _close(one, many)
+
+
+def _close(one: Tensor, many: Tensor) -> bool:
+    if not one.is_floating_point():
+        return torch.equal(one, many)
+    precision = max(_DEVIATION, torch.finfo(one.dtype).eps ** 0.5)
+    return not (one - many).abs().max() > precision * many.abs().max()

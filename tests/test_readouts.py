@@ -1,0 +1,519 @@
+"""Networks of the field that a fast path can get wrong: each is right against a loop of autograd, or rejected.
+
+Each row is a small network, adapted from a public bug report or written to defeat a check.
+"""
+
+import copy
+import math
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+import nads_core as nc
+from nads_core.networks.ensembles import Ensemble
+
+SHAPE = (1, 6, 6)
+
+
+class Net(nn.Module):
+    """Two layers; ``forward`` is a function of the network and its input."""
+
+    def __init__(self, forward: Callable[[nn.Module, Tensor], Tensor], outputs: int = 10, **layers: nn.Module):
+        super().__init__()
+        self.first, self.last = nn.Linear(36, 24), nn.Linear(24, outputs)
+        self.function = forward
+        for name, layer in layers.items():
+            setattr(self, name, layer)
+
+    def features(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.first(x.flatten(1)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)
+
+
+def layers(*after: nn.Module, bias: float | None = None, outputs: int = 1) -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, outputs), *after)
+    if bias is not None:
+        nn.init.constant_(network[3].bias, bias)
+    return network
+
+
+def applied(function: Callable[[Tensor], Tensor]) -> nn.Module:
+    """A layer that applies a function."""
+    layer = nn.Identity()
+    layer.forward = function
+    return layer
+
+
+def plain_trace(factory: Callable[[], nn.Module], num_networks: int = 300, pairs: int = 8) -> tuple[float, float]:
+    """Return the trace of the second moment of smoothed gradients, one input at a time, and its standard error."""
+    torch.manual_seed(100)
+    products = []
+    for _ in range(num_networks):
+        network, inputs = factory().eval(), torch.randn(pairs, *SHAPE)
+        gradients = []
+        for image in torch.stack([inputs, -inputs], 1).flatten(0, 1).split(1):
+            image = image.clone().requires_grad_()
+            output = network(image.clone())[:, 0].sum()
+            gradients.append(torch.autograd.grad(output, image)[0].flatten(1))
+        gradients = torch.cat(gradients).double()
+        products.append(gradients[:pairs].mean(0) @ gradients[pairs:].mean(0))
+    values = torch.stack(products)
+    return float(values.mean()), float(values.std() / math.sqrt(num_networks))
+
+
+def computed(factory: Callable[[], nn.Module], num_networks: int = 256, **options: object) -> nc.NADs:
+    options = {"symmetries": (), "debiasing": "subtract", "progress": False, "image_shape": SHAPE} | options
+    return nc.compute_nads(factory, num_networks, **options)
+
+
+# --- last layers
+
+# Networks whose output is not linear in the weights of a last layer, or not the result of one.
+
+
+def hooked(change: Callable[[Tensor], Tensor | None]) -> nn.Module:
+    network = layers(outputs=10)
+    network[3].register_forward_hook(lambda module, inputs, result: change(result))
+    return network
+
+
+def scaled_column(net: nn.Module, x: Tensor) -> Tensor:
+    y = net.last(net.features(x))
+    y[:, 0] *= x.flatten(1)[:, 0]
+    return y
+
+
+def centred(net: nn.Module, x: Tensor) -> Tensor:
+    y = net.last(net.features(x))
+    y -= y.mean(1, keepdim=True)
+    return y
+
+
+def clamped_data(net: nn.Module, x: Tensor) -> Tensor:
+    y = net.last(net.features(x))
+    y.data.clamp_(-0.1, 0.1)
+    return y
+
+
+def recurrent(net: nn.Module, x: Tensor) -> Tensor:
+    h = net.features(x)
+    for _ in range(3):
+        h = net.last(torch.tanh(h))
+    return h
+
+
+def retrieving(net: nn.Module, x: Tensor) -> Tensor:
+    h = net.features(x)
+    h = h + 20 * F.softmax(5 * F.linear(h, net.last.weight), 1) @ net.last.weight
+    return net.last(h)
+
+
+def normalised(net: nn.Module, x: Tensor) -> Tensor:
+    return net.last(net.features(x) / net.last.weight.square().mean())
+
+
+def penalised(net: nn.Module, x: Tensor) -> Tensor:
+    h = net.features(x)
+    return net.last(h + 0.5 * torch.tanh(h @ net.last.weight.T).sum(1, keepdim=True))
+
+
+NOT_LINEAR = {
+    "ReLU in place": lambda: layers(nn.ReLU(inplace=True), bias=1.0),
+    "ReLU in place, mostly off": lambda: layers(nn.ReLU(inplace=True), bias=-0.4),
+    "Hardtanh in place": lambda: layers(nn.Hardtanh(inplace=True), bias=0.9),
+    "sigmoid_": lambda: layers(applied(torch.Tensor.sigmoid_), bias=-4.6),
+    "clamp_": lambda: layers(applied(lambda y: y.clamp_(0, 1))),
+    "exp_": lambda: layers(applied(torch.Tensor.exp_)),
+    "pow_": lambda: layers(applied(lambda y: y.pow_(2)), bias=2.0),
+    "dropout and ELU in place": lambda: layers(nn.Dropout(0.5, inplace=True), nn.ELU(inplace=True)),
+    "softmax by a hook": lambda: hooked(lambda y: y.softmax(1)),
+    "tanh by a hook": lambda: hooked(torch.tanh),
+    "exp by a hook, in place": lambda: hooked(torch.Tensor.exp_),
+    "a column in place": lambda: Net(scaled_column),
+    "centred in place": lambda: Net(centred),
+    "applied three times": lambda: Net(recurrent, 24),
+    "its weight retrieves": lambda: Net(retrieving),
+    "its weight scales features": lambda: Net(normalised),
+    "its weight in a product": lambda: Net(penalised),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*respond")  # ReLU at the end
+@pytest.mark.parametrize("name", NOT_LINEAR)
+def test_a_last_layer_is_one_only_if_the_output_is_linear_in_it(name):
+    factory = NOT_LINEAR[name]
+    expected, error = plain_trace(factory)
+    nads = computed(factory)
+    got, share = float(nads.eigenvalues.double().sum()), nads.provenance["effective_networks"] / 256
+    # Both are means over networks; the spread of |g|^2 follows from their effective number.
+    tolerance = 4.5 * math.hypot(error, got * math.sqrt(max(1 / share - 1, 0.1) / 256))
+    assert got == pytest.approx(expected, abs=tolerance)
+    assert nads.provenance["one_readout"] and "readouts=1" in nads.provenance["estimator"]
+
+
+LINEAR = {
+    "plain": lambda: layers(outputs=10),
+    "without a bias": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, 2, bias=False)),
+    "a large bias": lambda: layers(bias=1e3),
+    "dropout that does nothing": lambda: layers(nn.Dropout(0.5)),
+    "Identity": lambda: layers(nn.Identity()),
+    "a hook that looks": lambda: hooked(lambda y: None),
+    "a keyword": lambda: Net(lambda net, x: net.last(input=net.features(x))),
+    "its first layer twice": lambda: Net(lambda net, x: net.last(net.features(net.features(x).repeat(1, 2)[:, :36]))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_last_linear_layer_has_readouts(name, dtype):
+    assert Ensemble(LINEAR[name], SHAPE, dtype=dtype).num_features == 24
+
+
+def test_values_that_are_changed_behind_autograd_are_no_linear_layer():
+    assert Ensemble(lambda: Net(clamped_data), SHAPE).num_features == 0
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        lambda: torch.compile(layers(outputs=10), backend="eager"),
+        lambda: nn.Sequential(torch.compile(layers(outputs=24), backend="eager"), nn.Linear(24, 10)),
+    ],
+)
+def test_a_compiled_network_is_evaluated_as_it_was(factory):
+    ensemble = Ensemble(factory, SHAPE)
+    assert ensemble.num_features == 24 and type(ensemble.template) is nn.Sequential
+    assert not any(hasattr(layer, "_orig_mod") for layer in ensemble.template.modules())
+
+
+# --- other inputs of the batch
+
+
+class Embedded(nn.Module):
+    """Rows of the image are tokens (B, S, E), read by a layer that may expect (S, B, E)."""
+
+    def __init__(self, layer: nn.Module, call: Callable[[nn.Module, Tensor], Tensor]):
+        super().__init__()
+        self.embed, self.layer, self.last, self.call = nn.Linear(6, 16), layer, nn.Linear(16, 10), call
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.call(self.layer, self.embed(x[:, 0])).mean(1))
+
+
+class InTraining(nn.BatchNorm1d):
+    """Stays in training mode."""
+
+    def train(self, mode: bool = True) -> nn.Module:
+        return super().train(True)
+
+
+class ValueOnly(torch.autograd.Function):
+    """The identity, whose gradient is centred over the batch."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient - 0.5 * gradient.mean(0)
+
+
+def normed(norm: nn.Module) -> nn.Module:
+    return Net(lambda net, x: net.last(torch.tanh(net.norm(net.first(x.flatten(1))))), norm=norm)
+
+
+def silent_branch(constant: float) -> nn.Module:
+    """A branch over the batch that a factor near zero silences at initialisation."""
+    net = Net(lambda net, x: net.last(net.features(x) + net.gain * net.features(x).mean(0)))
+    net.gain = nn.Parameter(torch.full((24,), constant))
+    return net
+
+
+def of_batch(function: Callable[[Tensor], Tensor]) -> nn.Module:
+    return Net(lambda net, x: net.last(function(net.features(x))))
+
+
+def inside(function: Callable[[Tensor], Tensor]) -> nn.Module:
+    return Net(lambda net, x: net.last(torch.tanh(function(net.features(x)))))
+
+
+def detached_mean(h: Tensor) -> Tensor:
+    return h + (h.mean(0) - h.mean(0).detach())  # values are those of h
+
+
+def attend(layer: nn.Module, x: Tensor) -> Tensor:
+    return layer(x, x, x)[0]
+
+
+def adapting(net: nn.Module, x: Tensor) -> Tensor:
+    """Adapt the last layer to the whole batch by one step."""
+    h = net.features(x)
+    (step,) = torch.autograd.grad(net.last(h).square().mean(), net.last.weight, create_graph=True)
+    return F.linear(h, net.last.weight - step, net.last.bias)
+
+
+DEPENDENT = {
+    "BatchNorm without running statistics": (lambda: normed(nn.BatchNorm1d(24, track_running_stats=False)), "norm"),
+    "BatchNorm in training mode": (lambda: normed(InTraining(24)), "norm"),
+    "attention": (lambda: Embedded(nn.MultiheadAttention(16, 2), attend), "layer"),
+    "encoder": (lambda: Embedded(nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0), nn.Module.__call__), "layer"),
+    "LSTM": (lambda: Embedded(nn.LSTM(16, 16), lambda layer, x: layer(x)[0]), "layer"),
+    "GRU, both directions": (
+        lambda: Embedded(nn.GRU(16, 8, bidirectional=True), lambda layer, x: layer(x)[0]),
+        "layer",
+    ),
+    "softmax over the batch": (lambda: of_batch(lambda h: h.softmax(0)), "last"),
+    "mean": (lambda: of_batch(lambda h: h - h.mean(0)), "last"),
+    "standard deviation": (lambda: of_batch(lambda h: h / (1e-3 + h.std(0))), "last"),
+    "a tiny mean": (lambda: of_batch(lambda h: h + 1e-4 * h.mean(0)), "last"),
+    "a mean that cancels in the sum": (lambda: of_batch(lambda h: h + h.roll(1, 0) - h.roll(2, 0)), "last"),
+    "reshape": (lambda: of_batch(lambda h: h.T.reshape(len(h), -1)), "last"),
+    "the size of the batch": (lambda: of_batch(lambda h: h * len(h)), "last"),
+    "the place in the batch": (lambda: of_batch(lambda h: h + torch.arange(len(h))[:, None] / 10), "last"),
+    "the first input": (lambda: of_batch(lambda h: h + h[:1]), "last"),
+    "gradients alone": (lambda: inside(ValueOnly.apply), ""),
+    "a detached mean": (lambda: inside(detached_mean), ""),
+    "a silent branch": (lambda: silent_branch(0.0), "last"),
+    "a nearly silent branch": (lambda: silent_branch(1e-6), "last"),
+    "a step over the batch": (lambda: Net(adapting), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_an_output_that_depends_on_the_batch_is_rejected(name, evaluation):
+    factory, layer = DEPENDENT[name]
+    with pytest.raises(ValueError, match=rf"other inputs of its batch.*\b{layer}"):
+        Ensemble(factory, SHAPE, evaluation=evaluation)
+
+
+def test_an_output_function_over_the_batch_is_rejected():
+    with pytest.raises(ValueError, match="other inputs of its batch"):
+        Ensemble(lambda: layers(outputs=10), SHAPE, output=lambda y: y.softmax(0)[:, 0])
+
+
+class Attention(nn.Module):
+    """Half of a network computes in bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(36, 24), nn.Linear(24, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.first(x.flatten(1))).to(torch.bfloat16)
+        return self.last((h @ h.new_ones(24, 24) / 24 + h).to(x.dtype))
+
+
+INDEPENDENT = {
+    "BatchNorm": lambda: normed(nn.BatchNorm1d(24)),
+    "attention": lambda: Embedded(nn.MultiheadAttention(16, 2, batch_first=True), attend),
+    "LSTM": lambda: Embedded(nn.LSTM(16, 16, batch_first=True), lambda layer, x: layer(x)[0]),
+    "sequence first": lambda: Embedded(nn.LSTM(16, 16), lambda layer, x: layer(x.transpose(0, 1))[0].transpose(0, 1)),
+    "squeeze": lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), outputs=1),
+    "one by one": lambda: Net(lambda net, x: torch.stack([net.last(net.features(image[None]))[0] for image in x])),
+    "half in bfloat16": Attention,
+    "constants in float32": lambda: Net(lambda net, x: net.last(net.features(x.float()) @ torch.eye(24))),
+    "a large constant": lambda: Net(lambda net, x: 1e6 + net.last(net.features(x))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_an_output_of_one_input_is_accepted(name, dtype):
+    Ensemble(INDEPENDENT[name], SHAPE, dtype="float32" if name == "constants in float32" else dtype)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "densenet121", "vit_b_16", "efficientnet_b0"])
+@pytest.mark.slow
+def test_large_networks_are_accepted_in_all_types(name):
+    models = pytest.importorskip("torchvision.models")
+    shape = (3, 224, 224) if name.startswith("vit") else (3, 64, 64)
+    with warnings.catch_warnings(action="ignore"):
+        for dtype in ("float32", "bfloat16"):
+            Ensemble(getattr(models, name), shape, dtype=dtype)
+
+
+# --- forward passes that differentiate, and messages
+
+
+def energy(net: nn.Module, x: Tensor) -> Tensor:
+    x = x.flatten(1)
+    x = x if x.requires_grad else x.detach().requires_grad_()
+    return torch.autograd.grad(torch.tanh(net.first(x)).square().sum(), x, create_graph=True)[0]
+
+
+def adapting_each(net: nn.Module, x: Tensor) -> Tensor:
+    """Adapt the last layer to each input by one step."""
+    outputs = []
+    for h in net.features(x):
+        (step,) = torch.autograd.grad(net.last(h).square().sum(), net.last.weight, create_graph=True)
+        outputs.append(F.linear(h, net.last.weight - 0.1 * step, net.last.bias))
+    return torch.stack(outputs)
+
+
+def functional_gradient(net: nn.Module, x: Tensor) -> Tensor:
+    """The gradient by torch.func of a network with layers that the library replaces."""
+    gradient = torch.func.grad(lambda image: torch.tanh(net.pool(net.conv(image[None]))).sum())
+    return torch.func.vmap(gradient)(x).flatten(1)
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("forward", [energy, adapting_each, functional_gradient])
+def test_a_forward_pass_may_take_gradients(forward, evaluation):
+    def factory() -> nn.Module:
+        return Net(forward, conv=nn.Conv2d(1, 2, 3), pool=nn.MaxPool2d(2))
+
+    expected, error = plain_trace(factory)
+    got = float(computed(factory, 300, evaluation=evaluation).eigenvalues.double().sum())
+    assert got == pytest.approx(expected, abs=6 * error)
+
+
+class Reentrant(nn.Module):
+    def __init__(self, reentrant: bool):
+        super().__init__()
+        self.body, self.last, self.reentrant = layers(outputs=8), nn.Linear(8, 2), reentrant
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(checkpoint(self.body, x, use_reentrant=self.reentrant))
+
+
+class InAList(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(36, 24), nn.Linear(24, 10)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers[1](torch.tanh(self.layers[0](x.flatten(1))))
+
+
+def on_meta() -> nn.Module:
+    with torch.device("meta"):
+        return layers()
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize(
+    ("factory", "names"),
+    [(on_meta, "meta.*to_empty"), (lambda: Reentrant(True), "use_reentrant=False"), (InAList, r"layers\[0\].weight")],
+)
+def test_an_error_names_what_to_do(factory, names):
+    with pytest.raises(ValueError, match=names):
+        computed(factory, 8)
+
+
+def test_inference_mode_is_named():
+    with torch.inference_mode(), pytest.raises(ValueError, match="inference_mode"):
+        computed(layers, 8)
+
+
+def test_layers_in_a_list_can_be_rebuilt():
+    expected, error = plain_trace(InAList)
+    got = float(computed(InAList, 300, evaluation="rebuild").eigenvalues.double().sum())
+    assert got == pytest.approx(expected, abs=6 * error)
+
+
+# --- networks that hardly respond, and weights that hardly vary
+
+
+def narrow(depth: int) -> nn.Module:
+    """Units of ReLU that are mostly off: about 5 % of the networks respond at depth 3."""
+    parts = [nn.Flatten(), nn.Linear(36, 2), nn.ReLU()]
+    for _ in range(depth):
+        parts += [nn.Linear(2, 2), nn.ReLU()]
+        nn.init.constant_(parts[-2].bias, -0.1)
+    return nn.Sequential(*parts, nn.Linear(2, 1))
+
+
+@pytest.mark.filterwarnings("ignore:a few networks hold")
+def test_networks_that_mostly_ignore_their_input_are_accepted():
+    with pytest.warns(UserWarning, match="respond"):
+        nads = computed(lambda: narrow(3), 256, normalise="network", debiasing="none")
+    share = 1 - nads.provenance["silent_networks"]
+    assert 0.01 < share < 0.15
+    assert float(nads.eigenvalues.double().sum()) == pytest.approx(share, abs=0.01)
+
+
+TEMPLATE = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 10))
+
+
+def copied() -> nn.Module:
+    network = copy.deepcopy(TEMPLATE)
+    nn.init.normal_(network[0].weight, 0, 0.02)
+    return network
+
+
+def test_weights_that_do_not_vary_are_counted():
+    with pytest.warns(UserWarning, match=r"\b36\b.*\b654\b"):
+        nads = computed(copied, 32)
+    assert nads.provenance["fixed_weights"] == 4 + 650
+    assert "fixed_weights" not in computed(layers, 32).provenance
+
+
+# --- directions in weight space
+
+
+def frozen_first() -> nn.Module:
+    network = layers(outputs=10)
+    network[1].requires_grad_(False)
+    return network
+
+
+class Spectral(nn.Module):
+    """Complex weights of a Fourier layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.last = nn.Parameter(torch.randn(6, 4, dtype=torch.cfloat)), nn.Linear(36, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z = torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(6, 6))
+        return self.last(torch.tanh(z).flatten(1))
+
+
+class Permuted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.order = nn.Parameter(torch.randperm(36), requires_grad=False)
+        self.first, self.last = nn.Linear(36, 24), nn.Linear(24, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(torch.tanh(self.first(x.flatten(1)[:, self.order])))
+
+
+def mixed_trace(factory: Callable[[], nn.Module], num_networks: int = 400) -> tuple[float, float]:
+    """Return the trace for mixed derivatives along trainable weights, complex ones as two real ones."""
+    torch.manual_seed(5)
+    products = []
+    for _ in range(num_networks):
+        network, x = factory(), torch.randn(4, *SHAPE)
+        x = torch.cat([x, -x]).requires_grad_()
+        trained = [p for p in network.parameters() if p.requires_grad]
+        slopes = torch.autograd.grad(network(x)[:, 0].sum(), trained, create_graph=True)
+        parts = [torch.view_as_real(slope) if slope.is_complex() else slope for slope in slopes]
+        moved = sum((part * torch.randn_like(part)).sum() for part in parts)
+        g = torch.autograd.grad(moved, x)[0].flatten(1).double()
+        g = (g[:4] + g[4:]) / 2
+        products.append(g[:2].mean(0) @ g[2:].mean(0))
+    values = torch.stack(products)
+    return float(values.mean()), float(values.std() / math.sqrt(num_networks))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("factory", [frozen_first, Spectral, Permuted])
+def test_mixed_derivatives_move_trainable_weights_alone(factory, evaluation):
+    expected, error = mixed_trace(factory)
+    nads = computed(factory, 400, estimator=nc.MixedDerivative(8), evaluation=evaluation)
+    assert float(nads.eigenvalues.double().sum()) == pytest.approx(expected, abs=6 * error)
+
+
+def test_networks_without_trainable_weights_have_no_mixed_derivative():
+    with pytest.raises(ValueError, match="requires a gradient"):
+        computed(lambda: layers().requires_grad_(False), 8, estimator=nc.MixedDerivative(2))
