@@ -74,7 +74,8 @@ def element(
     needs = ", and the files of this book in the folder of the page" if book else " and a browser of 2023 or later"
     everything = "".join(f"<script>{text}</script>" for text in (*scripts, link() if book else packed_script()))
     attribute = html.escape(json.dumps(config))
-    return f'<{tag} {name}="{attribute}">{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'
+    keys = "" if book else " data-lm-suppress-shortcuts"  # the arrow keys move sliders, and not JupyterLab's cells
+    return f'<{tag} {name}="{attribute}"{keys}>{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'
 
 
 def _packed(text: str) -> str:

@@ -6,6 +6,7 @@ function slider(model, key, { label, min, max, step }) {
   const input = Object.assign(document.createElement("input"), { type: "range", min, max, step });
   const output = document.createElement("output");
   input.setAttribute("aria-label", label);
+  input.dataset.lmSuppressShortcuts = ""; // JupyterLab's, to which the arrow keys belong
   const show = () => {
     input.value = model.get(key);
     output.textContent = input.value;

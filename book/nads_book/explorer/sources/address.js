@@ -52,8 +52,8 @@ export class PageModel {
     if (!this.start.shared) return false;
     const address = parameters();
     if (!["part", ...KEYS].some((key) => address.has(`${this.id}.${key}`))) return false;
-    for (const key of KEYS)
-      this.set(key, parsed(address.get(`${this.id}.${key}`), this.start[key], key, this.start.labels));
+    const view = viewIn(address, this.id, this.start, this.start.labels);
+    for (const key of KEYS) this.set(key, view[key]);
     const part = address.get(`${this.id}.part`);
     this.part = this.start.parts.includes(part) ? part : "";
     return true;
@@ -61,8 +61,12 @@ export class PageModel {
 }
 
 /** What the address says of the figures of this page, which is nothing where it names a section. */
-export const parameters = () =>
-  new URLSearchParams(/^#(explorer(-\d+)?|bet|atlas|playground)\./.test(location.hash) ? location.hash.slice(1) : "");
+export const parameters = (hash = location.hash) =>
+  new URLSearchParams(/^#(explorer(-\d+)?|bet|atlas|playground)\./.test(hash) ? hash.slice(1) : "");
+
+/** The view of a figure in an address; what is not there, or makes no sense, is that of the start. */
+export const viewIn = (address, id, start, labels) =>
+  Object.fromEntries(KEYS.map((key) => [key, parsed(address.get(`${id}.${key}`), start[key], key, labels)]));
 
 /** The address says what every figure of the page shows. */
 function writeAddress() {
