@@ -1,6 +1,10 @@
 """The parameters of the chapters: what the first cell accepts, what it rejects, and the preset that it chooses."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +12,19 @@ from nads_book import check_parameters, choose_architecture, choose_carriers, ch
 
 import nads_core as nc
 
+ROOT = Path(__file__).resolve().parent.parent
+# Each documented value of each parameter is in one of these runs at smoke; tests/test_chapters.py runs the defaults.
+RUNS = [
+    ("poison", {"architecture": "logreg", "indices": "[0, 100]", "seed": 2**32 - 1}),
+    ("poison", {"architecture": "vgg11", "dataset": "generated", "indices": 1022}),
+    ("poison", {"architecture": "resnet18", "strength": 32}),
+    ("poison", {"architecture": "densenet121", "strength": 0.001}),
+    *(("flip", {"architecture": name}) for name in nc.ARCHITECTURES if name != "lenet"),
+    *(
+        ("explorer", {"architecture": name, "second": second, "index": index})
+        for index, (name, second) in enumerate(zip(nc.ARCHITECTURES, reversed(nc.ARCHITECTURES), strict=True))
+    ),
+]
 NUMBERS = ("abc", None, True, float("nan"), float("inf"))
 
 
@@ -34,6 +51,7 @@ def test_a_seed_is_an_integer_of_32_bits(seed):
 @pytest.mark.parametrize("strength", [*NUMBERS, 0, -1, 1e-4, 33, 1e9])
 def test_a_strength_is_one_that_an_image_can_have(strength):
     rejected(strength=strength)
+    rejected(strength=strength, indices=[0])
 
 
 @pytest.mark.parametrize("index", [*NUMBERS, -1, 1024, 0.5])
@@ -47,8 +65,9 @@ def test_indices_are_those_of_carriers(indices):
 
 
 def test_indices_may_be_one_or_several_also_as_text():
-    assert choose_carriers(7) == [7] and choose_carriers((0, 1022)) == [0, 1022]
-    assert choose_carriers("[0, 100]") == choose_carriers("(0, 100)") == choose_carriers(" 0, 100") == [0, 100]
+    assert choose_carriers(7, 1) == [7] and choose_carriers((0, 1022), 0.05) == [0, 1022]
+    for text in ("[0, 100]", "(0, 100)", " 0, 100"):
+        assert choose_carriers(text, 0.05) == [0, 100]
 
 
 @pytest.mark.parametrize("value", ["foo", "LeNet", "", 3, None])
@@ -91,6 +110,43 @@ def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline)
             check_parameters(dataset=dataset, preset=preset)
     check_parameters(dataset="auto", preset="demo")
     check_parameters(dataset="generated", preset="paper")
+
+
+# Whole chapters
+
+
+def papermill(tmp_path, title, parameters, **variables):
+    """Run a chapter at smoke; return the exit status of papermill and what it printed."""
+    (notebook,) = (ROOT / "notebooks").glob(f"*_{title}.ipynb")
+    values = [text for name, value in ({"preset": "smoke"} | parameters).items() for text in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", notebook, tmp_path / "executed.ipynb", *values, "--no-progress-bar"]
+    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        command, cwd=ROOT, env=os.environ | paths | variables, capture_output=True, text=True, timeout=600
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("title", "parameters"), RUNS)
+def test_documented_values_run_at_smoke(tmp_path, title, parameters):
+    pytest.importorskip("papermill")
+    status, output = papermill(tmp_path, title, parameters)
+    assert status == 0, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", ["poison", "flip"])
+def test_a_folder_with_photos_is_read_and_one_without_is_rejected(tmp_path, title):
+    pytest.importorskip("papermill")
+    photos = os.environ.get("NADS_DATA")
+    if not photos:
+        pytest.skip("NADS_DATA is not set: it names the folder with CIFAR-10")
+    chosen = {"architecture": "logreg", "data_root": photos}
+    status, output = papermill(tmp_path, title, chosen, NADS_DATA="", NADS_DOWNLOAD="0")
+    assert status == 0, output
+    status, output = papermill(tmp_path, title, chosen | {"data_root": tmp_path / "none"})
+    assert status == 1 and "DatasetNotFoundError: data_root is" in output
 
 
 # The preset

@@ -1,14 +1,13 @@
 """Parameters of the chapters, which a reader or papermill sets: they are checked in the first cell, before any work."""
 
 import ast
-import math
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nads_book.experiments.presets import PRESETS
+from nads_book.experiments.presets import PRESETS, SIZES
 from nads_book.studies import study_class
 from nads_core.data.images import DatasetNotFoundError, load_images
 from nads_core.networks.architectures import ARCHITECTURES, Architecture
@@ -59,14 +58,7 @@ def check_parameters(
         raise ValueError(f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}")
     if not (is_integer(index) and 0 <= index < NUM_NADS):
         raise ValueError(f"index must be a NAD from 0 to {NUM_NADS - 1}, got {index!r}")
-    if indices is not None:
-        choose_carriers(indices)
-    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool) and math.isfinite(strength)
-    if not is_number or not _STRENGTHS[0] <= strength <= _STRENGTHS[1]:
-        low, high = _STRENGTHS
-        raise ValueError(
-            f"strength must be a number from {low:g} to {high:g}, in units of a pixel in [0, 1], got {strength!r}"
-        )
+    choose_carriers(0 if indices is None else indices, strength)
     if job is not None:
         study_class(job)
     if dataset is not None:
@@ -121,24 +113,29 @@ def choose_preset(preset: str = "auto", *, gpu: str = "demo") -> str:
     return gpu
 
 
-def choose_architecture(name: str) -> Architecture:
-    """Return one of the paper's architectures; raise a ValueError for another name."""
+def choose_architecture(name: str, preset: str = "paper") -> Architecture:
+    """Return one of the paper's architectures; at "smoke" the deepest ones are thin, so that they take seconds.
+
+    Raises:
+        ValueError: for another name.
+    """
     if name not in ARCHITECTURES:
         raise ValueError(f"architecture must be one of {', '.join(ARCHITECTURES)}, got {name!r}")
-    return ARCHITECTURES[name]
+    return SIZES[preset].architecture(name)
 
 
-def choose_carriers(indices: Any) -> list[int]:
+def choose_carriers(indices: Any, strength: Any) -> list[int]:
     """Return the NAD indices of carriers for ten classes.
 
     Args:
         indices: one index, or several; also as text such as "[0, 10]", which papermill passes with ``-p``.
+        strength: strength of the carriers, in units of a pixel in [0, 1].
 
     Raises:
-        ValueError: for anything that is no index of such a carrier.
+        ValueError: for anything that is no index of such a carrier, or no strength that an image can have.
 
     Example:
-        >>> choose_carriers("[0, 10]")
+        >>> choose_carriers("[0, 10]", 0.05)
         [0, 10]
     """
     chosen = indices
@@ -151,4 +148,9 @@ def choose_carriers(indices: Any) -> list[int]:
     last = NUM_NADS - 2  # four of the ten classes use the next NAD
     if not chosen or not all(is_integer(index) and 0 <= index <= last for index in chosen):
         raise ValueError(f"indices must be NADs from 0 to {last}, such as [0, 10], got {indices!r}")
+    is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
+    least, most = _STRENGTHS
+    if not is_number or not least <= strength <= most:  # nor is NaN
+        allowed = f"strength must be a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
+        raise ValueError(f"{allowed}, got {strength!r}")
     return chosen

@@ -60,7 +60,8 @@ class Size:
         num_transforms: number of orthogonal transforms, from the beginning of their list; None for all.
         paired_seeds: ``seeds`` of the experiments on injection and on transforms, which compare networks that begin
             with equal weights.
-        thinned: the only architectures of this size, with the options that make them thin; None for all, as they are.
+        thinned: the only architectures of this size, with the options that make them thin, if any; None for all, as
+            they are.
     """
 
     separable: TrainingSize
