@@ -1,19 +1,22 @@
 """The register of claims: verdicts, marks in pages, preregistrations, and what is wrong when results change."""
 
 import json
+import re
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK, WITH_VARIANTS
-from nads_book import report
+from nads_book import pages, report
 from nads_book.checks import errata
+from nads_book.evidence import evidence
 from nads_book.experiments import Results
 from nads_book.studies import load_results
 
 claims = pytest.importorskip("nads_book.claims", reason=NEEDS_BOOK)
-nbformat = claims.nbformat
+verification = pytest.importorskip("nads_book.site.verify", reason=NEEDS_BOOK)
+nbformat = pytest.importorskip("nbformat")
 
 REGISTER = """
 [errata]
@@ -128,7 +131,7 @@ def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_sm
 
 
 def collected(root):
-    return claims.collect(sorted((root / "executed").glob("*.ipynb")), root)
+    return claims.decide(*claims.recorded(sorted((root / "executed").glob("*.ipynb"))), root)
 
 
 def test_marked_sentences_pass_and_become_statements(book):
@@ -162,17 +165,6 @@ def test_a_mark_without_a_claim_fails(book):
     (book / "README.md").write_text("It is 4.<!-- claim: four -->\n")
     with pytest.raises(claims.ClaimError, match="README refers to 'four'"):
         claims.check_pages(book)
-
-
-def test_only_chapters_that_wait_are_left_out(book, monkeypatch):
-    write(book, "Nothing here is registered.", name="02_waits")
-    with pytest.raises(claims.ClaimError, match="02_waits"):
-        claims.check_pages(book)
-    for name in claims.PENDING:
-        text = claims.chapter_text(claims.ROOT / "notebooks" / f"{name}.ipynb")
-        assert claims.unregistered(text), f"{name} is registered: delete it from claims.PENDING"
-    monkeypatch.setattr(claims, "PENDING", ("02_waits",))
-    claims.check_pages(book)
 
 
 @pytest.mark.parametrize("entry, named", [
@@ -226,7 +218,7 @@ def test_what_no_chapter_decides_from_stored_results_is_an_error(book, how):
 
 def test_a_record_that_is_not_registered_fails(book):
     (book / "book" / "claims.toml").write_text('[errata]\nlemma = "falsified"\n')
-    with pytest.raises(claims.ClaimError, match="'measured'"):
+    with pytest.raises(claims.ClaimError, match="measured is decided"):
         collected(book)
 
 
@@ -242,8 +234,29 @@ def test_stored_results_that_decide_claims_are_there():
     assert load_results("fig1-lenet") is not None
 
 
+def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
+    def missing():
+        raise FileNotFoundError("job.json")
+
+    functions = {"fails": missing, "holds": lambda: evidence(True)}
+    monkeypatch.setattr(verification.pages, "decisions", lambda: functions)
+    found, problems = verification.by_functions()
+    assert set(found) == {"holds"} and len(problems) == 1
+    assert "fails" in problems[0] and "FileNotFoundError" in problems[0] and "job.json" in problems[0]
+
+
+def test_each_claim_is_decided_once_and_cells_of_ported_chapters_decide_nothing():
+    assert set(pages.decisions()) <= set(claims.load())
+    chapters = {path.stem for path in (claims.ROOT / "notebooks").glob("*.ipynb")}
+    assert set(pages.UNPORTED) <= chapters
+    for name in chapters - set(pages.UNPORTED):
+        cells = nbformat.read(claims.ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells
+        code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+        assert not re.search(r"\b(claim|record_claim|publish_claim)\(|^\s*assert\b", code, re.MULTILINE), name
+
+
 def test_verify_executes_chapters_as_the_tests_do():
-    assert claims.WITH_VARIANTS == WITH_VARIANTS
+    assert verification.WITH_VARIANTS == WITH_VARIANTS
 
 
 # What a reader sees

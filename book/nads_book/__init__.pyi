@@ -1,11 +1,12 @@
 """The names of `nads_book`, which `__init__.py` imports when they are first used."""
 
-from . import atlas, benchmarks, checks, explorer, figures
+from . import atlas, benchmarks, checks, explorer, figures, pages
 from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
 from .analysis.forecasting import forecast
 from .analysis.prediction_changes import changed_predictions
 from .checks import errata
 from .experiments import Results, Study, run_study
+from .pages import conclude
 from .parameters import check_parameters, choose_architecture, choose_carriers, choose_preset
 from .report import readable
 from .studies import experiment, load_results, merge_results, run_experiment
@@ -22,6 +23,7 @@ __all__ = [
     "choose_architecture",
     "choose_carriers",
     "choose_preset",
+    "conclude",
     "deep_linear",
     "errata",
     "experiment",
@@ -33,6 +35,7 @@ __all__ = [
     "lemma2",
     "load_results",
     "merge_results",
+    "pages",
     "prediction",
     "published",
     "readable",

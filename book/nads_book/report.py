@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from nads_book.evidence import Evidence, evidence
 from nads_core.training.accuracies import accuracy_interval, difference_interval
 
 if TYPE_CHECKING:
@@ -208,48 +210,29 @@ def claim(holds: object, sentence: str = "", required: bool = False, *, id: str 
 
 
 def record_claim(
-    id: str,
-    holds: bool | None,
-    sentence: str = "",
-    *,
-    value: float | None = None,
-    interval: Sequence[float] | None = None,
-    null: float | None = None,
-    results: Sequence[Results | None] = (),
-    size: str = "theory",
-    num_seeds: int | None = None,
-    num_trainings: int | None = None,
+    id: str, holds: object, sentence: str = "", *, results: Sequence[Results | None] = (), **facts: Any
 ) -> None:
-    """Store what a claim is decided by in the notebook, for the page *Claims* and `make verify`; nothing is shown.
+    """Store the evidence for a claim in the notebook of a chapter whose claims are not functions yet; nothing is shown.
 
     Args:
         id: name in `book/claims.toml`.
-        holds: whether the numbers support the claim; None where they do not decide it.
+        holds: see `nads_book.evidence.evidence`, as the other arguments.
         sentence: the claim in Markdown.
-        value: number behind the claim.
-        interval: lower and upper end of the interval of the value.
-        null: value that an interval must exclude; otherwise the claim is inconclusive.
-        results: stored results that decide the claim, which give size, seeds and trainings. Without one of them (None)
-            nothing is recorded.
-        size: size of what was measured, if it is not in ``results``: a preset, `theory` for formulas, simulations and
-            counts, or `live` for what the build trains or draws itself, which decides nothing.
-        num_seeds: number of seeds, if it is not in ``results``.
-        num_trainings: number of trainings, if it is not in ``results``.
+        results: stored results that decide the claim. Without one of them (None) nothing is recorded.
+        **facts: value, interval, null, size, num_seeds, num_trainings.
     """
+    found = [one for one in results if one is not None]
+    if len(found) == len(results):
+        publish(id, evidence(holds, sentence, results=found, **facts))
+
+
+def publish(id: str, found: Evidence | None = None) -> None:
+    """Mark the output of a cell as the place that shows a claim, and store its evidence if there is one."""
     from IPython.display import publish_display_data
 
-    found = [one for one in results if one is not None]
-    if len(found) < len(results):
-        return
-    if found:
-        size = next((one.preset for one in found if one.preset != "paper"), "paper")
-        num_seeds = max(len({row["seed"] for row in one.rows}) for one in found)
-        num_trainings = sum(len(one.rows) for one in found)
-    numbers = [None if x is None or not math.isfinite(x) else float(x) for x in (value, *(interval or ()))]
-    counts = {"size": size, "num_seeds": num_seeds, "num_trainings": num_trainings}
-    sources = [f"book/results/{one.job}{'' if one.preset == 'paper' else '.' + one.preset}.json" for one in found]
-    facts = {"sentence": without_html(sentence), "value": numbers[0], "interval": numbers[1:] or None, "null": null}
-    publish_display_data({CLAIM: {"id": id, "holds": holds, "sources": sources, **facts, **counts}})
+    facts = asdict(found) if found else {}
+    as_json = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
+    publish_display_data({CLAIM: {"id": id, **as_json}})
 
 
 def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:

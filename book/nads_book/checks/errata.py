@@ -91,7 +91,7 @@ def publish(key: str, results: Sequence[Check]) -> None:
         results: results of its check.
     """
     statement = STATEMENTS[key]
-    _store(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
+    paste(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
     as_stated = passed(results, printed=statement.is_printed) or (False if statement.is_exact else None)
     record_claim(f"errata-{key}", as_stated if passed(results) else None, statement.title)
 
@@ -111,11 +111,11 @@ def publish_claim(key: str, verdict: str, evidence: str, holds: bool | None = No
     """
     if key not in CLAIMS:
         raise ValueError(f"unknown claim {key!r}: choose from {CLAIMS}")
-    _store(key, verdict, evidence)
+    paste(key, verdict, evidence)
     record_claim(f"errata-{key}", holds, **({"size": "live"} | facts))
 
 
-def _store(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:
+def paste(key: str, verdict: str, evidence: str, counterexample: str | None = None) -> None:
     """Store texts in the notebook, under the names that `book/errata.md` pastes; nothing is shown.
 
     The outputs carry the metadata of `myst_nb.glue`, which therefore need not be installed where a chapter runs.

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,17 +29,16 @@ DARK: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     "figure.facecolor": GROUND, "savefig.facecolor": GROUND, "axes.facecolor": "none", "grid.color": "0.318",
 }  # fmt: skip
-_Arguments = ParamSpec("_Arguments")
 
 
-def styled(draw: Callable[_Arguments, Figure]) -> Callable[_Arguments, Figure]:
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     """Draw in the book's style without a change to the reader's settings; in the book, the output has all variants.
 
     The function gets one more keyword argument, ``badge``: what the data are, such as "CIFAR-10", drawn in the corner.
     """
 
     @functools.wraps(draw)
-    def drawn(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Figure:
+    def drawn(*args: Any, **kwargs: Any) -> Figure:
         with_badge = functools.partial(_with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs)
         if not draws_variants():
             return drawn_with(STYLE, with_badge)

@@ -27,6 +27,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
 from nads_book.experiments.presets import ON_CPUS
+from nads_book.pages import decisions
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
 from nads_book.site.execution import (
@@ -77,14 +78,16 @@ def of_the_book(names: set[str], folder: Path) -> set[str]:
 
 
 def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
-    """Return the registered claims with the verdicts of executed chapters.
+    """Return the registered claims, decided by the functions of `pages` and by what other chapters recorded.
 
     Raises:
         BuildError: if a verdict differs from the registered one, unless NADS_RESULTS names somebody's own results.
     """
+    recorded, cells = claims.recorded(executed)
     try:
-        register = claims.collect(executed, root)
-    except claims.ClaimError as error:
+        functions = {key: decide() for key, decide in decisions().items()} if root == ROOT else {}
+        register = claims.decide(recorded | functions, cells, root)
+    except (claims.ClaimError, FileNotFoundError) as error:
         raise BuildError(str(error)) from None
     flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
     if flipped and "NADS_RESULTS" not in os.environ:

@@ -1,0 +1,110 @@
+"""The verdict of each claim, from the evidence that functions of `nads_book.pages` give or executed chapters record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import nbformat
+
+from nads_book.claims.history import first_in_history
+from nads_book.claims.register import REDUCED, ROOT, Claim, ClaimError, load, verdict
+from nads_book.claims.statements import marked, texts
+from nads_book.evidence import Evidence
+from nads_book.report import CLAIM
+
+
+def recorded(executed: Iterable[Path]) -> tuple[dict[str, Evidence], dict[str, str]]:
+    """Return what executed chapters recorded of claims, and the cell that shows each: the page and its anchor.
+
+    Only chapters without a module in `nads_book.pages` record evidence; others show what their module decides. Of two
+    records of a claim the later one counts. What was recorded at `smoke`, where stored results are missing, does not.
+    """
+    found: dict[str, Evidence] = {}
+    cells: dict[str, str] = {}
+    for path in executed:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                if CLAIM not in output.get("data", {}):
+                    continue
+                facts = dict(output["data"][CLAIM])
+                key = facts.pop("id")
+                cells[key] = f"notebooks/{path.stem}.html#evidence-{key}"
+                if facts and facts["size"] != "smoke":
+                    earlier = found[key].sources if key in found else ()
+                    facts["sources"] = tuple(dict.fromkeys([*earlier, *facts["sources"]]))
+                    found[key] = Evidence(**facts)
+    return found, cells
+
+
+def decide(
+    found: Mapping[str, Evidence], cells: Mapping[str, str] | None = None, root: Path = ROOT
+) -> dict[str, Claim]:
+    """Return the claims of the register with their verdicts.
+
+    Args:
+        found: evidence by id.
+        cells: page and anchor of the cell that shows a claim, by id.
+        root: folder of the repository.
+
+    Raises:
+        ClaimError: for evidence of no claim, or of an unknown size.
+    """
+    claims = load(root)
+    cells = cells or {}
+    worded = {key for key, claim in claims.items() if claim.statement}  # the register has the last word
+    if unknown := sorted({*found, *cells} - set(claims)):
+        raise ClaimError(f"{', '.join(unknown)} is decided, which is no claim of book/claims.toml")
+    for key, one in found.items():
+        claim = claims[key]
+        facts = asdict(one)
+        sentence = facts.pop("sentence")
+        claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
+        for name, value in facts.items():
+            setattr(claim, name, list(value) if name == "interval" and value else value)
+        if key not in worded:
+            claim.statement = sentence
+        try:
+            claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
+        except ClaimError as error:
+            raise ClaimError(f"claim {key!r}: {error}") from None
+    for key, cell in cells.items():
+        claims[key].cell = cell
+    for page, text in texts(root).items():
+        for key, sentence in marked(text):
+            if key in claims:
+                claims[key].pages += [page] if page not in claims[key].pages else []
+                if key not in worded:
+                    claims[key].statement = sentence
+        if page == "book/errata":
+            for key, quote in _quotes(text):
+                claims[f"errata-{key}"].statement = quote
+        for claim in claims.values():
+            if page == "book/errata" and claim.id.startswith("errata-"):
+                claim.pages.append(page)
+    for claim in claims.values():
+        if claim.follows and all(claims[other].verdict for other in claim.follows):
+            _decide_by_others(claim, claims)
+        if claim.preregistered:
+            older, claim.history = first_in_history(claim.preregistered["first"], claim.preregistered["then"], root)
+            if older is False:
+                claim.verdict, claim.holds = "falsified", False
+    return claims
+
+
+def _quotes(errata: str) -> list[tuple[str, str]]:
+    """Return the quoted sentences of the errata page, with the key of each."""
+    rows = re.findall(r"^  - (“.*) \(\[cell\]\(#claim-([\w-]+)\)\)$", errata, re.MULTILINE)
+    return [(key, sentence) for sentence, key in rows]
+
+
+def _decide_by_others(claim: Claim, claims: dict[str, Claim]) -> None:
+    """Decide a claim by those that it follows from: it is no better than the weakest of them."""
+    others = [claims[key] for key in claim.follows]
+    claim.holds = all(claims[key].verdict == wanted for key, wanted in claim.follows.items())
+    claim.size = next((one.size for one in others if one.size in (*REDUCED, "live")), others[0].size)
+    claim.verdict = verdict(claim.holds, claim.size or "theory")
+    claim.cell = claim.cell or others[0].cell
+    claim.sources += [source for one in others for source in one.sources if source not in claim.sources]

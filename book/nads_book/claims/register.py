@@ -1,0 +1,142 @@
+"""The register of claims: ``book/claims.toml`` has a table for each, and its evidence gives the verdict."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
+FULL = ("paper", "theory")
+REDUCED = ("laptop", "narrow", "demo", "epochs20", "epochs50", "epochs100")  # `live` and `smoke` decide nothing
+# What would change the verdict on a numbered statement of the paper.
+CHECKED = "A simulation on the other side of 4 standard errors from the printed form: see Errata for the check."
+
+
+class ClaimError(Exception):
+    """The register contradicts the pages or the results; the message is for the reader of the terminal."""
+
+
+def verdict(
+    holds: bool | None, size: str, interval: Sequence[float | None] | None = None, null: float | None = None
+) -> str:
+    """Return the verdict on a claim.
+
+    Args:
+        holds: whether the numbers support the claim; None where they do not decide it.
+        size: size of what was measured: a preset, `theory`, or `live`.
+        interval: lower and upper end of the interval of the number behind the claim.
+        null: value that the interval must exclude.
+
+    Raises:
+        ClaimError: for an unknown size, and for `smoke`, at which nothing is decided.
+
+    >>> verdict(True, "paper"), verdict(False, "theory"), verdict(True, "laptop"), verdict(True, "paper", (-1, 1), 0)
+    ('verified', 'falsified', 'toy', 'inconclusive')
+    """
+    if size not in (*FULL, *REDUCED, "live"):
+        raise ClaimError(f"a claim cannot be decided at size {size!r}: use stored results of {(*FULL, *REDUCED)}")
+    if interval is not None:
+        low, high = (math.nan if end is None else end for end in interval)
+        if math.isnan(low + high) or (null is not None and low <= null <= high):
+            return "inconclusive"
+    if holds is None or size == "live":
+        return "inconclusive"
+    if size in REDUCED:
+        return "toy"
+    return "verified" if holds else "falsified"
+
+
+@dataclass
+class Claim:
+    """A claim, with what decides it.
+
+    Args:
+        id: name in the register.
+        registered: verdict in the register.
+        registered_holds: whether a claim of verdict `toy` holds at its reduced size, according to the register.
+        falsified_by: what would falsify it.
+        condition: condition under which it is meant; may be empty.
+        follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter records it.
+        preregistered: what is older than what, each a commit or a file: {"first": …, "then": …}.
+        sources: files with the stored results that decide it, relative to the repository.
+        measure: name of the number behind it.
+        statement: the sentence; that of the page, unless the register has one.
+        pages: pages that state it.
+        cell: page and anchor of the cell that decides it.
+        verdict: verdict of this build; None where this build has not decided it.
+        history: outcome of the check of the preregistration.
+    """
+
+    id: str
+    registered: str
+    registered_holds: bool = True
+    falsified_by: str = ""
+    condition: str = ""
+    measure: str = "value"
+    follows: dict[str, str] = field(default_factory=dict)
+    preregistered: dict[str, str] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    statement: str = ""
+    pages: list[str] = field(default_factory=list)
+    cell: str | None = None
+    verdict: str | None = None
+    holds: bool | None = None
+    value: float | None = None
+    interval: list[float | None] | None = None
+    null: float | None = None
+    size: str | None = None
+    num_seeds: int | None = None
+    num_trainings: int | None = None
+    history: str = ""
+
+    @property
+    def flipped(self) -> bool:
+        """Whether this build has decided it, and otherwise than the register says."""
+        if self.verdict is None:
+            return False
+        same_side = self.verdict != "toy" or self.holds == self.registered_holds
+        return self.verdict != self.registered or not same_side
+
+
+def load(root: Path = ROOT) -> dict[str, Claim]:
+    """Return the registered claims; none for a book without a register.
+
+    Raises:
+        ClaimError: for an unknown verdict or field, or a claim without what would falsify it.
+    """
+    path = root / "book" / "claims.toml"
+    content = tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
+    claims = {}
+    for key, found in content.pop("errata", {}).items():
+        entry = {"verdict": found} if isinstance(found, str) else found
+        content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
+    for key, entry in content.items():
+        entry["registered"], entry["registered_holds"] = entry.pop("verdict", None), entry.pop("holds", True)
+        try:
+            claims[key] = Claim(key, **entry)
+        except TypeError as error:
+            raise ClaimError(f"claim {key!r} of {path.name}: {error}") from None
+        if claims[key].registered not in VERDICTS or not claims[key].falsified_by:
+            raise ClaimError(f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and `falsified_by`")
+    return claims
+
+
+def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
+    """Return what is wrong with the claims: verdicts that flip, claims that nothing has decided, missing results."""
+    found = []
+    for claim in claims:
+        missing = [source for source in claim.sources if not (root / source).is_file()]
+        if missing:
+            found.append(f"{claim.id}: {', '.join(missing)} is missing, so that nothing decides it")
+        elif claim.verdict is None:
+            found.append(f"{claim.id}: no chapter records it, so that nothing decides it")
+        elif claim.flipped:
+            sides = {True: " (holds)", False: " (does not hold)", None: ""}
+            before = claim.registered + (sides[claim.registered_holds] if claim.registered == "toy" else "")
+            now = claim.verdict + (sides[claim.holds] if claim.verdict == "toy" else "")
+            found.append(f"{claim.id}: registered as {before}, now {now}. {claim.statement} {claim.history}".rstrip())
+    return found

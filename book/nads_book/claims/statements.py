@@ -1,0 +1,70 @@
+"""Where claims are stated: marks behind sentences of pages, and sentences of takeaways that have none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+
+from nads_book.claims.register import ROOT, ClaimError, load
+
+MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
+TAKEAWAY = re.compile(r"^```\{admonition\}.*\n:class: takeaway\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SENTENCE_END = re.compile(r"(?<=[.!?])[”\")]*\s+(?=[^a-z\d\s(])")
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a paragraph or more, without one-word answers.
+
+    >>> sentences("No. It holds (eq. 4 and Fig. 6). So does $x$.")
+    ['It holds (eq. 4 and Fig. 6).', 'So does $x$.']
+    """
+    parts = [" ".join(part.split()) for part in SENTENCE_END.split(text.strip())]
+    return [part for part in parts if " " in part]
+
+
+def marked(text: str) -> list[tuple[str, str]]:
+    """Return the marks of a text, each with the sentence before it."""
+    pieces = MARK.split(text)
+    last = [re.split(r"\n\s*\n|^(?:```|:\w).*\n", before, flags=re.MULTILINE)[-1] for before in pieces[:-1:2]]
+    return [(key, (sentences(before) or [""])[-1]) for before, key in zip(last, pieces[1::2], strict=True)]
+
+
+def unregistered(text: str) -> list[str]:
+    """Return the sentences of the takeaways in a text that have no mark of their own."""
+    missing = []
+    for body in TAKEAWAY.findall(text):
+        *chunks, rest = MARK.split(body)[::2]
+        for chunk in chunks:
+            missing += sentences(chunk)[:-1]
+        missing += sentences(rest)
+    return missing
+
+
+def chapter_text(notebook: Path) -> str:
+    """Return the text cells of a notebook."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def texts(root: Path) -> dict[str, str]:
+    """Return the texts in which claims may be stated: page -> text, for chapters, pages of the book, and README."""
+    found = {f"notebooks/{path.stem}": chapter_text(path) for path in sorted(root.glob("notebooks/*.ipynb"))}
+    found |= {f"book/{path.stem}": path.read_text("utf8") for path in sorted(root.glob("book/*.md"))}
+    readme = root / "README.md"
+    return found | ({"README": readme.read_text("utf8")} if readme.is_file() else {})
+
+
+def check_pages(root: Path = ROOT) -> None:
+    """Raise a `ClaimError` for a sentence of a takeaway that is no registered claim, and for a mark without a claim."""
+    claims, problems = load(root), []
+    if not (root / "book" / "claims.toml").is_file():
+        return
+    for page, text in texts(root).items():
+        problems += [f"{page} refers to {key!r}, which is no claim" for key, _ in marked(text) if key not in claims]
+        problems += [f"{page}, takeaway: no claim is registered for “{one}”" for one in unregistered(text)]
+    if problems:
+        raise ClaimError(
+            "\n".join([*problems, "Register it in book/claims.toml, and put <!-- claim: ID --> behind it."])
+        )

@@ -1,0 +1,101 @@
+"""The pages of the book: one module per chapter, with its figures, tables, numbers and claims from stored results.
+
+A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
+
+- loaders of stored results, cached (`stored`), so that each function names what it reads;
+- one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
+- one function per claim, or per family of claims, which returns `nads_book.evidence.evidence`;
+- ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and the build call
+  these; `conclude` shows one on the page, as its sentence with the numbers.
+
+Nothing is decided in a cell, and a function draws or computes the same at every preset. To port a chapter from
+`UNPORTED`:
+
+1. make the module, and add its name to `MODULES`;
+2. move each ``report.claim(holds, sentence, id="ID", ...)`` with what it computes into a function that
+   returns ``evidence(holds, sentence, ...)`` with the same arguments, and call ``nb.conclude("ID")`` in
+   the cell. ``required=`` goes: a verdict that flips is an error of ``make verify`` and of the build.
+   `record_claim` becomes a function whose evidence has no sentence, so that `conclude` marks a place;
+3. replace ``errata.publish_claim("KEY", verdict, text, ...)`` by ``errata.paste("KEY", verdict, text)`` and a function
+   for ``errata-KEY``, with ``size="live"`` where nothing else was given;
+4. turn what the chapter asserts of live runs into functions that a test calls at a small size;
+5. delete the chapter from `UNPORTED`, and compare ``claims.json`` before and after: nothing may change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+
+from nads_book.evidence import Evidence
+from nads_book.experiments.results import Results, results_path
+from nads_book.report import publish, show
+from nads_book.studies import load_results
+
+MODULES = ("flip",)
+# Chapters whose claims are still recorded by their cells while they run.
+UNPORTED = (
+    "00_nads_in_one_page",
+    "01_directional_bias",
+    "02_pooling_theory",
+    "03_theorem1",
+    "04_lemma1_hessian",
+    "05_nad_computation",
+    "06_nads_and_generalization",
+    "07_poison",
+    "09_explorer",
+    "10_scale",
+    "11_atlas",
+    "12_training",
+    "13_using_nads",
+    "14_other_data",
+)
+
+
+def decisions() -> dict[str, Callable[[], Evidence]]:
+    """Return the functions of all pages: id of a claim -> function that decides it."""
+    return {key: decide for name in MODULES for key, decide in _module(name).CLAIMS.items()}
+
+
+def conclude(id: str) -> None:
+    """Show what a claim concludes, with its numbers, if it holds, and mark the cell as its place.
+
+    Args:
+        id: name in `book/claims.toml`.
+
+    Raises:
+        ValueError: if no page decides this claim.
+    """
+    # The page that asks is imported already; the others are not looked at, so that it does not depend on them.
+    for name in sorted(MODULES, key=lambda name: f"{__name__}.{name}" not in sys.modules):
+        if id in _module(name).CLAIMS:
+            break
+    else:
+        raise ValueError(f"no page decides the claim {id!r}: name one of {', '.join(sorted(decisions()))}")
+    found = _module(name).CLAIMS[id]()
+    if found.holds and found.sentence:
+        show(found.sentence)
+    publish(id)
+
+
+def stored(name: str, preset: str = "paper") -> Results:
+    """Return the stored results of a job, which a page needs.
+
+    Raises:
+        FileNotFoundError: if there are none.
+    """
+    results = load_results(name, preset)
+    if results is None:
+        raise FileNotFoundError(f"{results_path(name, preset)} is missing, so that nothing is decided by it")
+    return results
+
+
+def _module(name: str):  # type: ignore[no-untyped-def]
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def __getattr__(name: str):  # type: ignore[no-untyped-def]
+    if name in MODULES:
+        return _module(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
