@@ -6,9 +6,9 @@ prints its help does not wait for torch.
 
 import lazy_loader
 
-from nads_core import _moved
 from nads_core.runtime import __version__ as __version__
 
-_current, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-__getattr__ = _moved.forwarding_getattr(__name__, _current)
-__all__ = [name for name in _names if name not in _moved.SUBPACKAGES]
+SUBPACKAGES = {"data", "directions", "kernels", "networks", "runtime", "theory", "training"}
+
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [name for name in _names if name not in SUBPACKAGES]

@@ -399,13 +399,6 @@ def test_nads_without_certain_directions_are_similar_to_none(folder, capsys):
     assert "no leading subspace of x.npz is certain" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("run", [main, book_main])
-def test_the_former_benchmark_names_its_script_and_starts_nothing(capfd, monkeypatch, run):
-    monkeypatch.setattr(subprocess, "run", None)
-    assert run(["bench"]) == 2
-    assert "python benchmarks/costs.py" in capfd.readouterr().err and (ROOT / "benchmarks" / "costs.py").is_file()
-
-
 def test_similar_compares_one_number_of_directions_if_asked(capsys):
     assert main(["similar", "atlas/cnn", "--num-directions", "7", "--count", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -418,13 +411,6 @@ def test_class_differences_need_matplotlib_from_the_start(folder, capsys, monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert book_main(["class-differences", "missing"]) == 2  # before the folder is read
     assert "matplotlib" in capsys.readouterr().err
-
-
-def test_old_spellings_still_work(folder, capsys):
-    assert main(["nearest", "atlas/cnn", "--count", "1"]) == 0
-    assert "`nads similar`" in capsys.readouterr().err
-    assert main(["run", "fig1-logreg", "--preset", "smoke", "--count", "1", "--out", "r.json", "--device", "cpu"]) == 0
-    assert "`nads-book run`" in capsys.readouterr().err and (folder / "r.json").exists()
 
 
 @pytest.mark.slow

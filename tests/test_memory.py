@@ -49,55 +49,6 @@ def test_fewer_directions_need_less_memory(monkeypatch):
     assert needed[None] - needed[10] == 90 * 4 * dimension  # float32; 100 networks have 100 directions at most
 
 
-GIB = 2**30
-VERSION_1 = {"memory.limit_in_bytes": 4 * GIB, "memory.usage_in_bytes": 3 * GIB}
-
-
-@pytest.mark.parametrize(
-    ("folder", "files", "cached", "free"),
-    [
-        ("", {"memory.max": 4 * GIB, "memory.current": 3 * GIB}, "", 1),
-        ("", {"memory.max": 4 * GIB, "memory.current": 3 * GIB}, "inactive_file {0}\nactive_file {0}\nshmem {0}", 3),
-        ("", {"memory.max": "max", "memory.current": 3 * GIB}, "inactive_file {0}", None),
-        ("memory", VERSION_1, "inactive_file 5\ntotal_inactive_file {0}\ntotal_active_file 0", 2),
-        ("memory", VERSION_1 | {"memory.limit_in_bytes": 2**63 - 4096}, "total_inactive_file {0}", None),
-    ],
-)
-def test_what_a_container_keeps_of_files_is_free(monkeypatch, tmp_path, folder, files, cached, free):
-    (tmp_path / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable: {1000 * 2**20} kB\nHugePages_Total: 0\n")
-    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
-    assert available_memory("cpu") == 1000 * GIB
-    (tmp_path / folder).mkdir(exist_ok=True)
-    for name, content in (files | ({"memory.stat": cached.format(GIB)} if cached else {})).items():
-        (tmp_path / folder / name).write_text(f"{content}\n")
-    assert available_memory("cpu") == (1000 if free is None else free) * GIB
-
-
-IN_GROUP = {"limit": 3, "usage": 1}
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "free"),
-    [
-        ("0::/work/job\n", {"work/job/memory.max": 4, "work/job/memory.current": 3}, 1),
-        ("0::/work/job\n", {"work/job/memory.max": "max", "work/memory.max": 6, "work/memory.current": 1}, 5),
-        ("3:cpu:/other\n4:memory:/job\n", {f"memory/job/memory.{kind}_in_bytes": n for kind, n in IN_GROUP.items()}, 2),
-        ("0::/work/job\n", {"other/memory.max": 4, "other/memory.current": 3}, 1000),
-    ],
-)  # fmt: skip
-def test_the_limit_of_the_process_own_group_counts(monkeypatch, tmp_path, groups, files, free):
-    (tmp_path / "meminfo").write_text(f"MemAvailable: {1000 * 2**20} kB\n")
-    (tmp_path / "cgroup").write_text(groups)
-    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
-    monkeypatch.setattr(memory, "_CONTAINER", tmp_path / "groups")
-    for name, content in files.items():
-        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "groups" / name).write_text(f"{content if content == 'max' else content * GIB}\n")
-    assert available_memory("cpu") == free * GIB
-
-
 def run_python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
@@ -106,8 +57,10 @@ def run_python(code: str) -> str:
 def test_addresses_that_ulimit_leaves_are_free():
     free = run_python("""
 import resource
-from nads_core.runtime.memory import _fields, _PROCESS, available_memory
-limit = _fields(_PROCESS / "status")["VmSize"] + 10**8
+import psutil
+from nads_core.runtime.memory import available_memory
+available_memory("cpu")
+limit = psutil.Process().memory_info().vms + 10**8
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 print(available_memory("cpu"))
 """)

@@ -21,7 +21,7 @@ BOOK_ONLY = {  # what `pip install -e .[dev]` does not bring
 # Layers of each package, the lowest first: a module imports only from its own subpackage and from lower layers.
 LAYERS = {
     "nads_core": (
-        {"runtime", "_moved"},
+        {"runtime"},
         {"kernels", "reference", "theory"},
         {"networks"},
         {"directions"},
@@ -168,7 +168,7 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == packages()
-    published = {f"nads_book/experiments/published/{name}" for name in PUBLISHED}
+    published = {f"nads_book/analysis/published/{name}" for name in PUBLISHED}
     assert {"nads_core/precomputed/lenet.v2.npz"} | published <= names
     shipped = [info for info in zipfile.ZipFile(wheel).infolist() if info.filename.endswith(".npz")]
     assert sum(info.compress_size for info in shipped) < 9e6

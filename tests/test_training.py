@@ -699,16 +699,12 @@ def test_a_damaged_training_is_named(tmp_path):
     assert state.path.exists()
 
 
-def test_a_config_is_the_same_as_its_options_and_old_names_are_forwarded():
+def test_a_config_is_the_same_as_its_options():
     train = small_data(0)
     config = nc.TrainConfig(RECIPE, seed=3, device="cpu", stop_loss=0.2)
     expected = nc.train_networks(small_network, [train], config=config, progress=False).losses
     options = {"recipe": RECIPE, "seed": 3, "device": "cpu", "stop_loss": 0.2, "progress": False}
     assert torch.equal(nc.train_networks(small_network, [train], **options).losses.nan_to_num(), expected.nan_to_num())
-    with pytest.warns(DeprecationWarning, match="stop_at_full_accuracy"):
-        nc.train_networks(small_network, [train], [train], stop_perfect=True, **options)
-    with pytest.warns(DeprecationWarning, match="network_ids"):
-        nc.train_networks(small_network, [train], numbers=[0], **options)
     with pytest.raises(TypeError, match="stop_losses"):
         nc.train_network(small_network(), train, recipe=RECIPE, stop_losses=1.0)
 

@@ -18,9 +18,6 @@ COMMANDS = {
     "compute": "compute the NADs of an architecture",
     "similar": "list the shipped architectures with the most similar NADs",
 }
-# Names up to version 0.2, which still work in 0.3.
-_RENAMED = {"classes": "class-differences", "nearest": "similar"}
-_MOVED = ("atlas", "bench", "class-differences", "doctor", "forecast", "merge", "run")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,20 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         0 on success, 2 after an error, 130 after an interrupt.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    command = arguments[0] if arguments else ""
-    if command in _RENAMED:
-        arguments[0] = _RENAMED[command]
-        notify_renamed(f"nads {command}", f"nads {arguments[0]}")
-    if arguments[:1] and arguments[0] in _MOVED:
-        notify_renamed(f"nads {arguments[0]}", f"nads-book {arguments[0]}")
-        book = importlib.import_module("nads_book.cli")  # by name: the library does not depend on the book
-        return int(book.main(arguments))
     return run_command("nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs).")
-
-
-def notify_renamed(old: str, new: str) -> None:
-    """Print on stderr that a command has a new name."""
-    print(f"deprecated: `{old}` is now `{new}`; the old name will be removed in version 0.4", file=sys.stderr)
 
 
 def run_command(package: str, commands: Mapping[str, str], arguments: list[str], description: str) -> int:

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
     add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY")
-    add("--out", type=output_file, required=True, help="npz or safetensors file to write")
+    add("--out", type=output_file, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")

@@ -4,7 +4,6 @@ A new estimator goes into `estimators`; `nads_core.reference` has the method in 
 come from networks, such as waves, are in `nads_core.data`.
 """
 
-from nads_core import _moved
 from nads_core.directions.compute import DENSE_LIMIT, ComputeOptions, compute_nads
 from nads_core.directions.estimators import (
     Dipole,
@@ -18,8 +17,6 @@ from nads_core.directions.estimators import (
 from nads_core.directions.nads import NADs, load_nads
 from nads_core.directions.stopping import StoppingCriterion
 from nads_core.directions.uncertainty import DegenerateCluster, DirectionUncertainty
-
-__getattr__ = _moved.forwarding_getattr(__name__)
 
 __all__ = [
     "NADs", "compute_nads", "load_nads", "DENSE_LIMIT", "ComputeOptions", "StoppingCriterion",

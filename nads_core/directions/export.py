@@ -1,8 +1,7 @@
-"""NADs for other libraries: pandas, xarray, matplotlib and safetensors. Each is imported when it is first needed."""
+"""NADs as a table of pandas, as pictures of matplotlib, and as files. A library is imported when it is needed."""
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from collections.abc import Mapping
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
 _SMALL, _PACKED = 2**26, 50  # bytes that any file may unpack to; and times its size: floats pack to half of theirs
-_AXES = {3: ("channel", "row", "column"), 2: ("channel", "position"), 1: ("feature",)}  # by the dimensions of an input
 
 
 def _columns(nads: NADs) -> dict[str, Any]:
@@ -43,22 +41,6 @@ def to_pandas(nads: NADs) -> Any:
     import pandas as pd
 
     return pd.DataFrame(_columns(nads)).rename_axis("NAD")
-
-
-def to_xarray(nads: NADs) -> Any:
-    """Return an `xarray.DataArray` of the directions, whose first dimension is ``NAD``.
-
-    Its other dimensions are channel, row and column; channel and position; or feature. The columns of `to_pandas` are
-    coordinates along ``NAD``, and the attribute ``provenance`` is JSON.
-
-    Raises:
-        ImportError: without xarray.
-    """
-    import xarray as xr
-
-    coordinates = {name: ("NAD", values) for name, values in _columns(nads).items()}
-    dims, attributes = ("NAD", *_AXES[nads.directions.dim() - 1]), {"provenance": json.dumps(nads.provenance)}
-    return xr.DataArray(nads.directions.cpu().numpy(), coordinates, dims, name="directions", attrs=attributes)
 
 
 def plot(nads: NADs, k: int = 10) -> Any:
@@ -136,19 +118,6 @@ def draw_direction(axis: Any, direction: Any) -> None:
     axis.set(xticks=[], yticks=[])
 
 
-def to_safetensors(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return a file of safetensors, with texts as JSON in its metadata, and a checksum of everything.
-
-    Raises:
-        ImportError: without safetensors.
-    """
-    from safetensors.numpy import save
-
-    texts = {name: json.dumps(array.tolist()) for name, array in arrays.items() if array.dtype.kind == "U"}
-    numbers = {name: np.ascontiguousarray(array) for name, array in arrays.items() if name not in texts}
-    return save(numbers, texts | {"checksum": checksum({**numbers, **texts})})
-
-
 def printable(text: str) -> str:
     r"""Return a text of a file without control characters, which a terminal would obey.
 
@@ -161,8 +130,8 @@ def printable(text: str) -> str:
 def nads_path(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file of NADs, with ``~`` expanded; raise a ValueError for the ending of another format."""
     expanded = Path(path).expanduser()
-    if expanded.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"{path} ends in {expanded.suffix!r}, expected .npz or .safetensors: name such a file")
+    if expanded.suffix != ".npz":
+        raise ValueError(f"{path} ends in {expanded.suffix!r}, expected .npz: name such a file")
     return expanded
 
 
@@ -170,13 +139,10 @@ def read(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of a file of NADs, in the byte order of this machine.
 
     Raises:
-        ImportError: for safetensors, if it is not installed.
         ValueError: if it is no such file, is damaged, or would fill the memory with what it packs.
     """
     if not path.is_file():
         raise ValueError("it is no file, but a folder or a device")
-    if path.suffix == ".safetensors":
-        return read_safetensors(path)
     with path.open("rb") as file:
         if not (start := file.read(40)).startswith(b"PK\3\4"):
             raise ValueError(f"it is no npz file, but begins with {start!r}")
@@ -191,25 +157,6 @@ def read(path: Path) -> dict[str, np.ndarray]:
         except ValueError as error:  # of objects, with the advice to load them
             raise ValueError("an array in it is damaged, or holds Python objects, which are not loaded") from error
     return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
-
-
-def read_safetensors(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Return the arrays of a file of `to_safetensors`.
-
-    Raises:
-        ImportError: without safetensors.
-        ValueError: if the content does not have its checksum.
-    """
-    from safetensors import safe_open
-
-    with safe_open(path, framework="np") as file:
-        texts = file.metadata() or {}
-        if "provenance" not in texts:
-            raise ValueError(f"it has tensors {list(file.keys())[:5]} and no provenance: those of a model?")
-        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if texts.pop("checksum", None) != checksum({**numbers, **texts}):
-        raise ValueError("its checksum does not agree with its content")
-    return numbers | {name: np.array(json.loads(text)) for name, text in texts.items()}
 
 
 def checksum(parts: Mapping[str, np.ndarray | str]) -> str:

@@ -279,7 +279,7 @@ class NADs:
         loaded = ((other, load_nads(other)) if isinstance(other, str) else (other.name, other) for other in others)
         return Similarities(filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded)))
 
-    to_pandas, to_xarray, plot = export.to_pandas, export.to_xarray, export.plot
+    to_pandas, plot = export.to_pandas, export.plot
 
     def nearest(self, k: int | None = None) -> Similarities:
         """Return the similarity to the architectures that ship, of the paper and of the atlas, the closest first.
@@ -344,7 +344,7 @@ class NADs:
         return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
-        """Write an npz file, or one of safetensors if the name ends in ``.safetensors``: both hold all fields exactly.
+        """Write an npz file, which holds all fields exactly.
 
         Args:
             path: file to write, of which ``~`` is expanded.
@@ -352,7 +352,6 @@ class NADs:
                 then has the fingerprint of those integers.
 
         Raises:
-            ImportError: for safetensors, if it is not installed.
             OSError: if the file cannot be written, on a full disk for example; an earlier one is unchanged then.
             ValueError: for a name with another ending.
         """
@@ -360,25 +359,21 @@ class NADs:
         arrays = {"provenance": np.array(json.dumps(self.provenance))} | self._stored(quantized)
         arrays |= self.certificates.arrays() if self.certificates else {}
         with atomic_write(path, "wb") as file:
-            if path.suffix == ".safetensors":
-                file.write(export.to_safetensors(arrays))
-            else:
-                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
-                seal(file)
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no allow_pickle in it
+            seal(file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **facts: Any) -> NADs:
         """Read what `save` wrote.
 
         Args:
-            path: npz file, or file of safetensors, of which ``~`` is expanded.
+            path: npz file, of which ``~`` is expanded.
             **facts: additions to the provenance.
 
         Raises:
             FileNotFoundError: if there is no such file.
             ValueError: if it holds no NADs (orthonormal directions, eigenvalues that are not negative, certainties in
-                [0, 1]), was cut off, or differs by a bit from what was written; for a file of safetensors also if these
-                are not installed.
+                [0, 1]), was cut off, or differs by a bit from what was written.
         """
         path = Path(path).expanduser()
         if not path.exists():

@@ -4,12 +4,10 @@ This subpackage ends at the outputs of networks and their derivatives. `directio
 `training` trains the networks.
 """
 
-from nads_core import _moved
 from nads_core.networks.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Initialisation
 
-__getattr__ = _moved.forwarding_getattr(__name__)
 __all__ = [
     "ARCHITECTURES", "DENSENET121", "LENET", "LOGREG", "RESNET18", "VGG11", "Architecture",
     "ThreadedEnsemble", "Ensemble", "Initialisation",

@@ -3,8 +3,6 @@
 Those of the deep linear model and of Lemma 2, and the checks of all of them, are in the book's package.
 """
 
-from nads_core import _moved
 from nads_core.theory import pooling
 
-__getattr__ = _moved.forwarding_getattr(__name__)
 __all__ = ["pooling"]

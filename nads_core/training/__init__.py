@@ -1,6 +1,5 @@
 """Training of one network, or of many of one architecture at once, and the evaluation of trained networks."""
 
-from nads_core import _moved
 from nads_core.training.accuracies import accuracy, accuracy_interval, difference_interval, predicted_classes
 from nads_core.training.many import METHODS, train_networks
 from nads_core.training.processes import num_cores
@@ -9,7 +8,6 @@ from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState
 
-__getattr__ = _moved.forwarding_getattr(__name__)
 __all__ = [
     "CIFAR10_RECIPE", "METHODS", "SEPARABLE_RECIPE", "Dataset", "Recipe", "TrainConfig", "TrainingResult",
     "TrainingState", "TrainingTimeout", "accuracy", "accuracy_interval", "difference_interval",

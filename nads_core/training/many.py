@@ -9,7 +9,6 @@ device's generator, and from another position of it where the step is captured.
 import logging
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -92,9 +91,6 @@ def train_networks(
             network, an unavailable device, an early stop or dropout with "vmap", or a loss that became NaN.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
-    if "numbers" in options:
-        network_ids = options.pop("numbers")
-        warnings.warn("option numbers is called network_ids now", DeprecationWarning, stacklevel=2)
     config = merge_options(config, options)
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure

@@ -1,7 +1,6 @@
 """Data, recipe and options of a training, the order of its samples, and its update of the weights."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,14 +103,8 @@ class TrainConfig:
         return torch.autocast(device.type, torch.bfloat16, enabled=bool(self.mixed_precision))
 
 
-_RENAMED = {"captured": "cuda_graph", "stop_perfect": "stop_at_full_accuracy"}
-
-
 def merge_options(config: TrainConfig | None, options: dict[str, Any]) -> TrainConfig:
-    """Return a `TrainConfig` in which ``options`` replace fields of ``config``; names of release 0.2 are accepted."""
-    for old in _RENAMED.keys() & options.keys():
-        warnings.warn(f"option {old} is called {_RENAMED[old]} now", DeprecationWarning, stacklevel=3)
-        options = {_RENAMED.get(name, name): value for name, value in options.items()}
+    """Return a `TrainConfig` in which ``options`` replace fields of ``config``."""
     if config is None and "recipe" not in options:
         raise TypeError("no recipe given: pass recipe=nads_core.SEPARABLE_RECIPE, or a TrainConfig")
     return TrainConfig(**options) if config is None else replace(config, **options)

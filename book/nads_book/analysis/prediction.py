@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from nads_book.experiments.results import Results
-from nads_core import _moved
 from nads_core.data.fourier import Frequency
 from nads_core.directions import NADs
 
-__getattr__ = _moved.forwarding_getattr(__name__)
 INFORMATIVE = (0.54, 0.995)  # accuracies that are neither chance nor perfect
 
 

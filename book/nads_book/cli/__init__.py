@@ -26,9 +26,6 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: command and options; ``sys.argv[1:]`` by default.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments[:1] == ["bench"]:  # it takes minutes, and replaces results
-        print("error: `nads-book bench` is now `python benchmarks/costs.py`, in a checkout", file=sys.stderr)
-        return 2
     return run_command("nads_book", COMMANDS, arguments, "Run the book's experiments.")
 
 

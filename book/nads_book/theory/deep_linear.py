@@ -19,10 +19,7 @@ import math
 import torch
 from torch import Tensor
 
-from nads_core import _moved
 from nads_core.theory.pooling import Array, integer_frequencies, num_outputs, real_vector
-
-__getattr__ = _moved.forwarding_getattr(__name__)
 
 
 def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4) -> Tensor:

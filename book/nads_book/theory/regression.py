@@ -11,10 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nads_core import _moved
 from nads_core.theory.pooling import num_outputs, row_space_split
-
-__getattr__ = _moved.forwarding_getattr(__name__)
 
 
 def strided_convolution_matrix(filters: Tensor, size: int, stride: int) -> Tensor:
