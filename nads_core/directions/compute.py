@@ -32,6 +32,7 @@ from nads_core.runtime import distributed
 from nads_core.runtime.arguments import make_plain, plain, require_choice, require_integers, usable_dtype
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
+from nads_core.runtime.threads import one_thread
 
 logger = logging.getLogger(__name__)
 
@@ -178,36 +179,38 @@ def compute_nads(
         symmetries = _default_symmetries(declared, image_shape, num_networks)
     _require_averageable(symmetries, image_shape, num_networks)
     averaged = () if symmetries == "test" else symmetries  # none as long as they are not tested
-    ensemble = _ensemble(factory, image_shape, seed, device, settings)
-    recorded = _one_readout(ensemble) if estimator is None else {}
-    estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
-    moments = empty_moments(ensemble)
-    if isinstance(moments, GramMoments):
-        _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
+    with one_thread():
+        ensemble = _ensemble(factory, image_shape, seed, device, settings)
+        recorded = _one_readout(ensemble) if estimator is None else {}
+        estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
+        moments = empty_moments(ensemble)
+        if isinstance(moments, GramMoments):
+            _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
 
-    identity = ensemble.identity()
-    vector, scale = require_gradients(ensemble, estimator, name)
-    path = Path(checkpoint).expanduser() if checkpoint else None
-    state = Accumulation(
-        _description(name, ensemble, estimator, settings), moments, path,
-        stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
-        distributed.broadcast(scale),  # processors differ in their last bits
-    )  # fmt: skip
-    state.identify(identity, vector)
-    recorded |= _zero_init(ensemble, name) | _fixed_weights(ensemble, name)
-    rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
-    evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, settings.normalise is not None)
-    num_networks = accumulate(evaluation, state, num_networks, rule, progress)
+        identity = ensemble.identity()
+        vector, scale = require_gradients(ensemble, estimator, name)
+        path = Path(checkpoint).expanduser() if checkpoint else None
+        state = Accumulation(
+            _description(name, ensemble, estimator, settings), moments, path,
+            stopping.tolerance is not None, "any" if ensemble.keyed else ensemble.device.type,
+            distributed.broadcast(scale),  # processors differ in their last bits
+        )  # fmt: skip
+        state.identify(identity, vector)
+        recorded |= _zero_init(ensemble, name) | _fixed_weights(ensemble, name)
+        rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
+        normalise = settings.normalise is not None
+        evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, normalise)
+        num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
-    if symmetries == "test":
-        averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
-    pairs = find_eigenpairs(
-        state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
-        settings.debiasing, averaged, effective_share=state.effective_share,
-    )  # fmt: skip
-    recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
-    recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(state, num_networks, name)
-    return _nads(state, ensemble, pairs, recorded)
+        if symmetries == "test":
+            averaged, recorded["symmetry_tests"] = _tested(state, image_shape)
+        pairs = find_eigenpairs(
+            state.total(), state.first_networks, settings.num_directions or math.prod(image_shape), image_shape,
+            settings.debiasing, averaged, effective_share=state.effective_share,
+        )  # fmt: skip
+        recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
+        recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(state, num_networks, name)
+        return _nads(state, ensemble, pairs, recorded)
 
 
 def _settings(

@@ -12,6 +12,7 @@ from nads_core.directions.share_variance import share_variances, unseen_energies
 from nads_core.directions.symmetry import SymmetryType, symmetry_types
 from nads_core.directions.uncertainty import BulkSpectrum, DirectionUncertainty, TypeUncertainty, certify
 from nads_core.runtime.seeds import seeded
+from nads_core.runtime.threads import threads_for
 
 _SIMULATED = 2_048  # largest number of ranks simulated per type
 _NEIGHBOURS = 32  # on the Gram side: eigenpairs beyond those asked for, with which the last of these can mix
@@ -170,7 +171,8 @@ class _Problem:
 
     def _of_type(self, kind: SymmetryType, second_moment: Tensor, noise_moment: Tensor) -> _TypeEigenpairs:
         """Return the leading eigenpairs of a type, each with its uncertainty."""
-        spectrum = self._spectrum(kind, second_moment, noise_moment)
+        with threads_for(len(kind)):
+            spectrum = self._spectrum(kind, second_moment, noise_moment)
         count, used = min(self.count, len(kind)), min(_SIMULATED, spectrum.spanned)
         coordinates = kind.coordinates(self.first_networks.halves())  # (P, n, R, 2, d)
         bulk, remaining = BulkSpectrum(), len(kind) - used
@@ -204,7 +206,9 @@ class _Problem:
         """Return the leading eigenpairs from stored vectors, of all types together."""
         means, spreads = moments.vectors()
         debiasing = "subtract" if spreads and self.debiasing != "none" else "none"
-        values, axes = gram_eigenpairs(means, spreads if debiasing == "subtract" else [], self.count + _NEIGHBOURS)
+        subtracted = spreads if debiasing == "subtract" else []
+        with threads_for(moments.num_networks):
+            values, axes = gram_eigenpairs(means, subtracted, self.count + _NEIGHBOURS)
         halves = self.first_networks.halves()
         coordinates = (halves.to(axes) @ axes.T)[None]  # (1, n, R, 2, k)
         noise = (coordinates[..., 0, :] - coordinates[..., 1, :]).double().square().mean((0, 1, 2)) / 4  # (k,)

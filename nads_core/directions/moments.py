@@ -24,6 +24,7 @@ from torch import Tensor
 
 from nads_core.kernels import add_second_moments, require_kernels
 from nads_core.runtime import distributed
+from nads_core.runtime.threads import threads_for
 
 BUFFERED_ROWS = 512  # rows converted to float64 and multiplied at a time
 SAMPLED_NETWORKS = 512  # whose vectors are stored, for moments of fourth order
@@ -58,9 +59,10 @@ class DenseMoments:
         return (x + y) / 2, (x - y)[: len(x) if contributions.shape[1] > 1 else 0] / 2
 
     def _add(self, means: Tensor, spreads: Tensor) -> None:
-        means, spreads = means.double(), spreads.double()
-        self._second_moment.addmm_(means.T, means)
-        self._noise_moment.addmm_(spreads.T, spreads)
+        with threads_for(self.dimension):
+            means, spreads = means.double(), spreads.double()
+            self._second_moment.addmm_(means.T, means)
+            self._noise_moment.addmm_(spreads.T, spreads)
 
     def update(self, contributions: Tensor) -> None:
         """Add networks.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from types import FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -21,11 +21,15 @@ from nads_core.kernels import RandomParameter, draw_weights, faster_layers, few_
 from nads_core.networks.batches import NUM_TEST_INPUTS, require_independent_inputs
 from nads_core.networks.derivatives import ScalarFunction, cast, mixed
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
+from nads_core.networks.interleaving import interleaved
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init
 from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence
+from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
+
+logger = logging.getLogger(__name__)
 
 _BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
 _KEYED_BLOCK_WEIGHTS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
@@ -35,6 +39,7 @@ _IDENTIFYING = 8  # networks by which a factory is recognised
 _SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
 _REPETITIONS = 4  # evaluations of the first network, which must agree
 _TO_EXPLAIN = 200  # evaluations of a network that differs, for the error
+_PAUSES = 8  # parts of one evaluation, between which another one is inserted
 _INDEX = "index of the network"  # the only entry of a state where networks are rebuilt
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -346,19 +351,40 @@ class Ensemble:
         return other
 
     def can_duplicate(self) -> bool:
-        """Whether threads can evaluate duplicates at once: copies of the template share no hook with it, nor weights.
+        """Whether threads can evaluate duplicates at once.
 
-        A function is never copied. In a hook it can write to what its copies read, so none is trusted.
+        Two duplicates evaluate one network each, in turns after every instruction of the network's code. Their values
+        and gradients must be those of this ensemble, which evaluates one after the other: what a module, a class or a
+        hook keeps is shared by all copies of a network.
         """
-        hooks = [(layer._forward_pre_hooks | layer._forward_hooks).values() for layer in self.template.modules()]
-        if FunctionType in map(type, chain(*hooks)):
-            return False
-        state, images = self._test_weights(2), self._test_images(2, 1)
-        expected = self.outputs(state, images)
+        state, images = self._test_weights(2), self._test_images(2, 2)
+
+        def evaluated(ensemble: Ensemble, row: int) -> tuple[Tensor, Tensor]:
+            own, inputs = {name: tensor[row : row + 1] for name, tensor in state.items()}, images[row : row + 1]
+            gradients = ensemble.input_gradients(own, inputs)  # first: a result that is kept with it cannot be copied
+            return gradients, ensemble.outputs(own, inputs)
+
+        def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
+            return results is not None and all(
+                same_outputs(value, right)
+                for result, truth in zip(results, expected, strict=True)
+                for value, right in zip(result, truth, strict=True)
+            )
+
+        start = time.perf_counter()
+        expected = [evaluated(self, row) for row in range(2)]
+        patience = 1 + 10 * (time.perf_counter() - start)
         try:
-            return torch.equal(self.duplicate().outputs(state, images), expected)
-        except Exception:  # of deepcopy, or of a copy that lacks something
+            one, other = self.duplicate(), self.duplicate()
+        except Exception:  # of deepcopy
             return False
+        interleave = partial(interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience)
+        results, steps = interleave()
+        pauses = sorted({steps * part // _PAUSES for part in range(1, _PAUSES)} - {0})
+        separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
+        if not separate and not alike([evaluated(self, row) for row in range(2)]):
+            raise ValueError("copies of a network share something that an evaluation leaves changed: keep it in self")
+        return separate
 
     def zero_init(self) -> dict[str, float]:
         """Return the parameters that silence a part of the network at initialisation, see `find_zero_init`."""
@@ -607,10 +633,10 @@ def _state_at(state: State, index: int) -> State:
 class ThreadedEnsemble:
     """Threads that work on different networks at once, each with a duplicate of one ensemble.
 
-    There are as many as torch has threads, each with a single thread of torch: small operations gain nothing from a
-    second one. Results do not depend on the number of threads. There is a single worker on a GPU, where the factory has
-    to be called for every network, which draws from torch's one global generator, and for networks that cannot be
-    copied or share something with their copies (`Ensemble.can_duplicate`).
+    There are as many as the caller gave torch, each with a single thread of torch (`runtime.threads`). Results do not
+    depend on their number. There is a single one on a GPU, where the factory has to be called for every network, which
+    draws from torch's one global generator, and for networks that cannot be copied or share something with their copies
+    (`Ensemble.can_duplicate`): operations of large networks then have all threads.
 
     Args:
         ensemble: ensemble that the threads draw from and evaluate.
@@ -618,20 +644,22 @@ class ThreadedEnsemble:
 
     def __init__(self, ensemble: Ensemble):
         alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
-        self._ensemble, self._thread, threads = ensemble, threading.local(), torch.get_num_threads()
-        self.size = 1 if alone or threads == 1 or not ensemble.can_duplicate() else threads
+        self._ensemble, self._thread, threads = ensemble, threading.local(), num_threads()
+        self.size = 1 if alone else threads
+        with one_thread():
+            if self.size > 1 and not ensemble.can_duplicate():
+                logger.warning("one thread evaluates the networks: copies of a network share something, or have locks")
+                self.size = 1
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
     def _start_thread(self) -> None:
+        torch.set_num_threads(1)  # of this thread of Python alone
         self._thread.ensemble = self._ensemble.duplicate()
 
     def map(self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         """Return ``function(ensemble, item)`` for each item, in order; the first error is raised."""
         if self.size == 1:
-            return [function(self._ensemble, item) for item in items]
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+            with threads_for(LARGE if self._ensemble.block_size == 1 else 0):
+                return [function(self._ensemble, item) for item in items]
+        with one_thread():
             return list(self._pool.map(lambda item: function(self._thread.ensemble, item), items))
-        finally:
-            torch.set_num_threads(threads)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from nads_core.runtime import __version__
+from nads_core.runtime.threads import num_threads
 
 # They increase only when the same arguments give other numbers. RNG_VERSION stands for the weights of network i, the
 # size of a block and the order of samples; NADS_VERSION for the second moments, and the NADs that are made from them.
@@ -84,7 +85,7 @@ def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def environment(device: torch.device) -> dict[str, Any]:
     """Describe where a result was computed: device, processor, versions, commit and date. Recorded, never compared."""
-    threads = torch.get_num_threads()
+    threads = num_threads()
     on_gpu, cpu = device.type == "cuda", f"{threads} CPU thread{'s' * (threads > 1)}"
     return {
         "device": torch.cuda.get_device_name(device) if on_gpu else cpu,

@@ -1,0 +1,240 @@
+"""Threads: the caller's number is as before, and networks that share Python objects are evaluated by one thread."""
+
+import functools
+import logging
+import threading
+import time
+from collections import deque
+
+import pytest
+import torch
+from torch import nn
+
+import nads_core as nc
+from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
+from nads_core.networks.interleaving import interleaved
+from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
+
+SHAPE = (1, 4, 4)
+OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def two_threads(request):
+    request.addfinalizer(functools.partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(2)
+
+
+class Skip(nn.Module):
+    """A skip connection, which subclasses store elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.middle, self.last = nn.Linear(16, 24), nn.Linear(24, 24), nn.Linear(24, 10)
+        self.begin()
+
+    def begin(self):
+        pass
+
+    def forward(self, x):
+        hidden = torch.tanh(self.down(x.flatten(1)))
+        self.keep(hidden)
+        hidden = torch.tanh(self.middle(hidden))
+        return self.last(hidden + self.kept())
+
+    def keep(self, value):
+        self.value = value
+
+    def kept(self):
+        return self.value
+
+
+class ClassList(Skip):
+    values = []
+
+    def keep(self, value):
+        self.values.append(value)
+
+    def kept(self):
+        return self.values.pop()
+
+
+class ClassQueue(Skip):
+    """First in, first out: in step, two networks take their own values."""
+
+    values = deque()
+
+    def keep(self, value):
+        self.values.append(value)
+
+    def kept(self):
+        return self.values.popleft()
+
+
+MODULE_DICTIONARY = {}
+
+
+class ModuleDictionary(Skip):
+    def keep(self, value):
+        MODULE_DICTIONARY["skip"] = value
+
+    def kept(self):
+        return MODULE_DICTIONARY["skip"]
+
+
+class OneLine(Skip):
+    """Written and read in one line."""
+
+    def forward(self, x):
+        return MODULE_DICTIONARY.update(h=self.down(x.flatten(1)).tanh()) or self.last(MODULE_DICTIONARY["h"])
+
+
+def store(name, module, inputs, result):
+    MODULE_DICTIONARY[name] = result
+
+
+class PartialHook(Skip):
+    def begin(self):
+        self.down.register_forward_hook(functools.partial(store, "down"))
+
+    def kept(self):
+        return torch.tanh(MODULE_DICTIONARY["down"])
+
+
+class HookOfTheOriginal(Skip):
+    def begin(self):
+        self.down.register_forward_hook(lambda module, inputs, result: setattr(self, "seen", result))
+
+    def kept(self):
+        return self.seen
+
+
+WORKSPACE = torch.zeros(1, 24)
+
+
+class Workspace(Skip):
+    """A tensor of the module that every network writes to."""
+
+    def keep(self, value):
+        with torch.no_grad():
+            WORKSPACE.copy_(value.mean(0, keepdim=True))
+
+    def kept(self):
+        return WORKSPACE.clone()
+
+
+LOCK = threading.Lock()
+
+
+class Locked(ClassQueue):
+    def forward(self, x):
+        with LOCK:
+            return super().forward(x)
+
+
+class DefaultArgument(Skip):
+    def keep(self, value, store={}):  # noqa: B006
+        store["skip"] = value
+        self.kept_by = store
+
+    def kept(self):
+        return self.keep.__func__.__defaults__[0]["skip"]
+
+
+SHARING = [
+    ClassList, ClassQueue, ModuleDictionary, OneLine, PartialHook, HookOfTheOriginal, Workspace, Locked,
+    DefaultArgument,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("factory", SHARING)
+def test_networks_that_share_an_object_are_evaluated_by_one_thread(factory, caplog):
+    with caplog.at_level(logging.WARNING):
+        assert ThreadedEnsemble(Ensemble(factory, SHAPE, device="cpu")).size == 1
+    assert "one thread" in caplog.text
+    two = nc.compute_nads(factory, 256, **OPTIONS)
+    torch.set_num_threads(1)
+    one = nc.compute_nads(factory, 256, **OPTIONS)
+    assert torch.equal(one.eigenvalues, two.eigenvalues) and torch.equal(one.directions, two.directions)
+
+
+class Cached(Skip):
+    """What it keeps in its class is the same for all networks."""
+
+    table = {}
+
+    def forward(self, x):
+        scale = self.table.setdefault(x.shape[1:], torch.linspace(1, 2, 16))
+        return super().forward(x.flatten(1) * scale)
+
+
+@pytest.mark.parametrize("factory", [Skip, Cached, lambda: nc.LENET.build(1, 16, 1)])
+def test_networks_that_share_nothing_have_all_threads(factory, caplog):
+    shape = SHAPE if factory in (Skip, Cached) else (1, 16, 16)
+    assert ThreadedEnsemble(Ensemble(factory, shape, device="cpu")).size == 2 and not caplog.text
+
+
+def test_two_functions_that_wait_for_each_other_end():
+    lock = threading.Lock()
+
+    def hold():
+        with lock:
+            return sum(index for index in range(10))
+
+    start = time.perf_counter()
+    interleaved(hold, hold, 0.2)
+    assert time.perf_counter() - start < 5 and lock.acquire(blocking=False)
+    assert interleaved(lambda: 1, lambda: 1 / 0, 0.2).results is None
+    assert interleaved(lambda: 1, lambda: 2, 0.2).results == [1, 2]
+
+
+def test_the_callers_threads_are_as_before():
+    seen = []
+
+    class Seeing(Skip):
+        def forward(self, x):
+            seen.append(torch.get_num_threads())
+            return super().forward(x)
+
+    nads = nc.compute_nads(Seeing, 128, **OPTIONS)
+    assert torch.get_num_threads() == 2 and set(seen) == {1}
+    assert nads.provenance["device"] == "2 CPU threads"
+
+    class Failing(Skip):
+        def forward(self, x):
+            raise RuntimeError("always")
+
+    with pytest.raises(ValueError, match="always"):
+        nc.compute_nads(Failing, 128, **OPTIONS)
+    assert torch.get_num_threads() == 2
+
+
+def test_large_operations_have_the_callers_threads_and_contexts_nest():
+    assert num_threads() == torch.get_num_threads() == 2
+    with pytest.raises(KeyError), one_thread():
+        assert torch.get_num_threads() == 1 and num_threads() == 2
+        with threads_for(LARGE):
+            assert torch.get_num_threads() == 2
+        with one_thread(), threads_for(LARGE - 1):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 1
+        raise KeyError
+    assert torch.get_num_threads() == 2
+
+
+def test_callers_in_two_threads_leave_the_number_as_it_was():
+    barrier, seen = threading.Barrier(2), []
+
+    def work(seconds: float):
+        barrier.wait()
+        with one_thread():
+            time.sleep(seconds)
+            seen.append((torch.get_num_threads(), num_threads()))
+        seen.append(torch.get_num_threads())
+
+    threads = [threading.Thread(target=work, args=(seconds,)) for seconds in (0.05, 0.2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen, key=str) == [(1, 2), (1, 2), 2, 2] and torch.get_num_threads() == 2
