@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import nads_core as nc
+from nads_core.cli import main
 from nads_core.directions.contributions import _AUDITED
 from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import Initialisation, Recording
@@ -291,6 +292,44 @@ def test_what_a_factory_raises_late_names_the_network(error, kind):
         nc.compute_nads(lambda: Boom(calls, True, error), 200, evaluation="rebuild", **OPTIONS)
 
 
+class Late(nn.Module):
+    """A network whose forward raises for one network in two hundred or so."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(16, 1)
+        self.register_buffer("draw", torch.rand(()))
+
+    def forward(self, x):
+        assert self.draw < 0.995, "out of range"
+        return self.linear(x.flatten(1))
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+def test_an_assertion_in_forward_names_the_network(evaluation):
+    with pytest.raises(ValueError, match=r"(network|number) \d+.*AssertionError: out of range"):
+        nc.compute_nads(Late, 3_000, evaluation=evaluation, **OPTIONS)
+
+
+def boom() -> nn.Module:
+    boom.calls += 1
+    if boom.calls == 50:
+        raise RuntimeError("no more")
+    network = plain()
+    nn.init.orthogonal_(network[1].weight)
+    return network
+
+
+boom.calls = 0
+
+
+def test_the_command_line_has_no_traceback_for_a_factory_that_fails(tmp_path, capsys):
+    arguments = ["compute", "test_factories:boom", "--out", str(tmp_path / "x.npz"), "--image-shape", "1", "4", "4"]
+    assert main([*arguments, "--num-networks", "200"]) == 2
+    error = capsys.readouterr().err
+    assert "RuntimeError: no more" in error and "number " in error and "Traceback" not in error
+
+
 def test_the_callers_default_type_stays():
     def factory() -> nn.Module:
         torch.set_default_dtype(torch.float64)
@@ -302,6 +341,19 @@ def test_the_callers_default_type_stays():
     finally:
         torch.set_default_dtype(torch.float32)
     assert nads.certainty.dtype == nads.directions.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_be_saved(dtype, tmp_path):
+    torch.set_default_dtype(dtype)
+    try:
+        with pytest.raises(ValueError, match="set_default_dtype"):
+            nc.compute_nads(plain, 64, **OPTIONS)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    nads = nc.compute_nads(plain, 64, dtype=dtype, **OPTIONS)
+    nads.save(tmp_path / "x.npz")
+    assert torch.equal(nc.NADs.load(tmp_path / "x.npz").certainty, nads.certainty)
 
 
 @pytest.mark.parametrize("convert", [torch.Tensor.cfloat, torch.Tensor.bool, torch.Tensor.int])
@@ -326,3 +378,72 @@ def test_a_cache_that_is_no_network_stays_fixed():
         return network
 
     assert "table" not in Initialisation.of(factory).varying
+
+
+def edited(gain=1.0, slope=0.01, clip=None, rare=0.0, width=24):
+    """Networks that an edit of the factory changes, without a trace in its name."""
+
+    class Clip(nn.Module):
+        def forward(self, x):
+            return x if clip is None else x.clamp(-clip, clip)
+
+    def network() -> nn.Module:
+        layers = nn.Sequential(
+            nn.Flatten(), Clip(), nn.Linear(16, width), nn.LeakyReLU(slope), nn.Linear(width, 10)
+        )  # fmt: skip
+        odd = (torch.rand(()) < 0.5).float() if rare else 0.0
+        with torch.no_grad():
+            layers[2].weight.mul_(gain + rare * odd)
+        return layers
+
+    return network
+
+
+EDITS = {
+    "gain": ({"gain": 1.04}, "2.weight"),
+    "small gain": ({"gain": 1.003}, "2.weight"),
+    "slope": ({"slope": 0.05}, "negative_slope=0.05"),
+    "far from most inputs": ({"clip": 8.0}, "outputs of its first networks"),
+    "number of parameters": ({"width": 25}, "num_parameters"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_checkpoint_of_an_edited_factory_is_rejected_and_the_change_is_named(name, tmp_path):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
+    nc.compute_nads(edited(), 128, **options)
+    changes, named = EDITS[name]
+    with pytest.raises(ValueError, match=rf"belongs to another computation \(.*{named}"):
+        nc.compute_nads(edited(**changes), 256, **options)
+    whole, resumed = nc.compute_nads(edited(), 256, **OPTIONS), nc.compute_nads(edited(), 256, **options)
+    assert torch.equal(whole.eigenvalues, resumed.eigenvalues)
+
+
+def test_an_edit_that_changes_half_of_the_networks_is_noticed(tmp_path):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
+    nc.compute_nads(edited(rare=0.001), 128, **options)
+    with pytest.raises(ValueError, match="outputs of its first networks"):
+        nc.compute_nads(edited(rare=0.05), 256, **options)
+
+
+def test_rounding_and_another_number_of_threads_do_not_look_like_an_edit(tmp_path, monkeypatch):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt"}
+    nc.compute_nads(edited(), 128, **options)
+    identity = Ensemble.identity
+
+    def rounded(self):
+        found = identity(self)
+        noise = torch.randn(found["outputs"].shape, generator=torch.Generator().manual_seed(0))
+        return found | {"outputs": found["outputs"] * (1 + 1e-5 * noise)}
+
+    monkeypatch.setattr(Ensemble, "identity", rounded)
+    assert nc.compute_nads(edited(), 256, **options).provenance["num_networks"] == 256
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_a_factory_is_recognised_in_other_types_too(dtype, tmp_path):
+    options = OPTIONS | {"checkpoint": tmp_path / "run.ckpt", "dtype": dtype}
+    nc.compute_nads(edited(), 128, **options)
+    nc.compute_nads(edited(), 192, **options)
+    with pytest.raises(ValueError, match="2.weight"):
+        nc.compute_nads(edited(1.004), 256, **options)

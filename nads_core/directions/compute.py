@@ -171,6 +171,9 @@ def compute_nads(
         NADs(logreg, 1024 directions of (1, 32, 32), 64 networks (effective: 64), 0 certain above 0.9)
     """
     require_integers(num_networks=num_networks)
+    if (default := torch.get_default_dtype()) not in (torch.float32, torch.float64):
+        remedy = "torch.set_default_dtype(torch.float32), and dtype= for the networks"
+        raise ValueError(f"certainties are not computed in the default type {default}: call {remedy}")
     num_networks, image_shape = plain(num_networks), require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nads_core.directions.estimators import Draw, Estimator
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
+from nads_core.networks.initialisation import failure
 from nads_core.networks.readouts import described
 from nads_core.runtime.memory import available_memory
 
@@ -77,13 +78,17 @@ class Evaluation:
         return joined
 
     def _evaluate(self, ensemble: Ensemble, parts: list[tuple[int, slice]]) -> Tensor:
-        draw = Draw.cat([self.estimator.draw(ensemble.part(rows), block) for block, rows in parts])
-        batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
-        vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
-        contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         # Blocks need not be consecutive: each of n processes evaluates every n-th.
         size = ensemble.block_size
         network_ids = [block * size + row for block, rows in parts for row in range(size)[rows]]
+        draw = None
+        try:
+            draw = Draw.cat([self.estimator.draw(ensemble.part(rows), block) for block, rows in parts])
+            batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
+            vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
+        except Exception as error:  # of the network, the factory or the estimator
+            raise self._failure(ensemble, draw, network_ids, error) from error
+        contributions = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         _require_finite(contributions.reshape(len(draw), -1), network_ids, self.name, ensemble.seed)
         if self.scale != 1:
             contributions = contributions * self.scale
@@ -91,6 +96,19 @@ class Evaluation:
             norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)  # (B * readouts, 1, 1)
             contributions = (contributions / norms.clamp(min=1e-300)).to(contributions)
         return contributions
+
+    def _failure(self, ensemble: Ensemble, draw: Draw | None, network_ids: list[int], error: Exception) -> Exception:
+        """Return the error for networks that cannot be evaluated; it names the first one that fails alone."""
+        if draw is None and isinstance(error, (ValueError, TypeError, MemoryError)):
+            return error  # which names the network
+        subject = f"networks {network_ids[0]} to {network_ids[-1]} of {self.name} (seed {ensemble.seed}) failed"
+        for row, index in enumerate(network_ids if draw else ()):
+            try:
+                self.estimator.contributions(ensemble, draw[row : row + 1])  # type: ignore[index]  # not None here
+            except Exception as own:
+                error, subject = own, f"network {index} of {self.name} (seed {ensemble.seed}) failed"
+                break
+        return failure(subject, error)
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:

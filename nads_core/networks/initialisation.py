@@ -84,7 +84,8 @@ class Recording(TorchDispatchMode):
 
     def __init__(self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
-        self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any]]] = []
+        # Operation, tensor, other arguments, and whether one of these is random, which no step can repeat
+        self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any], bool]] = []
         self._seed = seed
         self._random: dict[int, Tensor] = {}  # by address, which no other tensor gets as long as these live
         self.decides = False
@@ -109,7 +110,8 @@ class Recording(TorchDispatchMode):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
-            self._writes.append((func, args[0], args[1:], kwargs))
+            values = (leaf for leaf in tree_leaves((args[1:], kwargs)) if isinstance(leaf, Tensor))
+            self._writes.append((func, args[0], args[1:], kwargs, any(map(self._is_random, values))))
         self._trace(func, args, kwargs, out)
         return out
 
@@ -143,13 +145,13 @@ class Recording(TorchDispatchMode):
         state = self.state
         owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
         steps = []
-        for func, target, args, kwargs in self._writes:
+        for func, target, args, kwargs, by_random in self._writes:
             name = owners.get(target.untyped_storage().data_ptr())
             if name is None:
                 continue
             whole = target.shape == state[name].shape and target.is_contiguous() and state[name].is_contiguous()
             scalars = not any(isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values()))
-            if func not in _ELEMENTWISE or not whole or not scalars:
+            if func not in _ELEMENTWISE or not whole or not scalars or by_random:
                 return None
             options = tuple((key, value) for key, value in kwargs.items() if key != "generator")
             steps.append(Step(name, func, tuple(args), options))
