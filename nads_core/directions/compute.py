@@ -158,8 +158,9 @@ def compute_nads(
             is no `StoppingCriterion`.
         ImportError: for the name of a model whose library is not installed.
         ValueError: for bad arguments, a network that rejects its input, returns NaN or ignores its input, a factory
-            that returns the same weights every time, networks that differ in more than their weights and buffers
-            (the message names the difference), or a checkpoint that is damaged or of another computation.
+            that returns the same weights every time or fails, networks that differ in more than their weights and
+            buffers (the message names the network and the difference), random numbers that torch does not seed, or a
+            checkpoint that is damaged, of another computation or of a factory that was edited.
         MemoryError: at once, if more than 8,192 pixels and so many networks need more memory than is free
             (`GramMoments.needed_bytes`).
         KeyboardInterrupt: on Ctrl-C, after saving the state to ``checkpoint`` or, without one, to a file that the

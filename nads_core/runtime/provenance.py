@@ -47,7 +47,7 @@ def function_identity(function: Any) -> str:
 
     The digits identify its compiled code and constants: they change with an edit or another version of Python, but not
     with the lines around it. Other callable objects have the name of their class. What this misses, such as a value
-    from an enclosing scope, `Accumulation.identify` notices by the gradient of the first network.
+    from an enclosing scope, `Accumulation.identify` notices by the outputs of the first networks.
 
     Example:
         >>> function_identity(json.dumps).partition("#")[0], function_identity(lambda y: y[:, 0]).partition("#")[0]
