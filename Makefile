@@ -1,5 +1,4 @@
 # make book       execute the chapters and render them to _build/html/index.html; again, only what changed
-# make pdf        print the built book to _build/nads-book.pdf, with Chromium or Chrome
 # make test       run the tests that are not slow, and repeat those of stored files with other instructions and threads
 # make test-slow  run the slow tests: whole situations, kills, several processes, a release, a copy of the repository
 # make verify     decide every claim of the register again from the stored results, and print those that flip
@@ -20,13 +19,10 @@ READY := $(VENV)/.ready
 # Files are scheduled in the order of collection, which begins with the chapters: they take longest.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: book pdf test test-slow verify lint format sync clean
+.PHONY: book test test-slow verify lint format sync clean
 
 book: $(READY)
 	$(BIN)/python -m nads_book.site --preset $(PRESET)
-
-pdf: $(READY)
-	$(BIN)/python book/pdf.py
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

@@ -1,10 +1,9 @@
 """Formulas as MathML, without a book around them; what a page does with them is in test_pages.py and test_book.py."""
 
 import pytest
-from conftest import BOOK, NEEDS_BOOK
+from conftest import NEEDS_BOOK
 
 mathml = pytest.importorskip("nads_book.site.mathml", reason=NEEDS_BOOK)
-cut_font = pytest.importorskip("cut_font", reason=NEEDS_BOOK)
 BeautifulSoup = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup
 
 
@@ -39,10 +38,3 @@ def test_lines_are_aligned_and_continued():
 def test_what_cannot_be_converted_is_an_error(tex):
     with pytest.raises(ValueError, match="."):
         mathml.convert(tex, block=True)
-
-
-def test_the_range_of_the_font_is_read_from_the_style_sheet():
-    assert cut_font.ranges("@font-face { unicode-range: U+41-43, U+1D400; }") == [0x41, 0x42, 0x43, 0x1D400]
-    with pytest.raises(ValueError, match="unicode-range"):
-        cut_font.ranges("body {}")
-    assert (BOOK.parent.parent / "book" / "_static" / "STIXTwoMath.woff2").stat().st_size < 2e5

@@ -7,7 +7,6 @@ from conftest import BOOK, NEEDS_BOOK
 
 Image = pytest.importorskip("PIL.Image", reason=NEEDS_BOOK)
 sharing = pytest.importorskip("nads_book.site.sharing", reason=NEEDS_BOOK)
-pdf = pytest.importorskip("pdf", reason=NEEDS_BOOK)
 
 ROOT = BOOK.parent.parent
 LONG = "Which of the many waves does a network learn, and does training decide it, or does the architecture? " * 4
@@ -115,25 +114,3 @@ def test_search_quotes_what_a_reader_sees(browser, site, root):
         part = page.evaluate("(text) => Search.htmlToText(text, '#part')", text)
     assert quote.startswith("1. A “chapter”") and "σ = 1/2" in quote and "\\" not in quote
     assert "How to cite" not in quote and "code" not in quote and part.startswith("Part") and "σ" not in part
-
-
-def test_links_of_the_pdf_stay_in_it(site, root):
-    page = pdf.combine(site, root)
-    assert page.count('id="notebooks-01_x--part"') == 1 and 'href="#notebooks-01_x--part"' in page
-    assert 'href="https://example.org"' in page and '.io/nads-book/book/api.html"' in page
-    assert 'src="_images/figure.png"' in page and 'src="_static/maps.png"' in page and "noscript" not in page
-    assert "Folded." in page and '<details open="">' in page and "code" not in page and "4</div>" in page
-    assert "#</a>" not in page
-    assert "<nad-" not in page and page.count("Interactive figure") == 1, "of the chapter; the bet has a still"
-
-
-def test_the_pdf_is_printed(browser, site, root, tmp_path):
-    top = '<h2 style="break-before: page; line-height: 0.9; margin: 0" id='
-    (site / "print.html").write_text(pdf.combine(site, root).replace("<h2 id=", top), "utf8")
-    pdf.print_page(browser, site / "print.html", tmp_path / "book.pdf")
-    content = (tmp_path / "book.pdf").read_bytes()
-    assert content.startswith(b"%PDF") and b"/Outlines" in content
-    assert max(map(int, re.findall(rb"/Count (\d+)", content))) >= 3, "a cover and two articles"
-    assert b"(Part)" in content and b"PartPart" not in content, "the bookmark of a heading on top of a page"
-    with pytest.raises(pdf.PdfError, match="make book"):
-        pdf.make(tmp_path / "book.pdf", tmp_path / "nothing", root)
