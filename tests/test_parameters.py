@@ -122,7 +122,7 @@ def papermill(tmp_path, title, parameters, **variables):
     command = [sys.executable, "-m", "papermill", notebook, tmp_path / "executed.ipynb", *values, "--no-progress-bar"]
     paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
-        command, cwd=ROOT, env=os.environ | paths | variables, capture_output=True, text=True, timeout=600
+        command, cwd=ROOT, env=os.environ | paths | variables, capture_output=True, text=True, timeout=1200
     )
     return result.returncode, result.stdout + result.stderr
 
