@@ -9,8 +9,8 @@ import nads_book as nb
 import numpy as np
 import pytest
 import torch
-from atlas import alignment
 from nads_book.atlas import Measured, measures, runs
+from nads_book.atlas.assembly import alignment
 from nads_book.atlas.entries import ATLAS
 from nads_book.atlas.small_networks import ConvNeXt, SmallCNN, Tokens
 from nads_book.cli import main

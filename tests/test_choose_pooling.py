@@ -2,36 +2,37 @@
 
 import json
 
-import choose_pooling
 import pytest
 import torch
+from nads_book.experiments import run_study
+from nads_book.studies import pooling
 
 import nads_core as nc
 
 
 def test_mixtures_are_separable_along_the_sum_of_their_waves():
-    for waves in choose_pooling.MIXTURES.values():
+    for waves in pooling.MIXTURES.values():
         directions = torch.stack([nc.fourier_direction(wave) for wave in waves])
         gram = directions.flatten(1) @ directions.flatten(1).T
         torch.testing.assert_close(gram, torch.eye(4), atol=1e-5, rtol=0)
-        images, labels = choose_pooling.mixture(waves, 200, seed=3)
+        images, labels = pooling.mixture(waves, 200, seed=3)
         margins = (images * directions.sum(0)).sum((1, 2, 3)) * (2 * labels - 1)
         torch.testing.assert_close(margins, torch.ones(200), atol=1e-3, rtol=0)
         along = (images[:, None] * directions).sum((2, 3, 4)).abs()
         assert ((along > 0.5).sum(1) == 1).all()  # one wave shows the class
-        assert images.std() == pytest.approx(choose_pooling.NOISE_STD, rel=0.05)
+        assert images.std() == pytest.approx(pooling.NOISE_STD, rel=0.05)
 
 
 def test_parts_and_seeds_of_a_mixture_differ():
-    draws = [choose_pooling.dataset("low", train, seed)[0][0] for train in (True, False) for seed in (0, 1)]
+    draws = [pooling.dataset("low", train, seed)[0][0] for train in (True, False) for seed in (0, 1)]
     assert all(not torch.equal(a, b) for i, a in enumerate(draws) for b in draws[:i])
 
 
 @pytest.mark.parametrize(("channels", "num_classes"), [(1, 2), (3, 10)])
 def test_the_wide_network_has_as_many_parameters_as_the_one_without_pooling(channels, num_classes):
     networks = (
-        choose_pooling.architecture(kind, num_classes).build(channels, 32, num_classes)
-        for kind in (choose_pooling.WIDE, "none", "max")
+        pooling.architecture(kind, num_classes).build(channels, 32, num_classes)
+        for kind in (pooling.WIDE, "none", "max")
     )
     wide, without, narrow = (sum(p.numel() for p in network.parameters()) for network in networks)
     assert wide == pytest.approx(without, rel=0.03)
@@ -40,21 +41,19 @@ def test_the_wide_network_has_as_many_parameters_as_the_one_without_pooling(chan
 
 @pytest.mark.slow
 def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(choose_pooling, "FILE", tmp_path / "pooling.json")
-    monkeypatch.setattr(choose_pooling, "NUM_NETWORKS", 64)
-    monkeypatch.setattr(choose_pooling, "NUM_SAMPLES", 200)
-    monkeypatch.setattr(choose_pooling, "PHOTOS", ())
-    monkeypatch.setattr(choose_pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
-    monkeypatch.setattr(choose_pooling, "DATA", ("low",))
-    monkeypatch.setattr(choose_pooling, "SEEDS", (0,))
-    choose_pooling.predict()
-    prediction = json.loads(choose_pooling.FILE.read_text())["prediction"]
+    monkeypatch.setattr(pooling, "NUM_NETWORKS", 64)
+    monkeypatch.setattr(pooling, "NUM_SAMPLES", 200)
+    monkeypatch.setattr(pooling, "PHOTOS", ())
+    monkeypatch.setattr(pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
+    monkeypatch.setattr(pooling, "DATA", ("low",))
+    monkeypatch.setattr(pooling, "SEEDS", (0,))
+    options = {"out": tmp_path / "pooling.json", "executor": "sequential", "device": "cpu", "progress": False}
+    prediction = {row["pooling"]: row for row in run_study(pooling.PoolingPredictions(), **options).rows}
     assert prediction["average"]["low"][0] > 5 > 1 > prediction["average"]["high"][0]
-    with pytest.raises(SystemExit, match="committed"):
-        choose_pooling.predict()
-    choose_pooling.train(1)
-    rows = json.loads(choose_pooling.FILE.read_text())["rows"]
+    monkeypatch.setattr(pooling.Pooling, "poolings", ("max", "average"))
+    rows = run_study(pooling.Pooling(), **options).rows
     assert [row["pooling"] for row in rows] == ["max", "average"]
-    monkeypatch.setattr(choose_pooling, "train_one", None)
-    choose_pooling.train(1)
-    assert json.loads(choose_pooling.FILE.read_text())["rows"] == rows
+    stored = json.loads((tmp_path / "pooling.json").read_text())
+    assert stored["prediction"]["average"]["low"] == prediction["average"]["low"] and stored["rows"] == rows
+    monkeypatch.setattr(pooling, "train_one", None)
+    assert run_study(pooling.Pooling(), **options).rows == rows

@@ -7,9 +7,9 @@ import pytest
 import torch
 from convergence import assert_mean, assert_rate
 from nads_book import checks
+from nads_book.studies.calibration import DeepLinear
 from nads_book.theory import deep_linear
 from nads_book.theory.descent import gradient_descent
-from reliability import DeepLinear
 
 RESPONSE = torch.tensor([1.0, 0.8, 0.5, 0.2, 0.0, 0.3], dtype=torch.float64)
 

@@ -3,9 +3,8 @@
 import nads_book as nb
 import pytest
 import torch
-from definitions import moved_share, sampled_halves, wave_shares
 from nads_book.experiments.stored import load_study
-from nads_book.studies.definitions import SIZE, SmallNetwork
+from nads_book.studies.definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
 
 import nads_core as nc
 

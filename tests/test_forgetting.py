@@ -2,10 +2,11 @@
 
 from dataclasses import asdict, replace
 
-import forgetting as script
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments.stored import load_registered
+from nads_book.studies import forgetting as script
 from nads_book.studies.forgetting import (
     CELLS,
     FACTORIAL,
@@ -93,20 +94,14 @@ def test_effects_are_those_put_in():
 
 @pytest.mark.parametrize("cell", [Cell(), Cell(optimiser="adam", rate=1e-3, label_noise=0.2, overlap=0.5)])
 def test_one_training(cell, monkeypatch):
-    threads = torch.get_num_threads()
     monkeypatch.setattr(script, "NUM_SAMPLES", 256)
-    try:
-        row = script.train(cell, waves()[0], 1)
-        assert row == script.train(cell, waves()[0], 1)
-    finally:
-        torch.set_num_threads(threads)
+    row = script.train_one(cell, waves()[0], 1)
+    assert row == script.train_one(cell, waves()[0], 1)
     assert len(row["test_accuracies"]) == len(script.LOGGED) and all(0 <= a <= 1 for a in row["test_accuracies"])
-    assert Cell(**row["cell"]) == cell and script.identity(row) == script.identity(row)
 
 
 def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
     """Easy data, few epochs: what is compared has left chance, and rounding has not grown yet."""
-    threads = torch.get_num_threads()
     monkeypatch.setattr(script, "NUM_SAMPLES", 2_000)
     monkeypatch.setattr(script, "NOISE_STD", 0.4)
     monkeypatch.setattr(nc, "SEPARABLE_RECIPE", replace(nc.SEPARABLE_RECIPE, epochs=5, clip_norm=0.1))
@@ -115,26 +110,20 @@ def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
         [Cell(optimiser="adam", rate=1e-3, weight_decay=20.0), Cell(optimiser="adam", rate=1e-3, label_noise=0.2)],
     ]
     learned = 0
-    try:
-        for kind in cells:
-            group = [(cell, waves()[0], seed) for cell in kind for seed in SEEDS]
-            together = script.train_together(group, torch.device("cpu"))
-            for unit, row in zip(group, together, strict=True):
-                alone = script.train(*unit)
-                assert alone["cell"] == row["cell"] and script.identity(alone) == script.identity(row)
-                assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.02)
-                reached = [value for value in alone["test_accuracies"] if value is not None]
-                assert [value for value in row["test_accuracies"] if value is not None] == pytest.approx(
-                    reached, abs=0.03
-                )
-                learned += reached[-1] > 0.6
-    finally:
-        torch.set_num_threads(threads)
+    for kind in cells:
+        group = [(cell, waves()[0], seed) for cell in kind for seed in SEEDS]
+        together = script.train_together(group, torch.device("cpu"))
+        for unit, row in zip(group, together, strict=True):
+            alone = script.train_one(*unit)
+            assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.02)
+            reached = [value for value in alone["test_accuracies"] if value is not None]
+            assert [value for value in row["test_accuracies"] if value is not None] == pytest.approx(reached, abs=0.03)
+            learned += reached[-1] > 0.6
     assert learned >= 6
 
 
 def test_groups_have_one_architecture_and_one_kind_of_optimiser():
-    units = script.units()
+    units = [script._training(unit) for unit in script.Forgetting().units()]
     found = list(script.groups(units, 100))
     assert sorted(map(repr, units)) == sorted(repr(unit) for group in found for unit in group)
     for group in found:
@@ -151,3 +140,16 @@ def test_a_margin_that_varies_makes_classes_overlap():
     margins = (images * direction).sum((1, 2, 3)) * (2 * labels - 1)
     assert float((margins < 0).double().mean()) == pytest.approx(0.159, abs=0.02) and float(margins.std()) > 0.9
     assert MIDDLE == slice(4, -4)
+
+
+def test_the_registered_rule_compares_effects_with_their_ranges():
+    """Label noise that costs ten points more than the other treatments, and an incomplete design."""
+    study = script.Forgetting()
+    everything = rows(lambda cell, place, seed: 0.9 - 0.02 * place - 0.1 * bool(cell.label_noise))
+    evidence = study.score(everything)
+    assert evidence.estimates["label noise"]["middle"][0] == pytest.approx(-10, abs=1e-6)
+    low, high = load_registered("forgetting")["effects"]["label noise"]["middle"]
+    assert evidence.met["label noise, middle"] == (low <= -10 <= high)
+    assert len(evidence.met) == 2 * len(contrasts())
+    with pytest.raises(ValueError, match="1 of 1376"):
+        study.score(everything[1:])

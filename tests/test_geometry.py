@@ -1,11 +1,10 @@
 """How the second moment of networks is followed as they train: unbiased cosines, the jackknife, and one trajectory."""
 
-import json
-
-import geometry
 import numpy as np
 import pytest
 import torch
+from nads_book.experiments import run_study
+from nads_book.studies import geometry
 
 import nads_core as nc
 
@@ -89,22 +88,25 @@ def test_balanced_photos(monkeypatch):
     assert torch.equal(labels[chosen.flatten().long()], kept)
 
 
+def _measured(folder):
+    out = folder / "geometry.json"
+    return run_study(geometry.Geometry(), out=out, executor="sequential", device="cpu", progress=False).rows
+
+
 def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monkeypatch):
     """A linear network learns a wave: from step to step its change turns towards the signal."""
     size = geometry.Size(geometry.NETWORKS["linear"].architecture, 64, 32, 30, 0)
     monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
     monkeypatch.setattr(geometry, "CONDITIONS", [("linear", "learned wave")])
-    monkeypatch.setattr(geometry, "FILE", tmp_path / "geometry.json")
-    geometry.run(1, tmp_path / "kept")
-    rows = {row["step"]: row for row in json.loads(geometry.FILE.read_text())["rows"]}
+    rows = {row["step"]: row for row in _measured(tmp_path)}
     assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 64, 64, 32]
     assert rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1] and "order kept" not in rows[0]
     assert rows[30]["accuracy"][0] > rows[0]["accuracy"][0] + 0.1
     assert rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])
-    geometry.FILE.unlink()
+    (tmp_path / "geometry.json").unlink()
     monkeypatch.setattr(geometry, "trajectories", None)
-    geometry.run(1, tmp_path / "kept")
-    assert {row["step"]: row for row in json.loads(geometry.FILE.read_text())["rows"]} == rows
+    again = {row["step"]: row for row in _measured(tmp_path)}
+    assert {step: row | {"run": rows[step]["run"]} for step, row in again.items()} == rows
 
 
 def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
@@ -116,10 +118,10 @@ def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
     monkeypatch.setattr(geometry, "NETWORKS", {"linear": size})
     monkeypatch.setattr(geometry, "FIRST_NETWORKS", ("linear",))
     monkeypatch.setattr(geometry, "FIRST_RATES", (0.0002,))
-    monkeypatch.setattr(geometry, "FIRST", tmp_path / "first.json")
     monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
-    geometry.run_first_steps(1, tmp_path / "kept")
-    (row,) = json.loads(geometry.FIRST.read_text())["rows"]
+    (row,) = run_study(
+        geometry.FirstSteps(), out=tmp_path / "first.json", executor="sequential", device="cpu", progress=False
+    ).rows
     growth = {name: value for name, (value, _, _) in row["growth"].items()}
     assert growth["mean of both"] == pytest.approx((growth["labels"] + growth["opposite labels"]) / 2, abs=1e-5)
     assert row["growth"]["mean of both"][2] < 0 and row["change"]["mean of both"]["along"]["S"][2] < 0

@@ -12,8 +12,7 @@ from nads_book.analysis.prediction import GainCorrection, filter_gain, predicted
 from nads_book.atlas import ATLAS
 from nads_book.experiments.presets import MODELS
 from nads_book.studies import experiment, gain, run_experiment
-from nads_book.studies.gain import first_layer, frozen_network, load_design
-from preregistered.law_score import score
+from nads_book.studies.gain import first_layer, frozen_network, judge, load_design
 
 import nads_core as nc
 from nads_core.runtime.provenance import fingerprint
@@ -151,7 +150,8 @@ def laws():
 
 def test_the_score_meets_all_criteria_where_gain_counts_for_filters_that_learn(laws):
     design, law, gain = laws
-    found, met = score(rows_of(design, free=gain, frozen=law, taught=gain), design, REGISTERED)
+    evidence = judge(rows_of(design, free=gain, frozen=law, taught=gain), design, REGISTERED)
+    found, met = evidence.estimates, evidence.met
     assert len(met) == 8 and all(met.values())
     assert found["free"]["with_gain, all"][0] < 1 < 5 < found["free"]["isotonic, held_out"][0]
     assert found["frozen"]["law, all"][0] < 1 and abs(found["frozen"]["slope"][0]) < 0.3
@@ -159,7 +159,8 @@ def test_the_score_meets_all_criteria_where_gain_counts_for_filters_that_learn(l
 
 def test_the_score_meets_none_on_gain_where_the_law_holds(laws):
     design, law, _ = laws
-    found, met = score(rows_of(design, free=law, frozen=law, taught=law), design, REGISTERED)
+    evidence = judge(rows_of(design, free=law, frozen=law, taught=law), design, REGISTERED)
+    found, met = evidence.estimates, evidence.met
     assert [name for name, holds in met.items() if not holds] == [
         "gain matters, free", "gain matters, taught", "gain matters less than half as much, frozen",
         "gain brings the law closer, free", "closer than any function of energy, free",
@@ -170,17 +171,18 @@ def test_the_score_meets_none_on_gain_where_the_law_holds(laws):
 
 def test_the_score_sees_a_gain_that_frozen_networks_have_too_and_accuracies_that_follow_no_law(laws):
     design, law, gain = laws
-    _, met = score(rows_of(design, free=gain, frozen=gain, taught=law), design, REGISTERED)
+    evidence = judge(rows_of(design, free=gain, frozen=gain, taught=law), design, REGISTERED)
+    met = evidence.met
     assert [name for name, holds in met.items() if not holds] == [
         "gain matters, taught", "gain matters less than half as much, frozen", "law is close, frozen",
         "law is closer than a step, frozen",
     ]  # fmt: skip
     random = np.random.default_rng(1).uniform(0.55, 0.95, len(law))
-    assert not any(score(rows_of(design, free=random, frozen=random, taught=random), design, REGISTERED)[1].values())
+    assert not any(judge(rows_of(design, free=random, frozen=random, taught=random), design, REGISTERED).met.values())
 
 
 def test_an_incomplete_job_has_no_score(laws):
     design, law, gain = laws
     rows = rows_of(design, free=gain, frozen=law, taught=gain)
     with pytest.raises(ValueError, match="1 directions .*7"):
-        score([row for row in rows if row["index"] != 7], design, REGISTERED)
+        judge([row for row in rows if row["index"] != 7], design, REGISTERED)

@@ -1,10 +1,10 @@
 """The contest on architecture search: published baselines, its split, and correlations that are known."""
 
-import nas
 import numpy as np
 import pytest
 import torch
-from preregistered import nas_score
+from nads_book.studies import nas
+from nads_book.studies import nas_contest as nas_score
 
 
 def test_published_baselines_are_reproduced_to_the_third_decimal():

@@ -1,15 +1,16 @@
 """The sealed prediction on other data: its networks, variants and scores, the seal, and how it is judged."""
 
 import json
-import tomllib
 
 import numpy as np
-import other_data
 import pytest
 import torch
-from definitions import sampled_halves
 from nads_book.analysis.statistics import rank_correlation
-from preregistered import other_data_score as judged
+from nads_book.experiments import run_study
+from nads_book.experiments.stored import load_registered
+from nads_book.studies import pair_statistics as judged
+from nads_book.studies import pairs as other_data
+from nads_book.studies.definitions import sampled_halves
 
 import nads_core as nc
 
@@ -20,14 +21,9 @@ SHAPE = {"small": (3, 16)}
 def small(tmp_path, monkeypatch):
     """A small design on generated images, with files of its own."""
     sizes = {"SHAPES": SHAPE, "NUM_TRAIN": {"small": 200}, "NUM_TEST": {"small": 100}, "NUM_NETWORKS": 32}
-    sizes |= {"VARIANTS": ("as is", "shuffled", "random phases"), "SEEDS": (0,), "FOLDER": tmp_path}
-    files = {
-        "SCORES": tmp_path / "scores.json",
-        "TRAINED": tmp_path / "trained.json",
-        "REGISTERED": tmp_path / "r.toml",
-    }
+    sizes |= {"VARIANTS": ("as is", "shuffled", "random phases"), "SEEDS": (0,), "scratch": lambda: tmp_path}
     kept = {name: other_data.IMAGES[name] for name in ("lenet", "mlp")}
-    for name, value in (sizes | files | {"IMAGES": kept, "load_part": _generated}).items():
+    for name, value in (sizes | {"IMAGES": kept, "load_part": _generated}).items():
         monkeypatch.setattr(other_data, name, value)
     other_data.upright.cache_clear()
     yield other_data
@@ -56,10 +52,10 @@ def test_all_networks_take_all_images(data):
 
 
 def test_the_design_is_complete_and_begins_with_cheap_networks_of_the_first_seed():
-    units = other_data.units()
-    assert len(units) == len(set(units)) == 2 * (3 * 4 * 7 + 2 * 4)
-    costs = [(unit.seed, other_data.cost(unit)) for unit in units]
-    assert costs == sorted(costs) and units[-1].architecture == "resnet"
+    units = other_data.PairTrainings().units()
+    assert len(units) == len(set(map(str, units))) == 2 * (3 * 4 * 7 + 2 * 4)
+    costs = [(unit["seed"], other_data.cost(unit)) for unit in units]
+    assert costs == sorted(costs) and units[-1]["architecture"] == "resnet"
 
 
 def test_variants_keep_lengths_and_angles(monkeypatch):
@@ -100,7 +96,6 @@ def test_smoothness_of_a_slow_and_of_a_fast_wave():
 
 def test_an_mlp_prefers_no_direction(monkeypatch):
     monkeypatch.setattr(other_data, "ISOTROPIC", ())
-    monkeypatch.setattr(other_data, "FOLDER", other_data.FOLDER / "absent")
     halves = sampled_halves(lambda: other_data.build("mnist1d", "mlp", 1), (1, 40), nc.SmoothedGradient(16), 512, 0)
     x, y = halves[:, 0].double(), halves[:, 1].double()
     moment = x.T @ y / len(x)
@@ -224,33 +219,43 @@ def test_parts_have_every_class():
 # --- The seal ---
 
 
-def test_scores_are_written_once_and_trainings_wait_for_the_seal(small, capsys):
-    small.REGISTERED.write_text('[sealed]\nscores = ""\n')
-    with pytest.raises(SystemExit, match="0 of 6 scores"):
-        small.train(1)
-    small.score()
-    stored = json.loads(small.SCORES.read_text())
-    assert len(stored["rows"]) == stored["num_units"] == 6 and stored["environment"]["torch"]
-    assert stored["sources"] == {"small": nc.load_images("generated", num_images=10).source}
-    mlp = [row["scores"] for row in stored["rows"] if row["architecture"] == "mlp"]
+def test_trainings_wait_for_the_seal(small, tmp_path, monkeypatch):
+    def read(name):
+        return json.loads((tmp_path / name).read_text())
+
+    def seal(value):
+        monkeypatch.setattr(small, "load_registered", lambda name: {"sealed": {"scores": value}})
+
+    monkeypatch.setattr(small, "load_study", read)
+    options = {"executor": "sequential", "device": "cpu", "progress": False}
+    scores = tmp_path / small.PairScores.file
+    seal("")
+    run_study(small.PairScores(), out=scores, count=5, **options)
+    with pytest.raises(ValueError, match="1 scores are missing"):
+        run_study(small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False)
+    rows = run_study(small.PairScores(), out=scores, **options).rows
+    assert len(rows) == json.loads(scores.read_text())["num_units"] == 6
+    assert {row["source"] for row in rows} == {nc.load_images("generated", num_images=10).source}
+    mlp = [row["scores"] for row in rows if row["architecture"] == "mlp"]
     for name in ("ridge", "nearest mean", "ratio", "lift"):
         assert [row[name][0] for row in mlp] == pytest.approx([mlp[0][name][0]] * 3, rel=0.02), name
-    with pytest.raises(SystemExit, match="stay as they are"):
-        small.score()
-    printed = capsys.readouterr().out
-    assert small.fingerprint_of_scores() in printed
-    with pytest.raises(SystemExit, match="commit"):
-        small.train(1)
-    stored["rows"].pop()
-    small.SCORES.write_text(json.dumps(stored))
-    small.score()  # resumes
-    assert small.fingerprint_of_scores() in printed
+    with pytest.raises(ValueError, match=f"{small.fingerprint_of_scores()}, but '' is sealed"):
+        run_study(small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False)
+    seal(small.fingerprint_of_scores())
+    trained = run_study(small.PairTrainings(), out=tmp_path / "trained.json", count=1, **options)
+    assert trained.facts["scores"] == small.fingerprint_of_scores() and len(trained.rows) == 1
+
+
+def test_the_sealed_scores_are_the_stored_ones():
+    assert other_data.fingerprint_of_scores() == load_registered("other_data")["sealed"]["scores"]
 
 
 def test_a_training_learns_and_repeats(small):
     small.NUM_TRAIN["small"] = 1_000
-    unit = small.Unit("small", "shuffled", "mlp", 0)
-    row, again, other = (small.train_unit(one) for one in (unit, unit, small.Unit("small", "shuffled", "mlp", 1)))
+    unit = {"data": "small", "variant": "shuffled", "architecture": "mlp", "seed": 0}
+    row, again, other = (
+        small.train_unit(one, small.BY_SGD, torch.device("cpu")) for one in (unit, unit, unit | {"seed": 1})
+    )
     small.NUM_TRAIN["small"] = 200
     del row["seconds"], again["seconds"]
     assert row == again and row["test_accuracy"] > 0.25 and row["train_accuracy"] > 0.5
@@ -351,13 +356,6 @@ def test_missing_trainings_are_left_out():
     assert np.isnan(cells).sum() == 1 and np.nanmin(cells) == pytest.approx(1)
 
 
-def test_incomplete_results_and_other_scores_are_refused(monkeypatch):
-    content = {"scores": {"rows": [], "num_units": 1, "names": ["ridge"]}}
-    monkeypatch.setattr(judged, "load_study", lambda name: content["scores"])
-    with pytest.raises(SystemExit, match="0 of 1 scores"):
-        judged.main()
-
-
 def _series(as_is, shuffled):
     return [
         {"variant": variant, "architecture": name, "scores": {"ridge": [value, 0.01, value]}}
@@ -366,7 +364,7 @@ def _series(as_is, shuffled):
 
 
 def test_what_is_registered_fits_what_is_judged():
-    registered = tomllib.loads((other_data.ROOT / "book/preregistered/other_data.toml").read_text("utf8"))
+    registered = load_registered("other_data")
     published = registered["mnist1d"]
     known = {(v, n): a for v, k in (("as is", "as_is"), ("shuffled", "shuffled")) for n, a in published[k].items()}
     assert {name for _, name in known} == set(other_data.SERIES)
@@ -387,7 +385,7 @@ def test_what_is_registered_fits_what_is_judged():
     assert constant < registered["criteria"]["expected"].keys()
 
 
-def test_the_judgement_runs_when_the_design_is_complete(few_draws, monkeypatch, capsys):
+def test_the_judgement_runs_when_the_design_is_complete(few_draws):
     scores, trained = _files(_truth, _truth, noise=1e-3)
     same = {"linear": 0.3, "mlp": 0.3}
     scores["rows"] += _series(same | {"cnn": 0.5, "gru": 0.4}, same | {"cnn": 0.2, "gru": 0.3})
@@ -397,22 +395,17 @@ def test_the_judgement_runs_when_the_design_is_complete(few_draws, monkeypatch, 
     ]  # fmt: skip
     for row in scores["rows"]:
         row.setdefault("data", "mnist1d")
-    seal = tomllib.loads((other_data.ROOT / "book/preregistered/other_data.toml").read_text("utf8"))["sealed"]["scores"]
+    seal = load_registered("other_data")["sealed"]["scores"]
     scores["num_units"], trained["num_units"], trained["scores"] = len(scores["rows"]), len(trained["rows"]), seal
-    monkeypatch.setattr(judged, "load_study", lambda name: scores if "scores" in name else trained)
-    monkeypatch.setattr(judged.sys, "argv", ["other_data_score.py"])
-    judged.main()
-    printed = capsys.readouterr().out
-    assert printed.count("supported") == 3 and "MNIST-1D, our trainings" in printed
-    trained["rows"].pop(0)
-    with pytest.raises(SystemExit, match="incomplete"):
-        judged.main()
-    monkeypatch.setattr(judged.sys, "argv", ["other_data_score.py", "--partial"])
-    judged.main()
-    assert "supported" not in capsys.readouterr().out
-    trained["scores"] = "others"
-    with pytest.raises(SystemExit, match="sealed"):
-        judged.main()
+    evidence = judged.judge(scores, trained)
+    decided = [name for name in evidence.met if name.startswith(("which architecture", "NADs rank"))]
+    assert len(decided) == 3 and all(evidence.met[name] for name in decided)
+    assert any(name.startswith("MNIST-1D, our trainings") for name in evidence.met)
+    assert evidence.estimates["all six, cells"]["ridge"][0] > 0.9
+    with pytest.raises(ValueError, match="1 of"):
+        judged.judge(scores, trained | {"rows": trained["rows"][1:]})
+    with pytest.raises(ValueError, match="sealed"):
+        judged.judge(scores, trained | {"scores": "others"})
 
 
 def _place(row):

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-import repair
 import torch
+from nads_book.experiments import run_study
+from nads_book.studies import repair
 from torch import nn
 
 import nads_core as nc
@@ -53,12 +54,18 @@ def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
     assert found[0][1] > 10**7
 
 
-def test_a_prediction_is_written_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(repair, "FILE", tmp_path / "repair.json")
+def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkeypatch):
+    out = tmp_path / "repair.json"
     monkeypatch.setattr(repair, "NUM_NETWORKS", 64)
     monkeypatch.setattr(repair, "NETWORKS", {"linear": nc.LOGREG.build})
-    repair.predict()
-    (row,) = json.loads(repair.FILE.read_text())["prediction"]
+    options = {"out": out, "executor": "sequential", "device": "cpu", "progress": False}
+    (row,) = run_study(repair.RepairPredictions(), **options).rows
     assert np.mean(row["energies"]) == pytest.approx(1, abs=0.2)  # logistic regression has no preference
-    with pytest.raises(SystemExit, match="committed"):
-        repair.predict()
+    before = out.read_bytes()
+    assert run_study(repair.RepairPredictions(), **options).rows == [row] and out.read_bytes() == before
+    run_study(repair.Repair(), count=1, **options)
+    stored = json.loads(out.read_text())
+    assert stored["prediction"] == [row]
+    (trained,) = stored["rows"]
+    assert (trained["network"], trained["task"], trained["seed"]) == ("linear", "waves", 0)
+    assert len(trained["accuracies"]) == 16 and trained["run"] == stored["runs"][-1]["started"]

@@ -1,14 +1,12 @@
-"""The poison and the flip on other photos (``benchmarks/replications.py``): what is trained on what."""
+"""The poison and the flip on other photos (`nads_book.studies.replications`): what is trained on what."""
 
 import json
-import runpy
-import tomllib
-from pathlib import Path
 
 import pytest
-import replications
 import torch
-from nads_book.experiments.stored import load_nads
+from nads_book.experiments import run_study
+from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.studies import replication_criteria, replications
 
 import nads_core as nc
 
@@ -34,7 +32,7 @@ def generated(monkeypatch):
 
 
 def test_the_flipped_set_is_the_flip_of_standardised_images(generated):
-    train, _, facts = replications.mapped(replications.units()[0], SMALL)
+    train, _, facts = replications.mapped(replications.trainings()[0], SMALL)
     standard = replications.scaling("fashion-mnist", 40)(generated)
     assert abs(float(standard.mean())) < 1e-5 and float(standard.std()) == pytest.approx(1, abs=1e-3)
     torch.testing.assert_close(train[0], nc.flip(standard, load_nads("lenet", 2)), atol=1e-3, rtol=0)
@@ -42,28 +40,24 @@ def test_the_flipped_set_is_the_flip_of_standardised_images(generated):
 
 
 def test_rows_are_resumed_and_say_what_was_trained(generated, monkeypatch, tmp_path):
-    monkeypatch.setattr(replications, "FILE", tmp_path / "rows.json")
-    replications.run()
-    stored = json.loads(replications.FILE.read_text("utf8"))
+    options = {"out": tmp_path / "rows.json", "executor": "sequential", "device": "cpu", "progress": False}
+    run_study(replications.Replications(), **options)
+    stored = json.loads(options["out"].read_text("utf8"))
     assert stored["num_units"] == len(stored["rows"]) == 3 and stored["runs"][0]["torch"]
     hole, added = stored["rows"][1:]
     assert hole["written"] == "hole" and added["size"] == 0.5 and {"followed", "unprompted"} <= set(added)
-    monkeypatch.setattr(replications, "measured", lambda unit: pytest.fail("trained again"))
-    replications.run()
+    assert all(row["run"] == stored["runs"][0]["started"] for row in stored["rows"])
+    monkeypatch.setattr(replications, "measured", lambda *_: pytest.fail("trained again"))
+    run_study(replications.Replications(), **options)
 
 
 def test_the_registration_names_maps_and_indices_of_the_design():
-    registered = tomllib.loads((Path(__file__).parents[1] / "book/preregistered/replications.toml").read_text("utf8"))
+    registered = load_registered("replications")
     for cell, ranges in registered["predicted"].items():
         design = replications.DESIGNS[tuple(cell.split(", "))]
         indices = {f"replacement at {index}" for index in design.indices}
         assert {name for name in ranges if not name.startswith("replacement")} == set(design.maps)
         assert {name for name in ranges if name.startswith("replacement")} <= indices
-
-
-def scored():
-    """The rules of the registration, on rows that are made up."""
-    return runpy.run_path(str(Path(__file__).parents[1] / "book/preregistered/replications_score.py"))
 
 
 def made_up(index, background, written, size=None, accuracy=0.8, followed=0.0):
@@ -82,13 +76,13 @@ def made_up_cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,)):
             made_up(index, "emptied", "added", 0.2, followed=0.0),
             made_up(index, "emptied", "added", 0.5, followed=0.6 if index == 0 else last),
         ]
-    return scored()["Cell"](
+    return replication_criteria.Cell(
         rows, "d", "n", {"indices": list(indices), "largest": 0.5, "maps": ["as is"], "seeds": list(seeds)}
     )
 
 
 def test_registered_criteria_hold_and_fail():
-    criteria, linear = scored()["criteria"], scored()["Cell"]([], "d", "logreg")
+    criteria, linear = replication_criteria.criteria, replication_criteria.Cell([], "d", "logreg")
     good = made_up_cell()
     assert good.hole_ratio == pytest.approx(1) and good.following(0) == pytest.approx(0.6)
     first, second, *others = criteria(good, linear).values()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from nads_book.cli import main as book_main
+from nads_book.studies.calibration import compare_with_exact, coverage
 from nads_book.theory.deep_linear import gradient_covariance
-from reliability import compare_with_exact, coverage
 from torch import Tensor
 
 import nads_core as nc

@@ -12,6 +12,7 @@ from nads_core.cli import run_command
 COMMANDS = {
     "run": "compute the units of a study: the trainings of a figure, or another one",
     "merge": "join the results files of shards",
+    "score": "apply the registered rule of a study to its stored results",
     "atlas": "compute entries of the atlas",
     "forecast": "predict how many directions would be certain with more networks",
     "class-differences": "compare the classes of an image folder along NADs",

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--count", type=int, help="number of units, from the first of the study; all by default")
     add("--out", type=output_file, help="results file; by default in book/results, named after study, preset and shard")
     add("--shard", type=_shard, metavar="I/N", help="part of the study, such as 2/8; the whole study by default")
-    add("--executor", help="processes, or dask:ADDRESS of a Dask scheduler (default: processes)")
+    add("--executor", help="processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)")
     add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
     add_training_arguments(parser)
 
@@ -90,8 +90,8 @@ def run_one(
         raise ValueError(f"{study} has one size: leave --preset out")
     preset = preset or "demo"
     job = experiment(study, preset)  # raises for an unknown study, before any file is touched
-    if "root" in options and not job.on_photos:
-        raise ValueError(f"{study} does not use photos: leave --root out")
+    if "root" in options and (study in OTHERS or not job.on_photos):
+        raise ValueError(f"{study} does not use photos, or those of NADS_DATA: leave --root out")
     place = usable_device(device)
     require_cpu_for_workers(options.get("workers"), place)
     part, parts = shard = shard or (1, 1)

@@ -3,5 +3,6 @@
 from .results import Results, results_path
 from .runner import run_study
 from .study import Context, Evidence, Study
+from .study_files import FileStudy
 
-__all__ = ["Context", "Evidence", "Results", "Study", "results_path", "run_study"]
+__all__ = ["Context", "Evidence", "FileStudy", "Results", "Study", "results_path", "run_study"]

@@ -41,7 +41,9 @@ def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
             raise
         return
     if kind != "dask" or not address:
-        raise ValueError(f"unknown executor {name!r}: choose processes or dask:ADDRESS, such as dask:tcp://node:8786")
+        raise ValueError(
+            f"unknown executor {name!r}: choose processes, sequential or dask:ADDRESS, such as dask:tcp://node:8786"
+        )
     try:
         from distributed import Client
     except ImportError as error:

@@ -1,14 +1,13 @@
 """Stored results of a study, as a file: written as a whole, compared with its study, and merged.
 
 A results file is also the checkpoint of its study: it is replaced as a whole after every unit, so that it is complete
-at any moment. Trainings of the figures have `Results`, with a fingerprint; other studies have `StudyFile`.
+at any moment. Trainings of the figures have `Results`, with a fingerprint; other studies have a `StudyFile`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -188,39 +187,6 @@ class Results(Stored):
                 raise TypeError(f"{name} is no list of dictionaries")
 
 
-@dataclass
-class StudyFile(Stored):
-    """The results file of another study: facts, rows, and the runs that computed them.
-
-    Args:
-        facts: content of the file but its rows and runs.
-        rows: rows of all finished units.
-        provenance: runs, each with device, versions, commit and start.
-        study: the study of these results.
-    """
-
-    facts: dict[str, Any]
-    rows: list[Row]
-    provenance: list[dict[str, Any]]
-    study: Study | None = field(default=None, compare=False, repr=False)
-
-    counted = "units"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What must agree before results are merged."""
-        return {"study": self.experiment().name, **self.facts}
-
-    def __str__(self) -> str:
-        study = self.experiment()
-        total = len(study.units())
-        return f"{study.name}: {total - len(study.missing(self.rows))} of {total} units"
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file, replacing the old one as a whole; each row is one line or a few."""
-        write_compact(Path(path), self.experiment().content(self))
-
-
 Kind = TypeVar("Kind", bound=Stored)
 
 
@@ -288,15 +254,6 @@ def _values(content: Any) -> Any:
     if isinstance(content, dict):
         return {name: _values(value) for name, value in content.items() if name not in PLACE}
     return content
-
-
-def write_compact(path: Path, content: dict[str, Any], depth: int = 1) -> None:
-    """Write JSON in which whatever has fewer than ``depth`` levels below it is one line."""
-    text = json.dumps(content, indent=1)
-    for _ in range(depth):
-        text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), text)
-    with atomic_write(path) as file:
-        file.write(text + "\n")
 
 
 def results_path(name: str, preset: str = "paper") -> Path:

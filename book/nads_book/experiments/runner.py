@@ -46,7 +46,8 @@ def run_study(
         count: number of units, from the beginning of the study; all by default.
         time_limit: seconds after which to stop; finished units are kept, and the result is not ``complete``.
         shard: (i, n) runs the i-th of n parts; give each part a file of its own and merge them.
-        executor: "processes" of this machine, or "dask:ADDRESS" for the workers of a Dask scheduler.
+        executor: "processes" of this machine, "sequential" for this process alone, or "dask:ADDRESS" for the workers of
+            a Dask scheduler.
         workers: number of processes on a CPU; by default one per core.
         device: device of the computation; by default a GPU if there is one.
         mixed_precision: whether layers run in bfloat16; see `Study.choose_precision` for the default.
@@ -73,6 +74,7 @@ def run_study(
         results = study.stored(out, context.root)
         units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
         if units:
+            study.prepare(units)
             chosen = study.choose_precision(results, context.device, mixed_precision)
             context = replace(context, mixed_precision=chosen, source=results.photos, progress=progress)
             if time_limit is not None:
@@ -81,6 +83,8 @@ def run_study(
             try:
                 if executor == "processes":
                     study.run_many(units, context, keep)
+                elif executor == "sequential":
+                    study.run_in_turn(units, context, keep)
                 else:
                     with open_executor(executor) as pool:
                         compute_units(pool, study, units, replace(context, out=None), keep)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,12 @@ def load_study(name: str) -> Any:
         return json.loads(path.read_text("utf8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing: run this in a checkout of the book's repository") from None
+
+
+def load_registered(name: str) -> dict[str, Any]:
+    """Return what was registered before a study: the content of ``book/preregistered/NAME.toml``.
+
+    Raises:
+        FileNotFoundError: if the checkout has no such file.
+    """
+    return tomllib.loads((checkout_folder("book/preregistered") / f"{name}.toml").read_text("utf8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 import torch
 
 from nads_book.experiments.executors import compute_units, open_executor
+from nads_core.training import TrainingTimeout
 
 Unit = dict[str, Any]  # description of what is trained or computed, as it is stored: see `Study.unit_fields`
 Row = dict[str, Any]  # a unit with what was measured of it
@@ -89,6 +91,9 @@ class Study(ABC):
     def stored(self, out: Path | None, root: str | None = None) -> Any:
         """Return the content of a results file, or results without rows if there is none."""
 
+    def prepare(self, units: Sequence[Unit]) -> None:  # noqa: B027  # most studies need nothing
+        """Check and make what units need, before the first of them is computed."""
+
     def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
         """Compute units on this machine, one per process, and store the rows of each as soon as it is finished.
 
@@ -97,6 +102,18 @@ class Study(ABC):
         """
         with open_executor("processes", context.workers) as pool:
             compute_units(pool, self, units, context, keep)
+
+    def run_in_turn(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+        """Compute units one after the other in this process.
+
+        Raises:
+            TrainingTimeout: if the deadline of the context passes first.
+        """
+        for done, unit in enumerate(units):
+            if context.deadline is not None and time.monotonic() > context.deadline:
+                raise TrainingTimeout(f"{len(units) - done} of {len(units)} units are left")
+            rows = self.run(unit, context)
+            keep(unit, rows if isinstance(rows, list) else [rows])
 
     def score(self, rows: Sequence[Row]) -> Evidence:
         """Apply the registered rule to the rows of all units."""

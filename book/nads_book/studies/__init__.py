@@ -28,7 +28,40 @@ FIGURES = {
     "maps": "nads_book.studies.transforms.TransformStudy",
     "notes": "nads_book.studies.injection.InjectionStudy",
 }
-OTHERS: dict[str, str] = {}
+OTHERS = {
+    "forgetting": "nads_book.studies.forgetting.Forgetting",
+    "geometry": "nads_book.studies.geometry.Geometry",
+    "first-steps": "nads_book.studies.geometry.FirstSteps",
+    "used-nads": "nads_book.studies.used_nads.UsedNADs",
+    "repair-predictions": "nads_book.studies.repair.RepairPredictions",
+    "repair": "nads_book.studies.repair.Repair",
+    "pooling-predictions": "nads_book.studies.pooling.PoolingPredictions",
+    "pooling": "nads_book.studies.pooling.Pooling",
+    "pooling-control": "nads_book.studies.pooling.PoolingControl",
+    "nas": "nads_book.studies.nas.ArchitectureSearch",
+    "other-data-scores": "nads_book.studies.pairs.PairScores",
+    "other-data": "nads_book.studies.pairs.PairTrainings",
+    "other-data-control": "nads_book.studies.pairs.PairControl",
+    "replications": "nads_book.studies.replications.Replications",
+    "nads64": "nads_book.studies.nads64.NADs64",
+    "poison-dips": "nads_book.studies.poison_dips.PoisonDips",
+    "two-trainings": "nads_book.studies.two_trainings.TwoTrainings",
+    "calibration": "nads_book.studies.calibration.Calibration",
+    "agreement": "nads_book.studies.calibration.Agreement",
+    "definitions": "nads_book.studies.definitions.DefinitionMoments",
+    "definitions-trainings": "nads_book.studies.definitions.DefinitionTrainings",
+    "definitions-deep": "nads_book.studies.definitions.DefinitionDeep",
+    "estimator-orders": "nads_book.studies.estimator_orders.EstimatorOrders",
+    "law-candidates": "nads_book.studies.law_predictions.LawCandidates",
+    "law-predictions": "nads_book.studies.law_predictions.LawPredictions",
+    "law-trained": "nads_book.studies.law_predictions.LawTrainings",
+    "law-published-energies": "nads_book.studies.published_nads.PublishedLaws",
+    "law-published": "nads_book.studies.published_nads.PublishedTrainings",
+    "atlas-again": "nads_book.studies.atlas_trainings.AtlasAgain",
+    "atlas-predictions": "nads_book.studies.atlas_trainings.AtlasPredictions",
+    "atlas-trained": "nads_book.studies.atlas_trainings.AtlasTrainings",
+    "atlas-control": "nads_book.studies.atlas_trainings.AtlasControl",
+}
 
 
 def study_class(name: str) -> Any:

@@ -1,9 +1,40 @@
-"""How well two runs agree on NADs; ``benchmarks/reliability.py`` measures how well their uncertainty is calibrated."""
+"""Are certainties of NADs kept? Runs of one architecture, each compared with all the others together."""
 
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
+import nads_core as nc
+from nads_book.analysis.forecasting import restored
+from nads_book.checkout import checkout_folder
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy, StudyFile
+from nads_book.theory.deep_linear import deep_linear_output, gradient_covariance
+from nads_core.directions.accumulation import read_checkpoint
+from nads_core.directions.covariance import leading_eigenpairs
+from nads_core.directions.eigenpairs import Eigenpairs, find_eigenpairs
+from nads_core.directions.moments import DenseMoments, FirstNetworks
 from nads_core.directions.nads import NADs
+from nads_core.directions.uncertainty import DirectionUncertainty
+
+# Architecture, networks of a run, number of runs, and whether these have seeds of their own or are parts of one run
+ENTRIES = {
+    "lenet-512": ("lenet", 512, 40, True),
+    "lenet-5120": ("lenet", 5_120, 40, True),
+    "deep-linear-512": ("deep-linear", 512, 40, True),
+    "deep-linear-5120": ("deep-linear", 5_120, 40, True),
+    "resnet18-600": ("resnet18", 600, 10, False),
+    "vgg11-1000": ("vgg11", 1_000, 10, False),
+    "lenet-20480": ("lenet", 20_480, 5, False),
+    "densenet121-500": ("densenet121", 500, 10, False),
+}
 
 
 def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
@@ -16,3 +47,293 @@ def agreement(first: NADs, second: NADs) -> tuple[Tensor, Tensor]:
     squares = (first.directions.flatten(1) @ second.directions.flatten(1).T).square()
     named = torch.stack([squares[index, place[name]] for index, name in enumerate(first.names)])
     return squares.diagonal(), named
+
+
+PIXELS = 32 * 32
+FREQUENCIES, TAPS = 256, 9  # of the deep linear models, and of their filters
+Run = tuple[DenseMoments, FirstNetworks]
+EXACT = 0.98  # certainty of the pool of the other runs from which on it stands for the truth
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one run promised about its directions, and the outcomes; those of certainty 0 promise nothing.
+
+    Args:
+        promised: (n,), expected squared cosines: with the exact direction of the same name where the pool of the other
+            runs knows it, and with that of another run elsewhere.
+        kept: (n,), squared cosines with the pool's direction, or their mean over all other runs.
+        deviations: errors of the eigenvalues in units of their `eigenvalue_std`, where the pool knows them better.
+    """
+
+    promised: np.ndarray
+    kept: np.ndarray
+    deviations: np.ndarray
+
+
+def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> list[Comparison]:
+    """Compare each of several runs of one architecture with the pool of the others, and with each of them.
+
+    Args:
+        runs: moments and first networks of each, three at least.
+        image_shape: of the input.
+        symmetries: of the architecture.
+    """
+    if len(runs) < 3:
+        raise ValueError(f"expected three runs at least, got {len(runs)}")
+    count = runs[0][0].dimension
+    whole = runs[0][0].empty()
+    for moments, _ in runs:
+        whole.merge(moments)
+    eigenpairs = [find_eigenpairs(*run, count, image_shape, symmetries=symmetries) for run in runs]
+    comparisons = []
+    for number, (moments, _) in enumerate(runs):
+        first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
+        pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
+        comparisons.append(_comparison(eigenpairs[number], eigenpairs[:number] + eigenpairs[number + 1 :], pool))
+    return comparisons
+
+
+def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shape: tuple[int, ...]) -> list[Comparison]:
+    """Compare runs with the second moment that their networks have.
+
+    Args:
+        runs: moments and first networks of each.
+        covariance: (D, D), with different eigenvalues.
+        image_shape: of the input.
+    """
+    count = len(covariance)
+    values, axes = leading_eigenpairs(covariance.double(), count)
+    one, zero = torch.ones(count), torch.zeros(count)
+    exact = Eigenpairs(values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none")
+    return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
+
+
+def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks of ``whole`` that are not in ``part``."""
+    rest = whole.empty()
+    (seen, noise), (own, own_noise) = whole.sums(), part.sums()
+    count = whole.num_networks - part.num_networks
+    rest.load_state_dict({"seen": seen - own, "noise": noise - own_noise, "num_networks": count, "buffer": []})
+    return rest
+
+
+def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> Comparison:
+    own, known = run.certificates, pool.certificates
+    in_pool = {name: index for index, name in enumerate(known.names)}
+    agreement = torch.zeros(len(own))
+    for other in others:
+        place = {name: index for index, name in enumerate(other.certificates.names)}
+        theirs = other.directions[[place[name] for name in own.names]]  # (n, D), of the same names
+        agreement += (run.directions * theirs).sum(1).square().cpu() / len(others)
+    promised, kept, deviations = [], [], []
+    for index, name in enumerate(own.names):
+        exact = in_pool[name]
+        if not own.certainty[index]:
+            continue  # nothing is promised
+        if known.certainty[exact] > EXACT:
+            promised.append(float(own.certainty[index]))
+            kept.append(float(run.directions[index].double() @ pool.directions[exact].double()) ** 2)
+        else:
+            promised.append(float(own.agreement[index]))
+            kept.append(float(agreement[index]))
+        if known.eigenvalue_std[exact] < 0.3 * own.eigenvalue_std[index]:
+            error = float(run.eigenvalues[index] - pool.eigenvalues[exact])
+            deviations.append(error / float(own.eigenvalue_std[index]))
+    return Comparison(np.array(promised), np.array(kept), np.array(deviations))
+
+
+def between(earlier: DenseMoments, later: DenseMoments) -> DenseMoments:
+    """Return the moments of the networks that a run added from one checkpoint to the next."""
+    return _without(later, earlier)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Directions of about one certainty.
+
+    Args:
+        promised: mean of the promised values.
+        kept: mean of the actual values.
+        error: standard error of ``kept`` over runs.
+        share: of all directions about which something was promised.
+    """
+
+    promised: float
+    kept: float
+    error: float
+    share: float
+
+
+def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
+    """Return a reliability diagram: promised and actual values, for directions of similar certainty."""
+    total, bins = sum(len(c.promised) for c in comparisons), []
+    for number in range(BINS):
+        inside = [np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons]
+        counts = np.array([mask.sum() for mask in inside])
+        if not counts.any():
+            continue
+        sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
+        promised = sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True)) / counts.sum()
+        mean_kept = sums.sum() / counts.sum()
+        error = np.sqrt(((sums - mean_kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
+        bins.append(Bin(float(promised), float(mean_kept), float(error), float(counts.sum() / total)))
+    return bins
+
+
+def coverage(comparisons: Sequence[Comparison]) -> float:
+    """Return how often the exact eigenvalue lies within 1.96 standard deviations; 0.95 is promised."""
+    deviations = np.concatenate([c.deviations for c in comparisons])
+    return float((np.abs(deviations) < 1.96).mean())
+
+
+def summary(comparisons: Sequence[Comparison], **facts: Any) -> dict[str, Any]:
+    """Return what a file keeps of a reliability diagram."""
+    deviations = sum(len(c.deviations) for c in comparisons)
+    return facts | {
+        "runs": len(comparisons), "bins": [asdict(entry) for entry in reliability(comparisons)],
+        "eigenvalues": deviations, "coverage": coverage(comparisons),
+    }  # fmt: skip
+
+
+def separate(architecture: nc.Architecture, num_networks: int, count: int) -> list[Run]:
+    """Compute runs of different seeds, or take up those that are there."""
+    runs = []
+    for number in range(count):
+        path = scratch() / f"{architecture.name}-{num_networks}-{number}.ckpt"
+        nc.compute_nads(
+            architecture, num_networks, seed=1_000 + number, num_directions=1, checkpoint=path, progress=False
+        )
+        runs.append(restored(read_checkpoint(path)))
+    return runs
+
+
+def parts(architecture: nc.Architecture, num_networks: int, count: int) -> list[Run]:
+    """Return what each part adds to one run; all share the first networks of the run."""
+    path, runs = scratch() / f"{architecture.name}-parts.ckpt", list[Run]()
+    for number in range(1, count + 1):
+        nc.compute_nads(architecture, number * num_networks, num_directions=1, checkpoint=path, progress=False)
+        runs.append(restored(read_checkpoint(path)))
+    first = runs[0][1]
+    moments = [runs[0][0], *(between(a[0], b[0]) for a, b in itertools.pairwise(runs))]
+    return [(part, first) for part in moments]
+
+
+class DeepLinear(torch.nn.Module):
+    """The model of `deep_linear` with stride 4 as a network, (B, D) -> (B, 1), which draws its own weights.
+
+    Args:
+        response: m, (D,).
+    """
+
+    response: torch.Tensor
+
+    def __init__(self, response: torch.Tensor):
+        super().__init__()
+        self.register_buffer("response", response.float())
+        self.theta = torch.nn.Parameter(torch.randn(len(response) // 4))
+        self.phi = torch.nn.Parameter(torch.randn(len(response)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return f(x)."""
+        return deep_linear_output(self.theta, self.phi, x, self.response)[..., None]
+
+
+def deep_linear(num_networks: int, count: int) -> list[Comparison]:
+    """Compare runs of deep linear models, each with the response of a random filter of its own, with their exact C."""
+    comparisons = []
+    for seed in range(count):
+        taps = torch.randn(TAPS, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        response = torch.fft.rfft(taps, 2 * FREQUENCIES)[:FREQUENCIES].abs()
+        path = scratch() / f"deep-linear-{num_networks}-{seed}.ckpt"
+        nc.compute_nads(
+            partial(DeepLinear, response), num_networks, image_shape=(FREQUENCIES,), estimator=nc.PointGradient(),
+            seed=1_000 + seed, num_directions=1, checkpoint=path, progress=False,
+        )  # fmt: skip
+        run = restored(read_checkpoint(path))
+        comparisons += compare_with_exact([run], gradient_covariance(response), (FREQUENCIES,))
+    return comparisons
+
+
+def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
+    """Compare the NADs that ship with those of all runs together, whose networks are others."""
+    shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
+    for moments, _ in runs:
+        together.merge(moments)
+    eigenpairs = find_eigenpairs(together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32))
+    other = nc.NADs(
+        eigenpairs.directions.float().view(-1, 1, 32, 32), eigenpairs.eigenvalues.float(), {}, eigenpairs.certificates
+    )
+    by_index, by_name = agreement(shipped, other)
+    place = {name: index for index, name in enumerate(other.names)}
+    predicted = shipped.certainty * other.certainty[[place[name] for name in shipped.names]]
+    rounded = {"by_index": by_index, "by_name": by_name, "foretold": predicted}
+    return {
+        "version": shipped.provenance["version"], "fingerprint": shipped.fingerprint,
+        "num_networks": [shipped.provenance["num_networks"], together.num_networks],
+        "overlaps": {str(k): round(shipped.overlap(other, k), 4) for k in (10, 50, 100, 300)},
+        **{name: [round(value, 3) for value in values.tolist()] for name, values in rounded.items()},
+    }  # fmt: skip
+
+
+def scratch() -> Path:
+    """Return the folder of the runs' checkpoints, which are made again where they are missing."""
+    folder = checkout_folder("book").parent / "_build" / "reliability"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class Calibration(FileStudy):
+    """Are certainties kept? Runs of one architecture, each compared with all the others together."""
+
+    name = "calibration"
+    file = "reliability.json"
+    summary = "promised and actual squared cosines of directions, for 8 sets of runs"
+    unit_fields = ("entry",)
+
+    def units(self) -> list[Unit]:
+        return [{"entry": name} for name in ENTRIES]
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        return [{"entry": name, **found} for name, found in content.items() if name in ENTRIES]
+
+    def content(self, results: StudyFile) -> dict[str, Any]:
+        """Return the content of the file: an entry for each set of runs, and the provenance of new ones."""
+        found = {row["entry"]: {key: row[key] for key in row if key != "entry"} for row in results.rows}
+        return found | {"provenance": results.provenance}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        name, num_networks, count, separately = ENTRIES[unit["entry"]]
+        if name == "deep-linear":
+            comparisons = deep_linear(num_networks, count)
+        else:
+            architecture = nc.ARCHITECTURES[name]
+            runs = (separate if separately else parts)(architecture, num_networks, count)
+            comparisons = compare_runs(runs, (1, 32, 32), architecture.symmetries_at(32))
+        seeds = f"1000 to {999 + count}" if separately else "parts of one run"
+        return summary(comparisons, architecture=name, num_networks=num_networks, seeds=seeds)
+
+
+class Agreement(FileStudy):
+    """Do the NADs that ship agree with those of independent networks?"""
+
+    name = "agreement"
+    file = "agreement.json"
+    summary = "agreement of LeNet's shipped NADs with 40 independent runs"
+    unit_fields = ("architecture",)
+
+    def units(self) -> list[Unit]:
+        return [{"architecture": "lenet"}]
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        return [{"architecture": "lenet", **content["lenet"]}] if "lenet" in content else []
+
+    def content(self, results: StudyFile) -> dict[str, Any]:
+        """Return the content of the file: an entry for each architecture, and the provenance of new ones."""
+        found = {row["architecture"]: {key: row[key] for key in row if key != "architecture"} for row in results.rows}
+        return found | {"provenance": results.provenance}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        architecture = nc.ARCHITECTURES[unit["architecture"]]
+        return against_shipped(architecture, separate(architecture, 5_120, 40))

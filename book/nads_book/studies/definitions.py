@@ -5,11 +5,27 @@ averaged over noise. Where the arm is long, biases and the dipole's centre are n
 part of what the network without biases makes of pixel i alone, on black. A gradient sees every pixel among others.
 """
 
+import math
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+import nads_core as nc
+from nads_book.analysis.waves import predicted_energies
 from nads_book.atlas.small_networks import Concatenated
+from nads_book.experiments.presets import SIZES
+from nads_book.experiments.stored import load_study
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_core.directions.contributions import Evaluation
+from nads_core.directions.estimators import Estimator
+from nads_core.directions.moments import FirstNetworks
+from nads_core.networks.ensembles import Ensemble
 
 SIZE = 16  # pixels: a dipole takes 512 evaluations
 
@@ -41,3 +57,195 @@ class SmallNetwork:
                 size //= 2
         head = [nn.Flatten(), nn.Linear(channels * size**2, 64), nn.ReLU(), nn.Linear(64, num_classes)]
         return nn.Sequential(*layers, *head)
+
+
+NETWORKS = {
+    **{f"{label} pooling, {n}": SmallNetwork(n, pooling)
+       for label, pooling in (("max", "max"), ("average", "average"), ("no", "none")) for n in (1, 2, 3)},
+    **{f"dense blocks, {n}": SmallNetwork(n, "average", dense=True) for n in (1, 2, 3)},
+}  # fmt: skip
+DEFINITIONS: dict[str, Estimator] = {
+    **{f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)},
+    **{f"dipole {arm:g}": nc.Dipole(step=arm) for arm in (1.0, 10.0, 100.0, 300.0)},
+}
+OURS, AUTHORS = "gradient 1", "dipole 100"
+DEEP_LABELS = (OURS, AUTHORS)
+TRAINED, SIDE = "max pooling, 3", 32
+NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
+DEEP, GROUP, DEEP_SEEDS = nc.VGG11, 16, range(5, 13)  # networks of each seed; seed 4 was looked at before the others
+NOISE_STD = 1.0  # of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance
+
+
+def sampled_halves(
+    build: Callable[[], nn.Module], shape: tuple[int, ...], estimator: Estimator, num_networks: int, seed: int
+) -> Tensor:
+    """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
+
+    Args:
+        build: returns a freshly initialised network with one output.
+        shape: of its images, (1, H, H).
+        estimator: with one readout.
+        num_networks: n.
+        seed: of weights and inputs.
+    """
+    ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
+    evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)
+    for block in ensemble.blocks(num_networks):
+        first.update(block[0], ensemble.block_size, evaluation.contributions([block]), 1)
+    return first.halves()[:, 0]
+
+
+def wave_shares(halves: Tensor) -> Tensor:
+    """Return the share of the energy at each frequency, (H, H), from halves (n, 2, H^2), without the noise of inputs.
+
+    Averaged over the symmetries of the square, which the networks have.
+    """
+    side = math.isqrt(halves.shape[-1])
+    waves = torch.fft.fft2(halves.double().unflatten(-1, (side, side)))
+    energy = (waves[:, 0] * waves[:, 1].conj()).real.mean(0)
+    energy = energy + energy.T
+    flipped = energy.roll(-1, 1).flip(1)  # (ky, kx) -> (ky, -kx)
+    return (energy + flipped) / (energy + flipped).sum()
+
+
+def moved_share(first: Tensor, second: Tensor) -> tuple[float, float]:
+    """Return how much of the energy lies at other frequencies, and how much of that sampling alone would give.
+
+    Args:
+        first: halves (n, 2, D) of networks, by one definition.
+        second: the same by another, of networks drawn independently.
+    """
+
+    def distance(one: Tensor, other: Tensor) -> float:
+        return float((wave_shares(one) - wave_shares(other)).abs().sum()) / 2
+
+    # Two sets of half the networks differ by the square root of two times as much
+    by_chance = [distance(part[::2], part[1::2]) / 2**0.5 for part in (first, second)]
+    return distance(first, second), float((sum(x**2 for x in by_chance) / 2) ** 0.5)
+
+
+def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, object]:
+    """Compare all definitions on one network: energy that lies elsewhere, and that of waves."""
+    start = time.perf_counter()
+    halves = {
+        label: sampled_halves(network.build, (1, SIZE, SIZE), estimator, num_networks, seed)
+        for seed, (label, estimator) in enumerate(DEFINITIONS.items())
+    }
+    labels = list(halves)
+    moved = {
+        f"{a} | {b}": [round(x, 4) for x in moved_share(halves[a], halves[b])]
+        for number, a in enumerate(labels) for b in labels[number + 1 :]
+    }  # fmt: skip
+    shares = {
+        label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()] for label, part in halves.items()
+    }
+    return {
+        "num_networks": num_networks,
+        "moved": moved,
+        "shares": shares,
+        "seconds": round(time.perf_counter() - start),
+    }
+
+
+def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]]:
+    """Return the waves whose ranks differ most: those that gradients put first, then those that dipoles put first.
+
+    Of those that are among the first by one definition at least: what both put last, no network learns.
+    """
+    # By the symmetries of the square (ky, kx) stands for (kx, ky) and their mirror images
+    frequencies = [(ky, kx) for ky in range(SIZE // 2 + 1) for kx in range(ky, SIZE // 2 + 1)]
+    ranks = []
+    for label in (OURS, AUTHORS):
+        energies = torch.tensor([shares[label][ky][kx] for ky, kx in frequencies])
+        ranks.append(energies.argsort(descending=True, stable=True).argsort(stable=True))
+    order = [i for i in (ranks[0] - ranks[1]).argsort(stable=True).tolist() if min(ranks[0][i], ranks[1][i]) < AMONG]
+    return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
+
+
+def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, object]:
+    """Train on D(v) along the waves at the size `laptop`, one network for each wave and seed."""
+    size = SIZES["laptop"].separable
+    directions = torch.stack([nc.fourier_direction(wave, SIZE) for wave in waves])
+    results = []
+    for seed in SEEDS:
+        draw = partial(nc.SeparableDatasets, directions, noise_std=NOISE_STD, paired=True)
+        train, test = draw(size.num_train, seed=2 * seed), draw(size.num_test, seed=2 * seed + 1)
+        result = nc.train_networks(
+            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True
+        )
+        results.append([round(float(x), 4) for x in result.test_accuracy])  # type: ignore[union-attr]
+    return {
+        "waves": waves, "accuracies": results, "seeds": list(SEEDS), "noise_std": NOISE_STD, "num_test": size.num_test,
+    }  # fmt: skip
+
+
+class DefinitionMoments(FileStudy):
+    """How much do second moments by different estimators differ? Twelve small networks."""
+
+    name = "definitions"
+    file = "definitions.json"
+    summary = "second moments of 12 small networks by 8 estimators: where their energy lies"
+    unit_fields: ClassVar[tuple[str, ...]] = ("network",)
+    part: ClassVar[str] = "moments"
+
+    def units(self) -> list[Unit]:
+        return [{"network": name} for name in NETWORKS]
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        return [{"network": name, **found} for name, found in content.get(self.part, {}).items()]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        found = {row["network"]: {key: row[key] for key in row if key != "network"} for row in rows}
+        return {"moments": {}, "trainings": {}} | content | {self.part: found}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return measured_moments(NETWORKS[unit["network"]], NUM_NETWORKS)
+
+
+class DefinitionTrainings(DefinitionMoments):
+    """Which definition do trained networks follow? Waves about whose order the two disagree most."""
+
+    name = "definitions-trainings"
+    summary = "accuracy of a small network along waves about whose order two definitions disagree"
+    needs = ("definitions",)
+    part = "trainings"
+
+    def units(self) -> list[Unit]:
+        return [{"network": TRAINED}]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        shares = load_study(self.file)["moments"][TRAINED]["shares"]
+        return trained(NETWORKS[TRAINED], disputed_waves(shares))
+
+
+class DefinitionDeep(DefinitionMoments):
+    """Energies of waves in VGG-11 by both definitions, a group of networks at a time."""
+
+    name = "definitions-deep"
+    summary = "energies of waves in groups of random VGG-11 by both definitions"
+    unit_fields = ("label", "seed")
+
+    def units(self) -> list[Unit]:
+        return [{"label": label, "seed": seed} for label in DEEP_LABELS for seed in DEEP_SEEDS]
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        found = content.get("deep", {}).get(DEEP.name, {})
+        runs = found.get("run", {})
+        return [
+            {"label": label, "seed": seed, "shares": shares, "run": run}
+            for label, groups in found.get("shares", {}).items()
+            for seed, shares, run in zip(DEEP_SEEDS, groups, runs.get(label, [None] * len(groups)), strict=False)
+        ]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        columns = {
+            name: {label: [row[name] for row in rows if row["label"] == label] for label in DEEP_LABELS}
+            for name in ("shares", "run")
+        }
+        waves = list(predicted_energies(DEEP.name))
+        return content | {"deep": {DEEP.name: {"group": GROUP, "waves": waves, **columns}}}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        build, shape = partial(DEEP.build, 1, SIDE, 1), (1, SIDE, SIDE)
+        shares = wave_shares(sampled_halves(build, shape, DEFINITIONS[unit["label"]], GROUP, unit["seed"]))
+        return {"shares": [round(float(shares[k]), 7) for k in predicted_energies(DEEP.name)]}

@@ -1,25 +1,24 @@
-"""What the poison and the flip do on other photos: ``python book/preregistered/replications_score.py``.
+"""The registered criteria of the replications: what the poison and the flip do on other photos.
 
-``replications.toml`` in this folder has what was expected before the first training, and the criteria. This script,
-which applies them, was written while the networks were trained.
+``book/preregistered/replications.toml`` has what was expected before the first training, and the criteria. The code
+that applies them was written while the networks were trained.
 """
 
-from __future__ import annotations
-
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from nads_book.analysis.statistics import pooled_variance
-from nads_book.experiments.stored import load_study
+from nads_book.experiments.results import results_path
+from nads_book.experiments.stored import load_registered
+from nads_book.experiments.study import Estimate as Interval
+from nads_book.experiments.study import Evidence
 
 Row = Mapping[str, Any]
 Estimate = list[float]  # a value, alone or with its 95 % interval
 CELLS = [("fashion-mnist", "lenet"), ("imagenette", "lenet"), ("imagenette", "resnet")]
-RESULTS = Path(__file__).parents[1] / "results"
 _LEAST = 5.0  # points that a replacement has to cost somewhere, or nothing is decided about it
 SHORTCUT_FIELDS = ("index", "background", "written", "size")
 
@@ -33,17 +32,22 @@ def rows_on_cifar10() -> list[Row]:
     for network, size in (("lenet", "laptop"), ("logreg", "laptop"), ("resnet18", "narrow")):
         cell = {"data": "cifar10", "network": network.removesuffix("18")}
         if network != "logreg":
-            for row in json.loads((RESULTS / f"notes-{network}.{size}.json").read_text("utf8"))["rows"]:
+            for row in _rows(f"notes-{network}", size):
                 if row["images"] == "photos" and row["index"] is not None:
                     found.append({**row, **cell, "map": None})
         own = "lenet" if network == "logreg" else network  # logistic regression has no NADs
-        for row in json.loads((RESULTS / f"maps-{network}.{size}.json").read_text("utf8"))["rows"]:
+        for row in _rows(f"maps-{network}", size):
             if row["draw"] == 0 and row["target"] == own and row["source"] in (own, "pca"):
                 ours = row["source"] == own
                 name = names.get((row["order"], row["signs"])) if ours else matched.get(row["order"])
                 if name is not None:
                     found.append({**row, **cell, "map": name})
     return found
+
+
+def _rows(name: str, preset: str) -> list[Row]:
+    rows: list[Row] = json.loads(results_path(name, preset).read_text("utf8"))["rows"]
+    return rows
 
 
 class Cell:
@@ -162,31 +166,25 @@ def measured(cell: Cell) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Print predictions beside results."""
-    registered = tomllib.loads(Path(__file__).with_name("replications.toml").read_text("utf8"))
-    study = load_study("replications.json")
-    print(f"{len(study['rows'])} of {study['num_units']} networks")
-    rows = [*study["rows"], *rows_on_cifar10()]
+def judge(rows: Sequence[Row], designs: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    """Apply the criteria to each data set and network, and compare measured values with the predicted ranges.
+
+    Args:
+        rows: trainings on other photos.
+        designs: design of each cell by its name, such as "imagenette, lenet".
+    """
+    registered = load_registered("replications")["predicted"]
+    everything = [*rows, *rows_on_cifar10()]
+    estimates: dict[str, dict[str, Interval]] = {}
+    met: dict[str, bool | None] = {}
     for data, network in [("cifar10", "lenet"), *CELLS]:
-        cell = Cell(rows, data, network, study["designs"].get(f"{data}, {network}"))
-        linear = Cell(rows, data, "logreg", study["designs"].get(f"{data}, logreg"))
-        print(f"{data}, {network}: the hole costs {cell.hole_ratio:.2f} times as much as the replacement")
-        for place, (name, holds) in enumerate(criteria(cell, linear).items()):
-            expected = registered["criteria"]["expected"][name]
-            number = CELLS.index((data, network)) if (data, network) in CELLS else None
-            known = "" if number is None or number >= len(expected) else f", expected {expected[number]}"
-            print(f"  {place + 1}. {name}: {holds}{known}")
+        label = f"{data}, {network}"
+        cell = Cell(everything, data, network, designs.get(label))
+        linear = Cell(everything, data, "logreg", designs.get(f"{data}, logreg"))
+        met |= {f"{label}: {name}": holds for name, holds in criteria(cell, linear).items()}
         values = measured(cell)
-        for name, (low, high) in registered["predicted"].get(f"{data}, {network}", {}).items():
-            value = values.get(name, float("nan"))
-            print(f"  {name}: {value:.1f}, predicted {low} to {high}: {'yes' if low <= value <= high else 'no'}")
-        for index in cell.indices:
-            losses = [cell.loss_of_shortcut(index, *condition) for condition in
-                      (("replaced", 0.05), ("hole",), ("hole at mean",), ("added", 0.05))]  # fmt: skip
-            text = ", ".join(f"{loss[0]:.1f}" for loss in losses)
-            print(f"  NAD {index}: replaced, hole, hole at mean, added: {text}; followed {cell.following(index):.2f}")
-
-
-if __name__ == "__main__":
-    main()
+        estimates[label] = {name: (value, np.nan, np.nan) for name, value in values.items()}
+        for name, (low, high) in registered.get(label, {}).items():
+            value = values.get(name, np.nan)
+            met[f"{label}: {name} as predicted"] = bool(low <= value <= high) if np.isfinite(value) else None
+    return Evidence(estimates, met)

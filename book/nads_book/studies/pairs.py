@@ -1,52 +1,41 @@
 """Do NADs rank pairs of an architecture and a data set? Scores from random weights, which are sealed, then trainings.
 
-``python benchmarks/other_data.py score`` computes the scores of all pairs from random networks, and resumes; they are
-committed. Then ``train`` trains all pairs, one network per process, cheap ones first, and resumes; with ``--device
-cuda`` the processes share a GPU; initial weights and batches are the same as on a CPU. ``control`` trains the
-MLP by SGD instead of Adam, whose steps depend on the basis; it was added after seeing the first results.
-``book/preregistered/other_data.toml`` has what was expected, and ``other_data_score.py`` beside it compares. Results go
-to ``book/results/studies/other-data-scores.json``, ``other-data.json`` and ``other-data-control.json``.
+The study ``other-data-scores`` computes the scores of all pairs from random networks; they are committed. Then
+``other-data`` trains all pairs, cheap ones first; initial weights and batches are the same on every device.
+``other-data-control`` trains the MLP by SGD instead of Adam, whose steps depend on the basis; it was added after seeing
+the first results. ``book/preregistered/other_data.toml`` has what was expected, and `pair_statistics` compares.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import math
-import os
-import sys
 import time
-import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
-from definitions import sampled_halves
-from nads_book.atlas.entries import ATLAS
-from nads_book.atlas.small_networks import Residual
-from nads_book.experiments.stored import load_nads, study_path
-from result_files import add_rows, write_compact
 from torch import Tensor, nn
 from torch.nn import functional as F
-from tqdm import tqdm
 
 import nads_core as nc
+from nads_book.atlas.entries import ATLAS
+from nads_book.atlas.small_networks import Residual
+from nads_book.checkout import checkout_folder
+from nads_book.experiments.stored import load_nads, load_registered, load_study
+from nads_book.experiments.study import Context, Evidence, Keep, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments.trainer import training_steps
+from nads_book.studies.definitions import sampled_halves
+from nads_book.studies.pair_statistics import judge
 from nads_core.directions import NADs
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
 from nads_core.runtime.files import atomic_write
-from nads_core.runtime.provenance import canonical, environment, fingerprint
+from nads_core.runtime.provenance import canonical, fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.recipes import Dataset, Recipe, batches
 
-SCORES, TRAINED = study_path("other-data-scores.json"), study_path("other-data.json")
-CONTROL = study_path("other-data-control.json")
-ROOT = Path(__file__).parents[1]
-REGISTERED = ROOT / "book" / "preregistered" / "other_data.toml"
-FOLDER = ROOT / "_build" / "other_data"  # second moments, which are large and made again
 Shape = tuple[int, ...]  # channels and side of images; channels and length of series
 
 SHAPES: dict[str, Shape] = {"cifar10": (3, 32), "fashion-mnist": (1, 32), "imagenette": (3, 64), "mnist1d": (1, 40)}
@@ -60,6 +49,11 @@ NUM_CLASSES, PARTS = 10, 10  # parts of the images, for standard errors
 SCORE_NAMES = ("ridge", "nearest mean", "first step", "ratio", "lift")  # the first is the primary one
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 _PERMUTATION, _PHASES = 17, 18  # seeds
+
+
+def scratch() -> Path:
+    """Return the folder of second moments and other large files, which are made again where they are missing."""
+    return checkout_folder("book").parent / "_build" / "other_data"
 
 
 # --- Networks ---
@@ -196,7 +190,7 @@ def flipping_nads(side: int) -> NADs:
     """Return the NADs whose order "flipped" reverses: LeNet's, whatever architecture is trained, for one channel."""
     if side == 32:
         return load_nads("lenet", 2).completed()
-    path = FOLDER / f"lenet-{side}.npz"
+    path = scratch() / f"lenet-{side}.npz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         nc.compute_nads(nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False).save(path)
@@ -246,7 +240,7 @@ def second_moments(data: str, name: str) -> Tensor:
     if name in ISOTROPIC:
         return torch.eye(size).expand(2, size, size)  # without error
     shape = (channels, *[side] * len_of(data))
-    path = FOLDER / f"{name}-{'x'.join(map(str, shape))}-{NUM_NETWORKS}.pt"
+    path = scratch() / f"{name}-{'x'.join(map(str, shape))}-{NUM_NETWORKS}.pt"
     if path.exists():
         return torch.load(path)
     factory, groups = partial(build, data, name, 1), []
@@ -288,7 +282,7 @@ class Moments:
     within: Tensor
 
     @classmethod
-    def of(cls, inputs: Tensor, labels: Tensor) -> Moments:
+    def of(cls, inputs: Tensor, labels: Tensor) -> Self:
         """Return the moments of inputs (N, C, ...) and labels (N,)."""
         flat = inputs.flatten(2)
         key = parts_of(labels, PARTS) * NUM_CLASSES + labels
@@ -428,53 +422,62 @@ def cells() -> list[tuple[str, str]]:
     return [(data, variant) for data in SHAPES for variant in (VARIANTS if len_of(data) == 2 else SERIES_VARIANTS)]
 
 
-def score() -> None:
-    """Compute the scores of the pairs that the file lacks."""
-    stored = json.loads(SCORES.read_text("utf8")) if SCORES.exists() else {"rows": []}
-    done = {(row["data"], row["variant"], row["architecture"]) for row in stored["rows"]}
-    missing = [
-        (data, name) for data in SHAPES for name in architectures(data)
-        if any((data, variant, name) not in done for own, variant in cells() if own == data)
-    ]  # fmt: skip
-    if not missing:
-        sys.exit(f"the scores in {SCORES} are complete; they are committed and stay as they are")
-    facts = {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN, "names": list(SCORE_NAMES)}
-    stored |= facts | {"num_units": sum(len(architectures(data)) for data, _ in cells())}
-    for data, name in tqdm(missing, unit="architecture"):
-        groups, (train, _, source) = second_moments(data, name), upright(data)
-        stored.setdefault("sources", {})[data] = source
-        metrics = priors(groups)
-        for variant in (variant for own, variant in cells() if own == data):
-            if (data, variant, name) in done:
-                continue
-            inputs = changed(train[0], variant)
-            row = {"data": data, "variant": variant, "architecture": name, "parameters": num_parameters(data, name)}
-            row |= {"smoothness": round(smoothness(inputs), 5), "scores": scores_of(groups, metrics, inputs, train[1])}
-            stored["rows"].append(row)
-        write_compact(SCORES, stored | {"environment": environment(torch.device("cpu"))})
-    print(f'write into {REGISTERED.name}, and commit with the scores:  scores = "{fingerprint_of_scores()}"')
+class PairScores(FileStudy):
+    """Scores of all pairs of an architecture and a data set from random networks, which are sealed."""
+
+    name = "other-data-scores"
+    file = "other-data-scores.json"
+    summary = "scores of 80 pairs of an architecture and a data set, from random networks"
+    unit_fields = ("data", "variant", "architecture")
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        return [
+            {"data": data, "variant": variant, "architecture": name}
+            for data in SHAPES for name in architectures(data) for own, variant in cells() if own == data
+        ]  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        names = list(SCORE_NAMES)
+        return {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN, "names": names}
+
+    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+        """Compute the second moments of each architecture once, for all variants."""
+        self.run_in_turn(units, context, keep)
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        data, name = unit["data"], unit["architecture"]
+        groups, metrics = moments_and_priors(data, name)
+        train, _, source = upright(data)
+        inputs = changed(train[0], unit["variant"])
+        return {
+            "parameters": num_parameters(data, name),
+            "smoothness": round(smoothness(inputs), 5),
+            "scores": scores_of(groups, metrics, inputs, train[1]),
+            "source": source,
+        }
+
+
+@lru_cache(maxsize=1)
+def moments_and_priors(data: str, name: str) -> tuple[Tensor, list[Tensor]]:
+    """Return C of groups of random networks, and what `priors` makes of it."""
+    groups = second_moments(data, name)
+    return groups, priors(groups)
 
 
 def fingerprint_of_scores() -> str:
-    """Return the fingerprint of the scores; exit if they are not complete."""
-    content = json.loads(SCORES.read_text("utf8")) if SCORES.exists() else {"rows": []}
-    needed = sum(len(architectures(data)) for data, _ in cells())
-    if len(content["rows"]) != needed:
-        sys.exit(f"{len(content['rows'])} of {needed} scores: compute and commit all before the first training")
-    return fingerprint(canonical(content["rows"]))
+    """Return the fingerprint of the scores.
+
+    Raises:
+        ValueError: if they are not complete.
+    """
+    rows = load_study(PairScores.file)["rows"]
+    if missing := len(PairScores().missing(rows)):
+        raise ValueError(f"{missing} scores are missing: compute and commit all before the first training")
+    return fingerprint(canonical([{key: row[key] for key in row if key not in ("run", "source")} for row in rows]))
 
 
 # --- Trainings ---
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One training."""
-
-    data: str
-    variant: str
-    architecture: str
-    seed: int
 
 
 SGD = replace(nc.CIFAR10_RECIPE, epochs=10)
@@ -488,27 +491,26 @@ COSTS = {"logreg": 1, "linear": 2, "mlp": 4, "lenet": 8, "cnn": 11, "gru": 60, "
 def fitted(network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool) -> nn.Module:
     """Train a network by SGD with clipped gradients, or by Adam; the rate falls linearly to zero or is constant."""
     device = next(network.parameters()).device
-    inputs, labels = (part.to(device) for part in train)
+    data = (train[0].to(device), train[1].to(device))
     parameters = list(network.train().parameters())
     optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters)
     if not adam:
         optimiser = torch.optim.SGD(parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
-    total = recipe.num_steps(len(inputs))
-    for step, batch in enumerate(batches(len(inputs), recipe, seed)):
-        optimiser.param_groups[0]["lr"] = recipe.learning_rate if constant else recipe.rate(step, total)
-        optimiser.zero_grad()
-        loss = F.cross_entropy(network(inputs[batch]), labels[batch])
-        loss.backward()
-        if not adam:  # whose steps do not grow with the gradient
-            nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
-        optimiser.step()
+    total = recipe.num_steps(len(train[0]))
+    loss = torch.tensor(torch.nan)
+    for _, loss in training_steps(  # noqa: B007  # the last loss is looked at
+        network, data, optimiser, batches(len(train[0]), recipe, seed),
+        rate=lambda step: recipe.learning_rate if constant else recipe.rate(step, total),
+        clip_norm=None if adam else recipe.clip_norm,  # steps of Adam do not grow with the gradient
+    ):  # fmt: skip
+        pass
     if not math.isfinite(loss.item()):
         raise ValueError(f"the training diverged: its last loss is {loss.item()}")
     return network.eval()
 
 
-def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD, device: str = "cpu") -> dict[str, Any]:
-    """Train one network and return its row.
+def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
+    """Train one network and return what it reaches.
 
     First weights and batches are the same for all variants of a data set, and others for each seed.
 
@@ -517,76 +519,93 @@ def train_unit(unit: Unit, by_sgd: Sequence[str] = BY_SGD, device: str = "cpu") 
         by_sgd: architectures that are trained by SGD on images, the others by Adam.
         device: device that trains the network; initial weights are drawn on the CPU.
     """
-    torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False  # full float32 precision, as on a CPU
     start = time.process_time()
-    *parts, source = upright(unit.data)
-    train, test = ((changed(inputs, unit.variant), labels) for inputs, labels in parts)
+    *parts, source = upright(unit["data"])
+    train, test = ((changed(inputs, unit["variant"]), labels) for inputs, labels in parts)
     names = [*IMAGES, *SERIES, "logreg"]
-    own = seed_sequence(unit.seed, names.index(unit.architecture), list(SHAPES).index(unit.data), 13)
+    own = seed_sequence(unit["seed"], names.index(unit["architecture"]), list(SHAPES).index(unit["data"]), 13)
     with seeded(own):
-        network = faster_max_pooling(build(unit.data, unit.architecture)).to(device)
-    series, adam = len_of(unit.data) == 1, unit.architecture not in by_sgd
+        network = faster_max_pooling(build(unit["data"], unit["architecture"])).to(device)
+    series, adam = len_of(unit["data"]) == 1, unit["architecture"] not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD
     fitted(network, train, recipe, own % 2**31, adam or series, constant=series)
     reached = {"test_accuracy": nc.accuracy(network, test), "train_accuracy": nc.accuracy(network, train)}
-    row = asdict(unit) | {name: round(value, 5) for name, value in reached.items()}
+    row: Row = {name: round(value, 5) for name, value in reached.items()}
     return row | {"seconds": round(time.process_time() - start, 1), "source": source}
 
 
 def cost(unit: Unit) -> float:
     """Return about how many seconds a training takes."""
-    larger = (SHAPES[unit.data][1] / 32) ** 2 if len_of(unit.data) == 2 else 1
-    return COSTS[unit.architecture] * larger
+    larger = (SHAPES[unit["data"]][1] / 32) ** 2 if len_of(unit["data"]) == 2 else 1
+    return COSTS[unit["architecture"]] * larger
 
 
-def units() -> list[Unit]:
-    """Return all trainings: the whole design with the first seed, cheap ones first, then with the second."""
-    everything = [
-        Unit(data, variant, name, seed) for seed in SEEDS for data, variant in cells()
-        for name in (*architectures(data), *(["logreg"] if len_of(data) == 2 else []))
-    ]  # fmt: skip
-    return sorted(everything, key=lambda unit: (unit.seed, cost(unit)))
+class PairTrainings(FileStudy):
+    """Do NADs rank pairs of an architecture and a data set? See ``other_data.toml``."""
+
+    name = "other-data"
+    file = "other-data.json"
+    summary = "accuracy of 80 pairs of an architecture and a data set, and of logistic regression"
+    unit_fields = ("data", "variant", "architecture", "seed")
+    needs = ("other-data-scores",)
+    on_photos = True
+    by_sgd: ClassVar[tuple[str, ...]] = BY_SGD
+
+    def units(self) -> list[Unit]:
+        """Return the whole design with the first seed, cheap trainings first, then with the second."""
+        everything = [
+            {"data": data, "variant": variant, "architecture": name, "seed": seed}
+            for seed in SEEDS for data, variant in cells()
+            for name in (*architectures(data), *(["logreg"] if len_of(data) == 2 else []))
+        ]  # fmt: skip
+        return sorted(everything, key=lambda unit: (unit["seed"], cost(unit)))
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "scores": load_registered("other_data")["sealed"]["scores"],
+            "num_train": NUM_TRAIN,
+            "num_test": NUM_TEST,
+        }
+
+    def prepare(self, units: Sequence[Unit]) -> None:
+        """Check the seal, and make the NADs that processes need.
+
+        Raises:
+            ValueError: if the scores are not those that were sealed before the first training.
+        """
+        sealed, found = self.facts()["scores"], fingerprint_of_scores()
+        if sealed != found:
+            raise ValueError(f"the scores have the fingerprint {found}, but {sealed!r} is sealed: restore them")
+        for side in {SHAPES[unit["data"]][1] for unit in units if unit["variant"] == "flipped"}:
+            flipping_nads(side)
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return train_unit(unit, self.by_sgd, context.device)
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        return judge(load_study(PairScores.file), {**self.facts(), "rows": rows, "num_units": len(self.units())})
 
 
-def train(workers: int | None, device: str = "cpu") -> None:
-    """Train the networks that the results file lacks."""
-    sealed = fingerprint_of_scores()
-    if tomllib.loads(REGISTERED.read_text("utf8"))["sealed"]["scores"] != sealed:
-        sys.exit(
-            f"the scores are not those that {REGISTERED.name} seals: write {sealed} there and commit, or restore them"
-        )
-    stored = json.loads(TRAINED.read_text("utf8")) if TRAINED.exists() else {"scores": sealed, "rows": [], "runs": []}
-    if stored["scores"] != sealed:
-        sys.exit("the scores changed since the first training: restore them")
-    done = {tuple(row[name] for name in ("data", "variant", "architecture", "seed")) for row in stored["rows"]}
-    missing = [unit for unit in units() if (unit.data, unit.variant, unit.architecture, unit.seed) not in done]
-    for side in {SHAPES[unit.data][1] for unit in missing if unit.variant == "flipped"}:
-        flipping_nads(side)  # once, before processes need them
-    stored |= {"num_units": len(units()), "num_train": NUM_TRAIN, "num_test": NUM_TEST}
-    stored["runs"].append(environment(torch.device(device)))
-    add_rows(TRAINED, stored, train_unit, [(unit, BY_SGD, device) for unit in missing], workers, every=1)
+class PairControl(PairTrainings):
+    """Is it the optimiser that makes the MLP's accuracy depend on the basis of its inputs? Added afterwards."""
 
+    name = "other-data-control"
+    file = "other-data-control.json"
+    summary = "accuracy of the MLP by SGD on two data sets"
+    by_sgd = (*BY_SGD, "mlp")
 
-def control(workers: int | None) -> None:
-    """Train the MLP by SGD: is it the optimiser that makes its accuracy depend on the basis of the inputs?"""
-    chosen = [Unit(data, variant, "mlp", seed) for data in ("cifar10", "fashion-mnist")
-              for variant in VARIANTS for seed in SEEDS]  # fmt: skip
-    stored = {"rows": [], "runs": [environment(torch.device("cpu"))], "num_units": len(chosen)}
-    add_rows(CONTROL, stored, train_unit, [(unit, (*BY_SGD, "mlp")) for unit in chosen], workers, every=1)
+    def units(self) -> list[Unit]:
+        return [
+            {"data": data, "variant": variant, "architecture": "mlp", "seed": seed}
+            for data in ("cifar10", "fashion-mnist") for variant in VARIANTS for seed in SEEDS
+        ]  # fmt: skip
 
+    def facts(self) -> dict[str, Any]:
+        return {}
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("score", "train", "control"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--device", default="cpu", help="device for train, such as cuda")
-    options = parser.parse_args()
-    import other_data  # processes of loky find a cached function in a module, and not in a script
+    def prepare(self, units: Sequence[Unit]) -> None:
+        """Need no seal: the control was added after the first results."""
 
-    if options.what == "score":
-        other_data.score()
-    elif options.what == "train":
-        other_data.train(options.workers, options.device)
-    else:
-        other_data.control(options.workers)
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        raise ValueError(f"{self.name} has no registered rule")

@@ -1,34 +1,24 @@
 """Do NADs rank architectures? Measures of random networks of NAS-Bench-201 and NAS-Bench-Macro, and the contest.
 
-``python benchmarks/nas.py parameters`` builds all networks and compares their parameter counts with the tables (exit
-status 1 if one differs); ``measure`` computes the measures, and resumes. Results go to
-``book/results/studies/nas.json``; the published tables are in ``nas_tables``, with their licences.
+`nas_contest` compares these measures with the published tables in ``book/results/nas_tables``, which have licences of
+their own.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import os
-import runpy
-import sys
+from collections.abc import Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from definitions import sampled_halves
-from nads_book.experiments.stored import study_path
-from result_files import add_rows
 from torch import Tensor, nn
 
 import nads_core as nc
-from nads_core.runtime.provenance import environment
+from nads_book.experiments.stored import load_registered
+from nads_book.experiments.study import Context, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy, StudyFile
+from nads_book.studies.definitions import sampled_halves
+from nads_book.studies.nas_contest import macro, proxies, score
 
-FILE = study_path("nas.json")
-CONTEST = runpy.run_path(str(Path(__file__).parents[1] / "book" / "preregistered" / "nas_score.py"))  # reads the tables
-proxies, macro = CONTEST["proxies"], CONTEST["macro"]
 OPERATIONS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")  # digits 0 to 4
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of the six digits of a cell
 NUM_NETWORKS, NUM_IMAGES, SHAPE = 64, 5_000, (3, 32, 32)
@@ -184,7 +174,6 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
     ``trace``, ``squares`` (tr C^2), ``between`` and ``within`` (tr C B of photos' classes), ``component_10`` and _50
     (energy in the space of principal components); those that end in _each are means over networks of ratios.
     """
-    torch.set_num_threads(1)
     row: dict[str, Any] = {"benchmark": benchmark, "key": key}
     if benchmark == "201" and not on_paths(key):
         return row | {"rejected": "no path from input to output"}
@@ -204,22 +193,34 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
     return {name: float(f"{float(x):.6g}") if isinstance(x, Tensor) else x for name, x in row.items()}
 
 
-def measure(workers: int) -> None:
-    """Compute the measures of all networks that the file lacks."""
-    units = [("201", cell) for cell in proxies()["cifar10"]] + [("macro", key) for key in macro_keys()]
-    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": []}
-    stored |= {"num_units": len(units), "num_networks": NUM_NETWORKS, "environment": environment(torch.device("cpu"))}
-    stored["between_trace"] = float(photo_moments()["between"].square().sum())
-    stored["within_trace"] = float(photo_moments()["within"].square().sum())
-    done = {(row["benchmark"], row["key"]) for row in stored["rows"]}
-    add_rows(FILE, stored, measures, [unit for unit in units if unit not in done], workers)
+class ArchitectureSearch(FileStudy):
+    """Do NADs rank architectures? Measures of random networks of two benchmarks (``nas.toml``)."""
 
+    name = "nas"
+    file = "nas.json"
+    summary = "measures of random networks of NAS-Bench-201 and NAS-Bench-Macro"
+    unit_fields = ("benchmark", "key")
+    on_photos = True
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("parameters", "measure"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    options = parser.parse_args()
-    import nas  # processes of loky find a cached function in a module, and not in a script
+    def units(self) -> list[Unit]:
+        keys = [("201", cell) for cell in proxies()["cifar10"]] + [("macro", key) for key in macro_keys()]
+        return [{"benchmark": benchmark, "key": key} for benchmark, key in keys]
 
-    sys.exit(nas.check_parameters() if options.what == "parameters" else nas.measure(options.workers))
+    def facts(self) -> dict[str, Any]:
+        return {"num_networks": NUM_NETWORKS}
+
+    def content(self, results: StudyFile) -> dict[str, Any]:
+        """Return the content of the file, with the traces of the photos' covariances."""
+        if "between_trace" not in results.facts:
+            moments = photo_moments()
+            results.facts |= {f"{name}_trace": float(moments[name].square().sum()) for name in ("between", "within")}
+        return super().content(results)
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return measures(unit["benchmark"], unit["key"])
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Compare the chosen score with published proxies where it was not chosen, see `nas_contest.score`."""
+        registered = load_registered("nas")
+        found = score(registered["sealed"]["score"])
+        return Evidence(found, {})

@@ -1,31 +1,23 @@
 """Which NADs does a network use that was trained on photos? VGG-11, and ResNet-18 of a quarter of the width.
 
-``python benchmarks/used_nads.py run`` trains both networks with two seeds and counts, for test photos, which
-predictions change when a component is removed or turned: along a NAD, along waves on which photos have as much energy,
-and along random directions by the same amounts. It resumes at the last network. ``book/preregistered/used_nads.toml``
-has what was expected. Results go to ``book/results/studies/used-nads.json``.
+Both networks are trained with two seeds. For test photos we count which predictions change when a component is removed
+or turned: along a NAD, along waves on which photos have as much energy, and along random directions by the same
+amounts. ``book/preregistered/used_nads.toml`` has what was expected.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 from dataclasses import replace
 from typing import Any
 
 import torch
-from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.stored import study_path
-from result_files import write_compact
 from torch import Tensor, nn
 
 import nads_core as nc
+from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.arguments import usable_device
-from nads_core.runtime.provenance import environment
 from nads_core.training import predicted_classes
 
-FILE = study_path("used-nads.json")
 # With the names of their NADs: of ResNet-18 those of the full width ship, which the quarter of it nearly shares
 NETWORKS: dict[str, tuple[Architecture, str]] = {
     "resnet": (ATLAS["resnet"].architecture, "resnet18"),
@@ -90,41 +82,38 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
     return records
 
 
-def run() -> None:
-    """Train and ask the networks that the file lacks."""
-    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
-    done = {(row["network"], row["seed"]) for row in stored["rows"]}
-    stored |= {
-        "num_units": len(NETWORKS) * len(SEEDS),
-        "num_asked": NUM_ASKED,
-        "epochs": EPOCHS,
-        "num_train": NUM_TRAIN,
-    }
-    device = usable_device()
-    stored["runs"].append(environment(device))
-    train, test = (
-        nc.load_images("cifar10", train=part, num_images=n) for part, n in ((True, NUM_TRAIN), (False, NUM_TEST))
-    )
-    data, held_out = ((nc.normalize(photos.images), photos.labels) for photos in (train, test))
-    # The paper's rate of .21 is for batches of 128 at the full width; the recipe is the book's for photos.
-    recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
-    for seed in SEEDS:
-        for name, (architecture, nads) in NETWORKS.items():
-            if (name, seed) in done:
-                continue
-            torch.manual_seed(seed)
-            network = architecture.build(3, 32, 10)
-            result = nc.train_network(network, data, held_out, recipe=recipe, seed=seed, label=f"{name}, seed {seed}")
-            records = measured(nads, network.eval(), held_out[0][:NUM_ASKED].to(device), seed)
-            stored["rows"].append({
-                "network": name, "seed": seed, "accuracy": float(result.test_accuracy),
-                "train_accuracy": float(result.train_accuracy), "directions": records,
-            })  # fmt: skip
-            write_compact(FILE, stored)
+class UsedNADs(FileStudy):
+    """Which NADs does a network use that was trained on photos? Two networks, two seeds (``used_nads.toml``)."""
 
+    name = "used-nads"
+    file = "used-nads.json"
+    summary = "predictions on photos that change when a NAD component is removed or turned"
+    unit_fields = ("network", "seed")
+    on_photos = True
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run",))
-    parser.parse_args()
-    run()
+    def units(self) -> list[Unit]:
+        return [{"network": name, "seed": seed} for seed in SEEDS for name in NETWORKS]
+
+    def facts(self) -> dict[str, Any]:
+        return {"num_asked": NUM_ASKED, "epochs": EPOCHS, "num_train": NUM_TRAIN}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        (architecture, nads), seed = NETWORKS[unit["network"]], unit["seed"]
+        parts = [
+            nc.load_images("cifar10", train=part, num_images=count, root=context.root)
+            for part, count in ((True, NUM_TRAIN), (False, NUM_TEST))
+        ]
+        data, held_out = ((nc.normalize(photos.images), photos.labels) for photos in parts)
+        # The paper's rate of .21 is for batches of 128 at the full width; the recipe is the book's for photos.
+        recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
+        torch.manual_seed(seed)
+        network = architecture.build(3, 32, 10)
+        result = nc.train_network(
+            network, data, held_out, recipe=recipe, seed=seed, device=context.device, progress=False
+        )
+        images = held_out[0][:NUM_ASKED].to(context.device)
+        return {
+            "accuracy": float(result.test_accuracy),  # type: ignore[arg-type]  # there is a test set
+            "train_accuracy": float(result.train_accuracy),
+            "directions": measured(nads, network.eval(), images, seed),
+        }

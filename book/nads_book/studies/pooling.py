@@ -1,36 +1,26 @@
 """Can NADs choose the pooling for a data set before training? The atlas' small CNN with five kinds of pooling.
 
-``python benchmarks/choose_pooling.py predict`` computes from random networks how much of each data set's signal they
-see, which is committed; then ``train`` trains every network on every data set, and resumes. ``control`` trains a wider
-network with max pooling, with as many parameters as the one without pooling; it was added after seeing the results.
-``book/preregistered/pooling.toml`` has what was expected. Results go to ``book/results/studies/pooling.json`` and
-``pooling-control.json``.
+The study ``pooling-predictions`` computes from random networks how much of each data set's signal they see, which is
+committed; then ``pooling`` trains every network on every data set. ``pooling-control`` trains a wider network with max
+pooling, with as many parameters as the one without pooling; it was added after seeing the results.
+``book/preregistered/pooling.toml`` has what was expected.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.stored import study_path
-from result_files import add_rows, write_compact
 from torch import Tensor
 
 import nads_core as nc
+from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
 from nads_core.data.images import ImageSet
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.arguments import usable_device
-from nads_core.runtime.provenance import environment
 from nads_core.runtime.seeds import seed_sequence
 
-FILE, CONTROL = study_path("pooling.json"), study_path("pooling-control.json")
 POOLINGS = {
     "max": "cnn",
     "average": "cnn-average",
@@ -97,20 +87,6 @@ def scores(entry: str) -> dict[str, list[float]]:
     return {data: [float(f"{value:.5g}") for value in values] for data, values in found.items()}
 
 
-def predict() -> None:
-    """Write the scores of all networks on all data sets."""
-    if FILE.exists():
-        sys.exit(f"the prediction in {FILE} is committed and stays as it is")
-    prediction = {pooling: scores(entry) for pooling, entry in POOLINGS.items()}
-    facts = {"num_networks": NUM_NETWORKS, "num_units": len(units()), "environment": environment(torch.device("cpu"))}
-    write_compact(FILE, facts | {"prediction": prediction, "rows": []})
-
-
-def units() -> list[tuple[str, str, int]]:
-    """Return all trainings, the first seed first."""
-    return [(pooling, data, seed) for seed in SEEDS for data in DATA for pooling in POOLINGS]
-
-
 def architecture(pooling: str, num_classes: int) -> Architecture:
     """Return the small CNN with a kind of pooling; `WIDE` has about as many parameters as the one without pooling."""
     if pooling != WIDE:
@@ -119,44 +95,70 @@ def architecture(pooling: str, num_classes: int) -> Architecture:
     return replace(plain, options=plain.options | {"width": WIDTHS[num_classes]})
 
 
-def train_one(pooling: str, data: str, seed: int) -> dict[str, Any]:
-    """Train one network and return its row; weights, data and batches are the same for all kinds of pooling."""
-    torch.set_num_threads(1)
+def train_one(pooling: str, data: str, seed: int, device: torch.device) -> Row:
+    """Train one network and return its accuracies; weights, data and batches are the same for all kinds of pooling."""
     train, test = (dataset(data, part, seed) for part in (True, False))
     torch.manual_seed(seed_sequence(seed, 22) % 2**31)
     num_classes = int(train[1].max()) + 1
     network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
     recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS) if data in PHOTOS else nc.SEPARABLE_RECIPE
-    result = nc.train_network(network, train, test, recipe=recipe, seed=seed, progress=False)
+    result = nc.train_network(network, train, test, recipe=recipe, seed=seed, device=device, progress=False)
     reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
-    row = {name: round(float(value), 5) for name, value in reached.items()}
-    return {"pooling": pooling, "data": data, "seed": seed} | row
+    return {name: round(float(value), 5) for name, value in reached.items()}  # type: ignore[arg-type]
 
 
-def train(workers: int | None) -> None:
-    """Train the networks that the file lacks, one per core."""
-    stored = json.loads(FILE.read_text("utf8"))
-    stored.setdefault("runs", []).append(environment(usable_device()))
-    done = {(row["pooling"], row["data"], row["seed"]) for row in stored["rows"]}
-    add_rows(FILE, stored, train_one, [unit for unit in units() if unit not in done], workers, every=1)
+class PoolingPredictions(FileStudy):
+    """How much of each data set's signal random networks see, committed before the first training."""
+
+    name = "pooling-predictions"
+    file = "pooling.json"
+    summary = "energy of six signals in random CNNs with five kinds of pooling"
+    unit_fields = ("pooling",)
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        return [{"pooling": pooling} for pooling in POOLINGS]
+
+    def facts(self) -> dict[str, Any]:
+        return {"num_networks": NUM_NETWORKS}
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        return [{"pooling": pooling, **scores} for pooling, scores in content.get("prediction", {}).items()]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        prediction = {row["pooling"]: {name: row[name] for name in row if name != "pooling"} for row in rows}
+        return content | {"prediction": prediction, "rows": content.get("rows", [])}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return scores(POOLINGS[unit["pooling"]])
 
 
-def control(workers: int | None) -> None:
-    """Train the wide networks with max pooling that the file lacks: does their number of parameters suffice?"""
-    stored = json.loads(CONTROL.read_text("utf8")) if CONTROL.exists() else {"rows": [], "runs": []}
-    stored["runs"].append(environment(usable_device()))
-    done = {(row["data"], row["seed"]) for row in stored["rows"]}
-    chosen = [(WIDE, data, seed) for seed in SEEDS for data in DATA]
-    stored["num_units"] = len(chosen)
-    add_rows(CONTROL, stored, train_one, [unit for unit in chosen if unit[1:] not in done], workers, every=1)
+class Pooling(FileStudy):
+    """Can NADs choose the pooling for a data set before training? See ``pooling.toml``."""
+
+    name = "pooling"
+    file = "pooling.json"
+    summary = "accuracy of CNNs with five kinds of pooling on six data sets"
+    unit_fields = ("pooling", "data", "seed")
+    needs: ClassVar[tuple[str, ...]] = ("pooling-predictions",)
+    on_photos = True
+    poolings: ClassVar[tuple[str, ...]] = tuple(POOLINGS)
+
+    def units(self) -> list[Unit]:
+        return [
+            {"pooling": pooling, "data": data, "seed": seed}
+            for seed in SEEDS for data in DATA for pooling in self.poolings
+        ]  # fmt: skip
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return train_one(unit["pooling"], unit["data"], unit["seed"], context.device)
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("predict", "train", "control"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    options = parser.parse_args()
-    if options.what == "predict":
-        predict()
-    else:
-        {"train": train, "control": control}[options.what](options.workers)
+class PoolingControl(Pooling):
+    """Does the number of parameters explain the difference? A wide network with max pooling; added afterwards."""
+
+    name = "pooling-control"
+    file = "pooling-control.json"
+    summary = "accuracy of a wide CNN with max pooling on six data sets"
+    needs = ()
+    poolings = (WIDE,)

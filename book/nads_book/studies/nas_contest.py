@@ -1,10 +1,8 @@
-"""The contest of NADs with published proxies: ``python book/preregistered/nas_score.py choose``, then ``score``.
+"""The contest of NADs with published proxies on architecture search.
 
-``choose`` ranks the scores on one half of the cells, on CIFAR-10. The best is written into ``nas.toml`` and committed;
-only then ``score`` looks at the other half, at other data sets, and at NAS-Bench-Macro.
+`choose` ranks the scores on one half of the cells, on CIFAR-10. The best was written into ``nas.toml`` and committed;
+only then `score` looked at the other half, at other data sets, and at NAS-Bench-Macro.
 """
-
-from __future__ import annotations
 
 import csv
 import hashlib
@@ -12,26 +10,24 @@ import io
 import json
 import lzma
 import math
-import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nads_book.analysis.statistics import rank_correlation, resampled, with_interval
-from nads_book.experiments.stored import load_study
 
-TABLES = Path(__file__).parents[2] / "benchmarks" / "nas_tables"
+from nads_book.analysis.statistics import rank_correlation, resampled, with_interval
+from nads_book.checkout import checkout_folder
+from nads_book.experiments.stored import load_study
+from nads_book.experiments.study import Estimate
+
 DATA = ("cifar10", "cifar100", "ImageNet16-120")
 BASELINES = ("jacov", "synflow", "params", "flops")
-Estimate = tuple[float, float, float]  # with its 95 % interval
 
 
 def read_table(name: str) -> str:
     """Return the text of a published table."""
-    return lzma.open(TABLES / name).read().decode()
+    return lzma.open(checkout_folder("book/results/nas_tables") / name).read().decode()
 
 
 @lru_cache
@@ -122,7 +118,12 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     def correlations(accuracy: np.ndarray, *scores: np.ndarray) -> np.ndarray:
         return np.array([rank_correlation(score, accuracy) for score in scores])
 
-    drawn = resampled(correlations, accuracy, *columns.values(), num_resamples=2_000)  # (draws, columns)
+    drawn = resampled(
+        correlations,  # type: ignore[arg-type]  # it returns several
+        accuracy,
+        *columns.values(),
+        num_resamples=2_000,
+    )  # (draws, columns)
     found = {key: with_interval(drawn[:, place]) for place, key in enumerate(columns)}
     for key in columns:
         if key in BASELINES:
@@ -137,15 +138,13 @@ def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
     return found
 
 
-def choose() -> str:
-    """Return the score with the largest correlation on the first half of the cells, on CIFAR-10, and print all."""
+def choose() -> dict[str, float]:
+    """Return the correlations of scores and proxies on the first half of the cells, on CIFAR-10, the largest first."""
     cells = [cell for cell in proxies()["cifar10"] if chosen_on(cell)]
     table = table_of("cifar10", cells)
     found = {name: rank_correlation(ranks(values), table["val_accuracy"]) for name, values in table.items()}
     del found["val_accuracy"]
-    for name, value in sorted(found.items(), key=lambda pair: -pair[1]):
-        print(f"{value:6.3f}  {name}{' (published)' if name in BASELINES else ''}")
-    return max((name for name in found if name not in BASELINES), key=lambda name: found[name])
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def score(name: str) -> dict[str, dict[str, Estimate]]:
@@ -156,13 +155,3 @@ def score(name: str) -> dict[str, dict[str, Estimate]]:
     return {data: compare(table_of(data, cells), name) for data in DATA} | {
         "macro": compare(table_of("macro", keys), name)
     }
-
-
-if __name__ == "__main__":
-    registered = tomllib.loads(Path(__file__).with_name("nas.toml").read_text("utf8"))
-    if sys.argv[1:] == ["choose"]:
-        print("chosen:", choose())
-    else:
-        for data, found in score(registered["sealed"]["score"]).items():
-            for key, (value, low, high) in found.items():
-                print(f"{data:<16} {key:<24} {value:6.3f} ({low:.3f} to {high:.3f})")

@@ -1,26 +1,22 @@
-"""How the sealed scores did on other data: ``python book/preregistered/other_data_score.py``.
+"""The registered comparison of scores of pairs with accuracies: correlations, baselines, verdicts.
 
-``--partial`` shows what there is before the end, without verdicts.
-
-``other_data.toml`` in this folder has what was expected and the criteria. Scores were computed from random weights and
-committed before the first training (``benchmarks/other_data.py``).
+``book/preregistered/other_data.toml`` has what was expected and the criteria. Scores were computed from random weights
+and committed before the first training (`pairs`).
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from nads_book.analysis.statistics import pooled_variance, with_interval
-from nads_book.experiments.stored import load_study
 
-Estimate = tuple[float, float, float]  # a number with its 95 % interval
+from nads_book.analysis.statistics import pooled_variance, with_interval
+from nads_book.experiments.stored import load_registered
+from nads_book.experiments.study import Estimate, Evidence
+
 Values = np.ndarray  # (data sets, variants, architectures) of images
 AS_IS, SERIES, LINEAR, SAME = "as is", "mnist1d", "logreg", "mlp"  # SAME: no permutation of the input matters to it
 ACCURACIES = (
@@ -95,7 +91,8 @@ class Table:
         for (d, v), values in linear.items():
             predictors["logistic regression"][d, v] = np.mean(values)
         own = [row for row in scores["rows"] if row["data"] == SERIES]
-        return cls(*axes, accuracies, predictors | {"textbook": textbook}, own, series)
+        data, variants, names = axes
+        return cls(data, variants, names, accuracies, predictors | {"textbook": textbook}, own, series)
 
     def means(self) -> Values:
         """Return the accuracies, averaged over the seeds that are there."""
@@ -251,7 +248,7 @@ def self_correlation(scores: Mapping[str, Any], statistic: str, without: tuple[s
     values = np.empty((2, *map(len, axes)))
     for row in rows:
         place = tuple(axis.index(row[key]) for axis, key in zip(axes, ("data", "variant", "architecture"), strict=True))
-        values[(slice(None), *place)] = next(iter(row["scores"].values()))[:2]
+        values[:, place[0], place[1], place[2]] = next(iter(row["scores"].values()))[:2]
     rng, function = np.random.default_rng(0), STATISTICS[statistic]
     draws = (values[0] + rng.normal(size=values[0].shape) * values[1] for _ in range(NUM_DRAWS))
     return float(np.mean([np.nanmean(function(values[0], drawn)) for drawn in draws]))
@@ -312,55 +309,44 @@ def series_tests(rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, s
         "the GRU's score falls": falls["gru"] > 2 * fall("gru")[1],
         "the MLP's and the linear model's scores stay": max(abs(falls[n]) for n in (SAME, "linear")) < 0.005,
         "local models lose more than the others": min(falls["cnn"], falls["gru"]) > max(falls[SAME], falls["linear"]),
-        "order of the costs (correlation above .7)": order[0] > 0.7,
-        "order of the accuracies as is (correlation above .7)": order[1] > 0.7,
-        "order of the accuracies, shuffled (correlation above .7)": order[2] > 0.7,
+        "order of the costs (correlation above .7)": bool(order[0] > 0.7),
+        "order of the accuracies as is (correlation above .7)": bool(order[1] > 0.7),
+        "order of the accuracies, shuffled (correlation above .7)": bool(order[2] > 0.7),
     }
 
 
-def main() -> None:
-    """Print predictions beside results."""
-    partial = sys.argv[1:] == ["--partial"]
-    registered = tomllib.loads(Path(__file__).with_name("other_data.toml").read_text("utf8"))
-    scores = load_study("other-data-scores.json")
+def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
+    """Apply the registered criteria, and compare estimates with the predicted ranges.
+
+    Args:
+        scores: content of the file of scores.
+        trained: content of the file of trainings.
+
+    Raises:
+        ValueError: if a design is not complete, or the networks were trained beside other scores.
+    """
+    registered = load_registered("other_data")
+    for content in (scores, trained):
+        if missing := content["num_units"] - len(content["rows"]):
+            raise ValueError(f"{missing} of {content['num_units']} units are missing: complete the design first")
+    if trained["scores"] != registered["sealed"]["scores"]:
+        raise ValueError("the networks were trained beside other scores than those that were sealed: restore them")
+    table = Table.of(scores, trained)
     published = registered["mnist1d"]
     known = {(v, n): a for v, key in ((AS_IS, "as_is"), ("shuffled", "shuffled")) for n, a in published[key].items()}
-    if len(scores["rows"]) < scores["num_units"]:
-        raise SystemExit(f"{len(scores['rows'])} of {scores['num_units']} scores: incomplete scores cannot be sealed")
-    for name, holds in series_tests([row for row in scores["rows"] if row["data"] == SERIES], known).items():
-        expected = published["expected"][name]
-        print(f"MNIST-1D, published accuracies: {name:<60} {holds!s:<6} expected {expected}")
-    trained = load_study("other-data.json")
-    if trained["scores"] != registered["sealed"]["scores"]:
-        raise SystemExit("the networks were trained beside other scores than those that were sealed")
-    if len(trained["rows"]) < trained["num_units"] and not partial:
-        raise SystemExit(
-            f"{len(trained['rows'])} of {trained['num_units']} networks: an incomplete design has no score"
-        )
-    table = Table.of(scores, trained)
     own = {key: 100 * float(np.mean(values)) for key, values in table.series_accuracies.items()}
-    if len(own) == len(known):
-        for name, holds in series_tests(table.series, own).items():
-            print(f"MNIST-1D, our trainings: {name:<60} {holds}")
-        print("MNIST-1D, ours and published:", {key: (round(own[key], 1), known[key]) for key in known})
+    met: dict[str, bool | None] = {}
+    for label, accuracies in (("published", known), ("our trainings", own)):
+        met |= {f"MNIST-1D, {label}: {name}": holds for name, holds in series_tests(table.series, accuracies).items()}
     found, fewer = compare(table), compare(table, without=(SAME,))
-    for label, estimates in (("all six", found), (f"without {SAME}", fewer)):
+    estimates: dict[str, dict[str, Estimate]] = {}
+    for label, each in (("all six", found), (f"without {SAME}", fewer)):
         ranges = registered["predicted"][label]
-        for (statistic, name), (value, low, high) in estimates.items():
-            text = f"{label:<12} {statistic:<9} {name:<26} {value:6.2f} ({low:.2f} to {high:.2f})"
+        for (statistic, name), estimate in each.items():
+            estimates.setdefault(f"{label}, {statistic}", {})[name] = estimate
             if expected := ranges.get(statistic, {}).get(name):
-                text += f", predicted {expected}: {'yes' if expected[0] <= value <= expected[1] else 'no'}"
-            print(text + (" (post hoc)" if name.removeprefix("over ") in POST_HOC else ""))
-    primary = scores["names"][0]
-    for statistic in ("cells", "costs"):
-        for without in ((), (SAME,)):
-            p = chance(table, statistic, primary, without)
-            label = f"{statistic}, {primary}{', without ' + SAME if without else ''}"
-            print(f"{label}: as well by chance in {p:.3f} of the orders of architectures")
-    if not partial:
-        for name, verdict in verdicts(found, fewer, registered["criteria"]["enough"]).items():
-            print(f"{name}: {verdict}; expected {registered['criteria']['expected'][name]}")
-
-
-if __name__ == "__main__":
-    main()
+                met[f"{label}, {statistic}, {name} as predicted"] = bool(expected[0] <= estimate[0] <= expected[1])
+    decided = {"supported": True, "falsified": False, "inconclusive": None}
+    for name, verdict in verdicts(found, fewer, registered["criteria"]["enough"]).items():
+        met[name] = decided[verdict]
+    return Evidence(estimates, met)

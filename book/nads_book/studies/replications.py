@@ -1,22 +1,23 @@
 """Repeat the poison and the flip of chapters 7 and 8 on Fashion-MNIST and on Imagenette at 64 x 64.
 
-``python benchmarks/replications.py run`` trains the networks that the results file lacks, and resumes.
-``book/preregistered/replications.toml`` contains the predictions. Results go to
-``book/results/studies/replications.json``.
+``book/preregistered/replications.toml`` contains the predictions; `replication_criteria` applies the criteria.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
-from nads_book.experiments.stored import load_nads, study_path
+from torch import Tensor, nn
+
+import nads_core as nc
+from nads_book.experiments.stored import load_nads
+from nads_book.experiments.study import Context, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
 from nads_book.studies.injection import followed_shares
+from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
+from nads_book.studies.replication_criteria import judge
 from nads_book.studies.shortcut_injection import BACKGROUNDS, INJECTION_MODES, ShortcutInjection, wrong_labels
 from nads_book.studies.transforms import (
     covariance,
@@ -26,17 +27,9 @@ from nads_book.studies.transforms import (
     principal_components,
     transform,
 )
-from other_data import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
-from result_files import write_compact
-from torch import Tensor, nn
-
-import nads_core as nc
 from nads_core.directions import NADs
-from nads_core.runtime.arguments import usable_device
-from nads_core.runtime.provenance import environment
 from nads_core.training.recipes import Dataset
 
-FILE = study_path("replications.json")
 RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)
 MAP_SEED = 0  # of random orders and signs
 
@@ -91,31 +84,23 @@ DESIGNS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Unit:
-    """One training; the fields of an injection are None for a map, and the other way round."""
-
-    data: str
-    network: str
-    seed: int
-    map: str | None = None
-    index: int | None = None
-    background: str | None = None
-    written: str | None = None
-    size: float | None = None
+FIELDS = ("data", "network", "seed", "map", "index", "background", "written", "size")
 
 
-def units() -> list[Unit]:
-    """Return all trainings, small networks first, and in each design the first seed first."""
-    trainings = []
+def trainings() -> list[Unit]:
+    """Return all trainings, small networks first, and in each design the first seed first.
+
+    The fields of an injection are None for a map, and the other way round.
+    """
+    found: list[tuple[Any, ...]] = []
     for (data, network), design in DESIGNS.items():
         for seed in design.seeds:
-            trainings += [Unit(data, network, seed, name) for name in design.maps]
-            trainings += [
-                Unit(data, network, seed, None, index, *injection)
+            found += [(data, network, seed, name, None, None, None, None) for name in design.maps]
+            found += [
+                (data, network, seed, None, index, *injection)
                 for index in design.indices for injection in design.injections
             ]  # fmt: skip
-    return trainings
+    return [dict(zip(FIELDS, values, strict=True)) for values in found]
 
 
 @lru_cache(maxsize=2)
@@ -163,53 +148,52 @@ def matrix_of(data: str, network: str, count: int, name: str) -> Tensor:
 def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]]:
     """Return the training and the test set of a map, and how well photos match NADs and how smooth they are."""
     matrix, standard = (
-        matrix_of(unit.data, unit.network, design.num_train, unit.map or ""),
-        scaling(unit.data, design.num_train),
+        matrix_of(unit["data"], unit["network"], design.num_train, unit["map"] or ""),
+        scaling(unit["data"], design.num_train),
     )
-    parts = [photos(unit.data, True, design.num_train), photos(unit.data, False, design.num_test)]
+    parts = [photos(unit["data"], True, design.num_train), photos(unit["data"], False, design.num_test)]
     train, test = ((transform(standard(part.images), matrix), part.labels) for part in parts)
-    after = matrix.double() @ spread(unit.data, design.num_train) @ matrix.double().T
-    facts = {"neighbours": round(neighbour_correlation(after, SHAPES[unit.data][1]), 5)}
-    if unit.network != "logreg":
-        nads = nads_of(unit.data, unit.network)
+    after = matrix.double() @ spread(unit["data"], design.num_train) @ matrix.double().T
+    facts = {"neighbours": round(neighbour_correlation(after, SHAPES[unit["data"]][1]), 5)}
+    if unit["network"] != "logreg":
+        nads = nads_of(unit["data"], unit["network"])
         sensitivity = (nads.basis * nads.eigenvalues.to(nads.basis)) @ nads.basis.T
         facts["match"] = round(match(sensitivity, after), 5)
     return train, test, facts
 
 
-def trained(unit: Unit, train: Dataset, test: Dataset) -> tuple[nn.Module, dict[str, Any]]:
+def trained(unit: Unit, train: Dataset, test: Dataset, device: torch.device) -> tuple[nn.Module, Row]:
     """Return a trained network, and its accuracies; networks of one seed begin with equal weights."""
-    torch.manual_seed(unit.seed)
-    network = build(unit.data, unit.network)
-    label = " ".join(str(value) for value in vars(unit).values() if value is not None)
-    result = nc.train_network(network, train, test, recipe=RECIPE, seed=unit.seed, label=label)
+    torch.manual_seed(unit["seed"])
+    network = build(unit["data"], unit["network"])
+    result = nc.train_network(network, train, test, recipe=RECIPE, seed=unit["seed"], device=device, progress=False)
     accuracies = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
     return network.eval(), {name: round(float(value), 5) for name, value in accuracies.items()}  # type: ignore[arg-type]
 
 
-def measured(unit: Unit) -> dict[str, Any]:
+def measured(unit: Unit, device: torch.device) -> Row:
     """Train the network of a unit and return its row."""
-    design = DESIGNS[unit.data, unit.network]
-    if unit.map is not None:
+    design = DESIGNS[unit["data"], unit["network"]]
+    if unit["map"] is not None:
         train, test, facts = mapped(unit, design)
-        return vars(unit) | trained(unit, train, test)[1] | facts
-    standard = scaling(unit.data, design.num_train)
-    first, last = photos(unit.data, True, design.num_train), photos(unit.data, False, design.num_test)
-    injection = ShortcutInjection(first.images, nads_of(unit.data, unit.network), unit.index or 0)
-    background, mode = BACKGROUNDS[unit.background or ""], INJECTION_MODES[unit.written or ""]
-    changed = injection.inject(injection.prepare(first.images, background), first.labels, mode, unit.size)
+        return trained(unit, train, test, device)[1] | facts
+    standard = scaling(unit["data"], design.num_train)
+    first, last = photos(unit["data"], True, design.num_train), photos(unit["data"], False, design.num_test)
+    injection = ShortcutInjection(first.images, nads_of(unit["data"], unit["network"]), unit["index"] or 0)
+    background, mode = BACKGROUNDS[unit["background"] or ""], INJECTION_MODES[unit["written"] or ""]
+    changed = injection.inject(injection.prepare(first.images, background), first.labels, mode, unit["size"])
     clean = injection.prepare(last.images, background)
-    network, row = trained(unit, (standard(changed), first.labels), (standard(clean), last.labels))
-    wrong = wrong_labels(last.labels, channels=SHAPES[unit.data][0])
+    network, row = trained(unit, (standard(changed), first.labels), (standard(clean), last.labels), device)
+    wrong = wrong_labels(last.labels, channels=SHAPES[unit["data"]][0])
 
     def followed(images: Tensor) -> dict[str, float]:
         return followed_shares(network, standard(images), wrong)
 
     row["unprompted"] = followed(clean)
-    if unit.written != "none":
-        row["followed"] = followed(injection.inject(clean, wrong, mode, unit.size))
+    if unit["written"] != "none":
+        row["followed"] = followed(injection.inject(clean, wrong, mode, unit["size"]))
     row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
-    return vars(unit) | row
+    return row
 
 
 def facts_of(design: Design) -> dict[str, Any]:
@@ -219,22 +203,24 @@ def facts_of(design: Design) -> dict[str, Any]:
     return facts | {"largest": max(sizes, default=None)}
 
 
-def run() -> None:
-    """Train the networks that the file lacks."""
-    stored = json.loads(FILE.read_text("utf8")) if FILE.exists() else {"rows": [], "runs": []}
-    fields = list(Unit.__dataclass_fields__)
-    done = {tuple(row[name] for name in fields) for row in stored["rows"]}
-    stored |= {"num_units": len(units()), "epochs": RECIPE.epochs, "num_networks": NUM_NETWORKS}
-    stored["designs"] = {", ".join(cell): facts_of(design) for cell, design in DESIGNS.items()}
-    stored["runs"].append(environment(usable_device()))
-    for unit in units():
-        if tuple(getattr(unit, name) for name in fields) not in done:
-            stored["rows"].append(measured(unit))
-            write_compact(FILE, stored)
+class Replications(FileStudy):
+    """What do the poison and the flip do on other photos? See ``replications.toml``."""
 
+    name = "replications"
+    file = "replications.json"
+    summary = "poison and flip on Fashion-MNIST and on Imagenette at 64 x 64"
+    unit_fields = FIELDS
+    on_photos = True
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run",))
-    parser.parse_args()
-    run()
+    def units(self) -> list[Unit]:
+        return trainings()
+
+    def facts(self) -> dict[str, Any]:
+        designs = {", ".join(cell): facts_of(design) for cell, design in DESIGNS.items()}
+        return {"epochs": RECIPE.epochs, "num_networks": NUM_NETWORKS, "designs": designs}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return measured(unit, context.device)
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        return judge(rows, self.facts()["designs"])

@@ -1,9 +1,8 @@
 """How NADs change while networks train: the second moment G_t of trained networks' gradients, at chosen steps.
 
-``python benchmarks/geometry.py run`` trains all networks, one per core, and resumes at the last condition. ``python
-benchmarks/geometry.py first-steps`` takes one small step with the labels and one with the opposite labels: a test with
-more power, added after the first result of ``run``, in which the noise of labels hid the sign for LeNet.
-``book/preregistered/geometry.toml`` has what was expected. Results go to ``book/results/studies/geometry.json``.
+The study ``geometry`` follows networks in 29 conditions. ``first-steps`` takes one small step with the labels and one
+with the opposite labels: a test with more power, added after the first result of ``geometry``, in which the noise of
+labels hid the sign for LeNet. ``book/preregistered/geometry.toml`` has what was expected.
 
 Later work (arXiv 2410.12025) says that training begins to move G along G_0 S G_0, where S is the second moment of the
 data. So cosines of matrices are stored, <A, B> / |A| |B| with <A, B> = tr(A B): of G_t with G_0 and with S, and of the
@@ -11,35 +10,27 @@ change G_t - G_0 with G_0 S G_0 and with three simpler matrices. Products are un
 networks, or of different inputs.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from nads_book.analysis.statistics import rank_correlation
-from nads_book.atlas.entries import ATLAS
-from nads_book.experiments.stored import study_path
-from result_files import write_compact
 from torch import Tensor, nn
-from torch.nn import functional as F
-from tqdm import tqdm
 
 import nads_core as nc
+from nads_book.analysis.statistics import rank_correlation
+from nads_book.atlas.entries import ATLAS
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments.trainer import training_steps
 from nads_core.directions.symmetry import symmetrize
 from nads_core.kernels import faster_max_pooling
 from nads_core.networks.architectures import Architecture
-from nads_core.runtime.provenance import environment
+from nads_core.runtime.files import atomic_write
 from nads_core.runtime.seeds import seed_sequence, seeded
 
-FILE, FIRST = study_path("geometry.json"), study_path("first-steps.json")
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
@@ -174,11 +165,8 @@ def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: in
             model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
         return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM)
 
-    def advance(model: nn.Module, optimiser: torch.optim.Optimizer, size: int) -> None:
-        batch = torch.randint(len(images), (size,), generator=generator)
-        optimiser.zero_grad()
-        F.cross_entropy(model(images[batch]), labels[batch]).backward()
-        optimiser.step()
+    def drawn(count: int, size: int) -> Iterator[Tensor]:
+        return (torch.randint(len(images), (size,), generator=generator) for _ in range(count))
 
     few, times, accuracies = images[:SMALL_BATCH], list[Tensor](), list[Tensor]()
 
@@ -192,10 +180,9 @@ def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: in
     look(model)
     if steps:
         other, small = begin(SMALL_RATE)
-        advance(other, small, SMALL_BATCH)
-        look(other)
-    for step in range(1, steps + 1):
-        advance(model, optimiser, BATCH)
+        for _ in training_steps(other, (images, labels), small, drawn(1, SMALL_BATCH)):
+            look(other)
+    for step, _ in training_steps(model, (images, labels), optimiser, drawn(steps, BATCH)):
         if step in STEPS:
             look(model)
     return torch.stack(times), torch.stack(accuracies)
@@ -205,7 +192,6 @@ def trajectories(
     identities: range, network: str, images: Tensor, labels: Tensor | None, steps: int
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients (n, times, 2, D) and accuracies (n, times) of several networks; see `trajectory`."""
-    torch.set_num_threads(1)
     found = [trajectory(network, images, labels, identity, steps) for identity in identities]
     return torch.stack([one for one, _ in found]), torch.stack([one for _, one in found])
 
@@ -323,10 +309,19 @@ def order_kept(
         "order kept": values.flip(0)[:NUM_ORDERED].numpy(),
         "order of data": (directions * (second_moment @ directions)).sum(0).numpy(),
     }
-    return {
-        name: with_jackknife(lambda groups, order=order: rank_correlation(order, energies[groups.numpy()].mean(0)))
-        for name, order in orders.items()
-    }
+
+    def agreement(groups: Tensor, order: np.ndarray) -> float:
+        return rank_correlation(order, energies[groups.numpy()].mean(0))
+
+    return {name: with_jackknife(partial(agreement, order=order)) for name, order in orders.items()}
+
+
+def _mean(values: Tensor, groups: Tensor) -> float:
+    return float(values[groups].mean())
+
+
+def _ratio(values: Tensor, groups: Tensor) -> float:
+    return float(values[0, groups].sum() / values[1, groups].sum())
 
 
 def measured(
@@ -354,8 +349,7 @@ def measured(
         right = accuracy.view(GROUPS, -1)
         yield {
             "network": network, "data": data, "step": step, "num_networks": len(after),
-            "accuracy": with_jackknife(lambda groups, right=right: float(right[groups].mean())),
-            "growth": with_jackknife(lambda groups, t=traces: float(t[0, groups].sum() / t[1, groups].sum())),
+            "accuracy": with_jackknife(partial(_mean, right)), "growth": with_jackknife(partial(_ratio, traces)),
             "moment": compared(now, laws), "change": compared(now - before, laws) if step != 0 else None,
             "of equal networks": compared(torch.stack([moment(part) for part in unit.chunk(GROUPS)]), laws),
             **(order_kept(now, start, laws["S"][0], signal) if len(start) > 1 else {}),
@@ -363,77 +357,39 @@ def measured(
         }  # fmt: skip
 
 
-class Pool:
-    """Processes that follow networks, one core each.
-
-    Args:
-        workers: number of processes.
-        folder: folder of the trajectories, which are kept there, so that another measure needs no new training.
-    """
-
-    def __init__(self, workers: int | None, folder: Path):
-        from loky import get_reusable_executor
-
-        self.folder = folder
-        self.executor = get_reusable_executor(workers, env={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
-
-    def __enter__(self) -> Pool:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.executor.shutdown(kill_workers=True)
-
-    def results(self, function: Callable[..., Any], identities: range, size: int, label: str, *given: Any) -> list[Any]:
-        """Return the results of ``function(part, *given)`` for parts of the networks, with a progress bar."""
-        parts = [identities[i : i + size] for i in range(0, len(identities), size)]
-        futures = [self.executor.submit(function, part, *given) for part in parts]
-        return [future.result() for future in tqdm(futures, label, unit=f"{size} networks")]
-
-    def trajectories(self, network: str, data: str, identities: range, steps: int) -> tuple[Tensor, Tensor]:
-        """Return what `trajectories` does, from the folder if it is there."""
-        path = self.folder / f"{network}, {data}, {identities.start}, {len(identities)}, {steps}.pt"
-        if not path.exists():
-            images, labels = dataset(data)
-            given = (network, images, None if data == "random labels" else labels, steps)
-            size = 4 if steps else 64  # networks of a task, each of which sends the images to its process
-            found = self.results(trajectories, identities, size, path.stem, *given)
-            torch.save((torch.cat([one for one, _ in found]), torch.cat([one for _, one in found])), path)
-        gradients, accuracies = torch.load(path)
-        return gradients, accuracies
-
-    def start(self, network: str, data: str) -> Tensor:
-        """Return G_0 of other networks, (groups, D, D), or the identity where it is known to be that."""
-        size = NETWORKS[network]
-        if not size.untrained:
-            return torch.eye(DIMENSION, dtype=torch.float64)[None]
-        if data in ("random labels", BALANCED, SHARED) or network != "resnet":
-            data = "photos"  # the images count for batch norm alone
-        others = self.trajectories(network, data, range(10**6, 10**6 + size.untrained), 0)[0][:, 0]
-        symmetries = size.architecture.symmetries_at(SIZE, 1)
-        return torch.stack([symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)])
+def kept(name: str, context: Context, compute: Callable[[], Any]) -> Any:
+    """Return what a function computes, from the folder of the context if it is there."""
+    if context.out is None:
+        return compute()
+    path = context.out.with_name("trajectories") / f"{name}.pt"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, "wb") as file:
+            torch.save(compute(), file)
+    return torch.load(path)
 
 
-def run(workers: int | None, folder: Path) -> None:
-    """Measure the conditions that the file lacks."""
-    stored = json.loads(FILE.read_text()) if FILE.exists() else {"rows": [], "runs": []}
-    done = {(row["network"], row["data"]) for row in stored["rows"]}
-    stored |= {"num_units": len(CONDITIONS), "steps": STEPS}
-    stored["runs"].append(environment(torch.device("cpu")))
-    with Pool(workers, folder) as pool:
-        for network, data in CONDITIONS:
-            if (network, data) in done:
-                continue
-            size = NETWORKS[network]
-            late = pool.trajectories(network, data, range(size.late), size.last)
-            more = range(size.late, size.early)
-            early = pool.trajectories(network, data, more, EARLY) if more else tuple(one[:0] for one in late)
-            gradients, accuracies = (
-                [torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t] for t in range(a.shape[1])]
-                for a, b in zip(late, early, strict=True)
-            )
-            stored["rows"] += measured(network, data, gradients, accuracies, pool.start(network, data))
-            write_compact(FILE, stored)
+def followed(network: str, data: str, identities: range, steps: int, context: Context) -> tuple[Tensor, Tensor]:
+    """Return what `trajectories` does for a condition."""
+
+    def compute() -> tuple[Tensor, Tensor]:
+        images, labels = dataset(data)
+        return trajectories(identities, network, images, None if data == "random labels" else labels, steps)
+
+    gradients, accuracies = kept(f"{network}, {data}, {identities.start}, {len(identities)}, {steps}", context, compute)
+    return gradients, accuracies
+
+
+def initial(network: str, data: str, context: Context) -> Tensor:
+    """Return G_0 of other networks, (groups, D, D), or the identity where it is known to be that."""
+    size = NETWORKS[network]
+    if not size.untrained:
+        return torch.eye(DIMENSION, dtype=torch.float64)[None]
+    if data in ("random labels", BALANCED, SHARED) or network != "resnet":
+        data = "photos"  # the images count for batch norm alone
+    others = followed(network, data, range(10**6, 10**6 + size.untrained), 0, context)[0][:, 0]
+    symmetries = size.architecture.symmetries_at(SIZE, 1)
+    return torch.stack([symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)])
 
 
 def first_steps(identities: range, network: str, images: Tensor, labels: Tensor, rate: float) -> Tensor:
@@ -441,7 +397,6 @@ def first_steps(identities: range, network: str, images: Tensor, labels: Tensor,
 
     To first order, what the labels change has opposite signs in the two steps, so their mean shows the rest.
     """
-    torch.set_num_threads(1)
     few, found = images[:SMALL_BATCH], []
     for identity in identities:
         generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
@@ -453,50 +408,74 @@ def first_steps(identities: range, network: str, images: Tensor, labels: Tensor,
                 model = faster_max_pooling(NETWORKS[network].architecture.build(1, SIZE, 2)).train()
             if target is not None:
                 optimiser = torch.optim.SGD(model.parameters(), lr=rate)
-                F.cross_entropy(model(images[batch]), target).backward()
-                optimiser.step()
+                everything = torch.arange(SMALL_BATCH)
+                for _ in training_steps(model, (images[batch], target), optimiser, [everything]):
+                    pass
             times.append(input_gradients(model, inputs, few))
         found.append(torch.stack(times))
     return torch.stack(found)
 
 
-def run_first_steps(workers: int | None, folder: Path) -> None:
-    """Measure the first step on photos with opposite labels, for the networks and rates that the file lacks."""
-    stored = json.loads(FIRST.read_text()) if FIRST.exists() else {"rows": [], "runs": []}
-    done = {(row["network"], row["rate"]) for row in stored["rows"]}
-    conditions = [(network, rate) for network in FIRST_NETWORKS for rate in FIRST_RATES]
-    stored |= {"num_units": len(conditions)}
-    stored["runs"].append(environment(torch.device("cpu")))
-    images, labels = photos()
-    with Pool(workers, folder) as pool:
-        for network, rate in conditions:
-            if (network, rate) in done:
-                continue
-            identities, label = range(2 * 10**6, 2 * 10**6 + 2 * NETWORKS[network].early), f"{network}, {rate:g}"
-            gradients = torch.cat(pool.results(first_steps, identities, 32, label, network, images, labels, rate))
-            laws = laws_of("photos", pool.start(network, "photos"))
-            before, *after = (
-                torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)]) for t in range(gradients.shape[1])
-            )
-            changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
-            changes["mean of both"] = sum(changes.values()) / 2
-            sizes = before.diagonal(dim1=1, dim2=2).sum(1)
+class Geometry(FileStudy):
+    """How do NADs change while networks train? 29 conditions (``geometry.toml``)."""
 
-            def growth(groups: Tensor, change: Tensor, sizes: Tensor = sizes) -> float:
-                return float(change.diagonal(dim1=1, dim2=2).sum(1)[groups].sum() / sizes[groups].sum())
+    name = "geometry"
+    file = "geometry.json"
+    summary = "second moments of the gradients of networks as they train, compared with simple laws"
+    unit_fields = ("network", "data")
+    many_rows = True
+    on_photos = True
 
-            stored["rows"].append({
-                "network": network, "rate": rate, "num_networks": len(gradients),
-                "change": {name: compared(change, laws) for name, change in changes.items()},
-                "growth": {name: with_jackknife(partial(growth, change=change)) for name, change in changes.items()},
-            })  # fmt: skip
-            write_compact(FIRST, stored)
+    def units(self) -> list[Unit]:
+        return [{"network": network, "data": data} for network, data in CONDITIONS]
+
+    def facts(self) -> dict[str, Any]:
+        return {"steps": list(STEPS)}
+
+    def run(self, unit: Unit, context: Context) -> list[Row]:
+        network, data = unit["network"], unit["data"]
+        size = NETWORKS[network]
+        late = followed(network, data, range(size.late), size.last, context)
+        early = tuple(one[:0] for one in late)
+        if more := range(size.late, size.early):
+            early = followed(network, data, more, EARLY, context)
+        gradients, accuracies = (
+            [torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t] for t in range(a.shape[1])]
+            for a, b in zip(late, early, strict=True)
+        )
+        return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "first-steps"))
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--folder", type=Path, default=Path("trajectories"), help="of the trajectories, about 1 GB")
-    options = parser.parse_args()
-    (run if options.what == "run" else run_first_steps)(options.workers, options.folder)
+class FirstSteps(FileStudy):
+    """What does the first step change whatever the labels are? Four networks, three rates, opposite labels."""
+
+    name = "first-steps"
+    file = "first-steps.json"
+    summary = "change of the second moment by one step with the labels, and with the opposite labels"
+    unit_fields = ("network", "rate")
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        return [{"network": network, "rate": rate} for network in FIRST_NETWORKS for rate in FIRST_RATES]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        network, rate = unit["network"], unit["rate"]
+        images, labels = photos()
+        identities = range(2 * 10**6, 2 * 10**6 + 2 * NETWORKS[network].early)
+        gradients = first_steps(identities, network, images, labels, rate)
+        laws = laws_of("photos", initial(network, "photos", context))
+        before, *after = (
+            torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)]) for t in range(gradients.shape[1])
+        )
+        changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
+        changes["mean of both"] = (changes["labels"] + changes["opposite labels"]) / 2
+        sizes = before.diagonal(dim1=1, dim2=2).sum(1)
+
+        def growth(groups: Tensor, change: Tensor) -> float:
+            return float(change.diagonal(dim1=1, dim2=2).sum(1)[groups].sum() / sizes[groups].sum())
+
+        return {
+            "num_networks": len(gradients),
+            "change": {name: compared(change, laws) for name, change in changes.items()},
+            "growth": {name: with_jackknife(partial(growth, change=change)) for name, change in changes.items()},
+        }

@@ -1,31 +1,24 @@
 """Which NADs of LeNet at 64 x 64 can be known? A forecast from few networks, and two independent runs.
 
-``python benchmarks/nads64.py run`` draws the networks of both runs, and resumes; ``--seed`` names one of the two, so
-that they can run in parallel. Then ``python benchmarks/nads64.py compare`` compares them. Results go to
-``book/results/studies/nads64.json``; the runs' own files are not committed.
+The runs' own files are not committed.
 """
 
-from __future__ import annotations
-
-import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from nads_book.analysis.forecasting import forecast
-from nads_book.experiments.stored import study_path
-from other_data import FOLDER
-from result_files import write_compact
-from tqdm import tqdm
 
 import nads_core as nc
+from nads_book.analysis.forecasting import forecast
+from nads_book.experiments.study import Context, Keep, Row, Unit
+from nads_book.experiments.study_files import FileStudy, StudyFile, write_compact
+from nads_book.studies.pairs import scratch
 from nads_core.directions import NADs
-from nads_core.runtime.provenance import environment
 
-FILE = study_path("nads64.json")
 SHAPE = (1, 64, 64)  # of one channel: channels of a random network are exchangeable and have random signs
 FEW, MANY, FORECASTS = 2_048, 16_384, (16_384, 65_536, 262_144)
 SEEDS = (0, 1)
@@ -34,15 +27,15 @@ COUNTS = (4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048)
 
 def paths(seed: int, count: int) -> tuple[Path, Path]:
     """Return the checkpoint and the result of a run."""
-    return FOLDER / f"nads64-{seed}.checkpoint", FOLDER / f"nads64-{seed}-{count}.npz"
+    return scratch() / f"nads64-{seed}.checkpoint", scratch() / f"nads64-{seed}-{count}.npz"
 
 
-def draw(seed: int) -> None:
-    """Draw the networks of a run, with a forecast after the first of them."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    facts = FOLDER / f"nads64-{seed}.json"
+def draw(seed: int, num_networks: int) -> None:
+    """Draw networks of a run, with a forecast after the first of them."""
+    scratch().mkdir(parents=True, exist_ok=True)
+    facts = scratch() / f"nads64-{seed}.json"
     found: dict[str, Any] = json.loads(facts.read_text("utf8")) if facts.exists() else {"seconds": {}, "forecasts": {}}
-    for count in (FEW, MANY):
+    for count in (each for each in (FEW, MANY) if each <= num_networks):
         checkpoint, path = paths(seed, count)
         if path.exists():
             continue
@@ -101,23 +94,34 @@ def compared(first: NADs, second: NADs) -> dict[str, Any]:
     }
 
 
-def compare() -> None:
-    """Compare the two runs after few and after many networks, and store what each had forecast."""
-    content: dict[str, Any] = {"few": FEW, "many": MANY, "shape": SHAPE, "rows": []}
-    for count in tqdm((FEW, MANY), unit="number of networks"):
-        first, second = (NADs.load(paths(seed, count)[1]) for seed in SEEDS)
-        content["rows"].append({"num_networks": count, **compared(first, second)})
-    content["runs"] = [json.loads((FOLDER / f"nads64-{seed}.json").read_text("utf8")) for seed in SEEDS]
-    write_compact(FILE, content | {"environment": environment(torch.device("cpu"))})
+class NADs64(FileStudy):
+    """Which NADs of LeNet at 64 x 64 can be known? Two runs after few and after many networks (``nads64.toml``)."""
 
+    name = "nads64"
+    file = "nads64.json"
+    summary = "agreement of two runs of LeNet's NADs at 64 x 64, and forecasts"
+    unit_fields = ("num_networks",)
+    runs_key = "provenance"  # the file's "runs" are seconds and forecasts of the two runs
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "compare"))
-    parser.add_argument("--seed", type=int, choices=SEEDS, help="one of the runs; both by default")
-    options = parser.parse_args()
-    if options.what == "compare":
-        compare()
-    else:
-        for seed in SEEDS if options.seed is None else (options.seed,):
-            draw(seed)
+    def units(self) -> list[Unit]:
+        return [{"num_networks": count} for count in (FEW, MANY)]
+
+    def facts(self) -> dict[str, Any]:
+        return {"few": FEW, "many": MANY, "shape": list(SHAPE)}
+
+    def content(self, results: StudyFile) -> dict[str, Any]:
+        """Return the content of the file, with seconds and forecasts of both runs."""
+        facts = [scratch() / f"nads64-{seed}.json" for seed in SEEDS]
+        if all(path.exists() for path in facts):
+            results.facts["runs"] = [json.loads(path.read_text("utf8")) for path in facts]
+        return super().content(results)
+
+    def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+        """Compare both runs one unit after the other: the second one continues from the first."""
+        self.run_in_turn(units, context, keep)
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        for seed in SEEDS:
+            draw(seed, unit["num_networks"])
+        first, second = (NADs.load(paths(seed, unit["num_networks"])[1]) for seed in SEEDS)
+        return compared(first, second)

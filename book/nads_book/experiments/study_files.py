@@ -1,0 +1,107 @@
+"""Studies whose results are a file of facts, rows and runs in ``book/results/studies/``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from nads_book.experiments.results import Stored
+from nads_book.experiments.stored import study_path
+from nads_book.experiments.study import Row, Study
+from nads_core.runtime.files import atomic_write
+from nads_core.runtime.provenance import differences
+
+
+@dataclass
+class StudyFile(Stored):
+    """The results file of another study: facts, rows, and the runs that computed them.
+
+    Args:
+        facts: content of the file but its rows and runs.
+        rows: rows of all finished units.
+        provenance: runs, each with device, versions, commit and start.
+        study: the study of these results.
+    """
+
+    facts: dict[str, Any]
+    rows: list[Row]
+    provenance: list[dict[str, Any]]
+    study: Study | None = field(default=None, compare=False, repr=False)
+
+    counted = "units"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must agree before results are merged."""
+        study = self.experiment()
+        return {"study": study.name, **{name: self.facts[name] for name in study.facts()}}
+
+    def __str__(self) -> str:
+        study = self.experiment()
+        total = len(study.units())
+        return f"{study.name}: {total - len(study.missing(self.rows))} of {total} units"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, replacing the old one as a whole; each row is one line or a few."""
+        study = self.experiment()
+        write_compact(Path(path), study.content(self), study.depth)
+
+
+class FileStudy(Study):
+    """A study with a results file of its own, whose layout its class defines."""
+
+    file: ClassVar[str]
+    runs_key: ClassVar[str] = "runs"  # of the provenance in the file
+    depth: ClassVar[int] = 1  # levels below which JSON is written on one line
+
+    @property
+    def path(self) -> Path:
+        """The results file."""
+        return study_path(self.file)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the file states about the design."""
+        return {}
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        """Return the rows that a file holds."""
+        rows: list[Row] = content.get("rows", [])
+        return rows
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        """Return the content of a file with these rows."""
+        return content | {"rows": rows, "num_units": len(self.units())}
+
+    def content(self, results: StudyFile) -> dict[str, Any]:
+        """Return the content of the file of these results."""
+        return self.with_rows(results.facts, results.rows) | {self.runs_key: results.provenance}
+
+    def stored(self, out: Path | None, root: str | None = None) -> StudyFile:
+        """Return the content of a results file, or results without rows if there is none.
+
+        Raises:
+            ValueError: if the file states another design.
+        """
+        content: dict[str, Any] = {}
+        if out is not None and out.exists():
+            content = json.loads(out.read_text("utf8"))
+        facts = json.loads(json.dumps(self.facts()))
+        before = {name: value for name, value in content.items() if name in facts}
+        if different := differences(before, {name: facts[name] for name in before}):
+            raise ValueError(f"{out} cannot be continued: {different}")
+        rows, runs = self.rows_of(content), content.pop(self.runs_key, [])
+        return StudyFile(content | facts, rows, runs, self)
+
+
+def write_compact(path: Path, content: dict[str, Any], depth: int = 1) -> None:
+    """Write JSON in which whatever has fewer than ``depth`` levels below it is one line."""
+    text = json.dumps(content, indent=1)
+    for _ in range(depth):
+        text = re.sub(r"[\[{][^\[\]{}]*[\]}]", lambda part: " ".join(part.group().split()), text)
+    with atomic_write(path) as file:
+        file.write(text + "\n")

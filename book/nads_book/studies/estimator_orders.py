@@ -1,0 +1,73 @@
+"""How estimators order directions that none of them chose: energies of the waves of Fig. 1 and of our NADs, for LeNet.
+
+The chapter on NADs and generalisation correlates them with stored accuracies of trained LeNets.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import nads_core as nc
+from nads_book.analysis.prediction import Family
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.studies import load_results
+
+SEED = 7
+ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those of the dipole
+    "point": (nc.PointGradient(), 4_096),
+    "smoothed": (nc.SmoothedGradient(num_inputs=16), 4_096),
+    "mixed": (nc.MixedDerivative(num_inputs=16), 4_096),
+    "dipole": (nc.Dipole(step=100.0), 256),
+    "smoothed, as few": (nc.SmoothedGradient(num_inputs=16), 256),
+}
+FAMILIES = {"DFT": "fig1-lenet", "our NADs": "fig6-lenet"}
+
+
+def families() -> dict[str, Family]:
+    """Return the directions of both families."""
+    stored = {label: load_results(name) for label, name in FAMILIES.items()}
+    return {label: Family.of(results) for label, results in stored.items() if results is not None}
+
+
+class EstimatorOrders(FileStudy):
+    """In which order do estimators put directions that none of them chose?"""
+
+    name = "estimator-orders"
+    file = "estimator-orders.json"
+    summary = "energies of waves and of our NADs in LeNets, by five estimators"
+    unit_fields = ("estimator",)
+    needs = ("fig1-lenet", "fig6-lenet")
+
+    def units(self) -> list[Unit]:
+        return [{"estimator": label} for label in ESTIMATORS]
+
+    def facts(self) -> dict[str, Any]:
+        keys = {
+            kind: [list(key) if isinstance(key, tuple) else key for key in family.keys]
+            for kind, family in families().items()
+        }
+        return {"num_networks": {label: count for label, (_, count) in ESTIMATORS.items()}, "seed": SEED, "keys": keys}
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        runs = content.get("run", {})
+        return [
+            {"estimator": label, "seconds": seconds, "run": runs.get(label)}
+            | {kind: energies[label] for kind, energies in content["energies"].items()}
+            for label, seconds in content.get("seconds", {}).items()
+        ]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        columns = {name: {row["estimator"]: row[name] for row in rows} for name in ("seconds", "run", *FAMILIES)}
+        energies = {kind: columns.pop(kind) for kind in FAMILIES}
+        return content | columns | {"energies": energies}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        start = time.perf_counter()
+        estimator, count = ESTIMATORS[unit["estimator"]]
+        nads = nc.compute_nads(nc.LENET, count, estimator=estimator, seed=SEED, device=context.device, progress=False)
+        row: Row = {"seconds": round(time.perf_counter() - start)}
+        for kind, family in families().items():
+            found = nads.energy(family.directions)
+            row[kind] = [float(f"{value:.6g}") for value in (found / found.mean()).tolist()]
+        return row

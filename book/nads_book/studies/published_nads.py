@@ -1,0 +1,106 @@
+"""Along the authors' own NADs: what the first-step law says of them, what our VGG-11 learns, and which of them ship.
+
+The authors' accuracies of VGG-11 fall much earlier than ours. Two reasons are possible: their directions, or their
+noise and recipe. Trainings along their directions, by the recipe of the preset "laptop", distinguish these. The folder
+that NADS_REFERENCE names has the directions.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+import nads_core as nc
+from nads_book.analysis import published
+from nads_book.experiments.study import Context, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.studies.directions import Fig6
+from nads_core.runtime.seeds import seed_sequence
+
+ARCHITECTURES = ("lenet", "vgg11", "resnet18")
+UNITS = ((22, 1.0), (4, 1.0), (4, 3.0), (102, 1.0), (22, 3.0), (6, 1.0), (1, 3.0), (102, 3.0))  # index, sigma
+COMPLETE = 1023  # directions that the authors published of each network
+SEED = 3  # that of the preset "laptop"
+
+
+def authors_directions(name: str) -> Tensor:
+    """Return all directions that the authors published of a network.
+
+    Raises:
+        FileNotFoundError: if NADS_REFERENCE names no folder with them.
+    """
+    found = published.directions(name, COMPLETE)
+    if found is None:
+        raise FileNotFoundError("the complete sets of the authors' directions are needed: NADS_REFERENCE names them")
+    return found
+
+
+def law_of(name: str) -> Row:
+    """Return the energies of the authors' directions of a network under our second moments."""
+    nads = nc.load_nads(name)
+    values, keys = nads.eigenvalues.double(), list(published.nad_accuracies(name))
+    shares = (authors_directions(name)[keys].flatten(1) @ nads.basis).double().square()  # (m, D)
+    total = float(values.square().sum())
+
+    def digits(numbers: Tensor) -> list[float]:
+        return [float(f"{number:.6g}") for number in numbers]
+
+    return {
+        "key": keys,
+        "energies": digits((shares @ values) / total**0.5),
+        "squares": digits((shares @ values.square()) / total),
+        "version": nads.provenance["version"],
+    }
+
+
+class PublishedLaws(FileStudy):
+    """Energies of the authors' directions under our second moments, and all else that the law needs."""
+
+    name = "law-published-energies"
+    file = "law-published.json"
+    summary = "energies of the authors' NADs under our second moments (NADS_REFERENCE)"
+    unit_fields = ("architecture",)
+
+    def units(self) -> list[Unit]:
+        return [{"architecture": name} for name in ARCHITECTURES]
+
+    def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
+        return [{"architecture": name, **found} for name, found in content.get("laws", {}).items()]
+
+    def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+        laws = {row["architecture"]: {key: row[key] for key in row if key != "architecture"} for row in rows}
+        return {"rows": []} | content | {"laws": laws}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return law_of(unit["architecture"])
+
+
+class PublishedTrainings(FileStudy):
+    """Why do the authors' accuracies of VGG-11 fall earlier than ours? Trainings along their directions."""
+
+    name = "law-published"
+    file = "law-published.json"
+    summary = "accuracy of VGG-11 along the authors' NADs (NADS_REFERENCE)"
+    unit_fields = ("index", "noise_std", "seed")
+
+    def units(self) -> list[Unit]:
+        return [{"index": index, "noise_std": noise_std, "seed": SEED} for index, noise_std in UNITS]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        start = time.perf_counter()
+        size = Fig6.create("vgg11", "laptop")
+        direction = authors_directions("vgg11")[[unit["index"]]]
+        sets, tests = (
+            nc.SeparableDatasets(
+                direction, number, 1.0, unit["noise_std"], seed=seed_sequence(SEED, part), paired=paired
+            )
+            for part, number, paired in ((5, size.num_train, False), (6, size.num_test, size.paired_test))
+        )
+        result = nc.train_networks(
+            nc.VGG11, sets, tests, recipe=size.recipe, seed=SEED, stop_at_full_accuracy=True, mixed_precision=True,
+            device=context.device, method="loop", progress=False,
+        )  # fmt: skip
+        reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
+        row: Row = {name: round(float(values[0]), 5) for name, values in reached.items()}  # type: ignore[index]
+        return row | {"num_test": size.num_test, "seconds": round(time.perf_counter() - start)}

@@ -1,0 +1,142 @@
+"""All studies with a results file of their own: units, provenance of rows, resuming, merging, and their trainer."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from nads_book.cli import main
+from nads_book.experiments import FileStudy, run_study
+from nads_book.experiments.trainer import training_steps
+from nads_book.studies import FIGURES, OTHERS, experiment, study_class
+
+import nads_core as nc
+from nads_core.training.recipes import batches
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
+ADDED = {"num_units", "run", "runs", "provenance", "deep"}  # what a file gets when it is written again
+
+
+class Squares(FileStudy):
+    """Squares of some numbers, and of one unit two rows."""
+
+    name = "squares"
+    file = "squares.json"
+    summary = "squares"
+    unit_fields = ("number",)
+    many_rows = True
+    computed = ()
+
+    def units(self):
+        return [{"number": number} for number in range(4)]
+
+    def facts(self):
+        return {"power": 2}
+
+    def run(self, unit, context):
+        self.computed += (unit["number"],)
+        rows = [{"square": unit["number"] ** 2}]
+        return rows * 2 if unit["number"] == 3 else rows[0]
+
+
+@pytest.mark.stored
+@pytest.mark.parametrize("name", OTHERS)
+def test_stored_rows_are_of_units_and_are_written_as_they_were(name):
+    if name in ("law-published-energies", "law-published", "poison-dips", "nas"):
+        pytest.importorskip("torchvision")
+    study = experiment(name)
+    results = study.stored(study.path)
+    assert results.rows and results.in_order()
+    before, now = json.loads(study.path.read_text("utf8")), json.loads(json.dumps(study.content(results)))
+    assert {key: now[key] for key in now if key not in ADDED} == {
+        key: before[key] for key in before if key not in ADDED
+    }
+
+
+@pytest.mark.parametrize("name", [*FIGURES, *OTHERS])
+def test_studies_are_found_by_their_names(name):
+    kind = study_class(name)
+    assert getattr(kind, "figure", kind.name) == name and kind.summary and kind.unit_fields
+    assert all(experiment(other, "paper") for other in kind.needs)
+
+
+def test_every_row_names_the_run_that_computed_it(tmp_path):
+    study, out = Squares(), tmp_path / "squares.json"
+    run_study(study, out=out, count=2, **OPTIONS)
+    results = run_study(study, out=out, **OPTIONS)
+    assert study.computed == (0, 1, 2, 3) and results.complete and len(results.rows) == 5
+    stored = json.loads(out.read_text("utf8"))
+    runs = {run["started"]: run for run in stored["runs"]}
+    assert [runs[row["run"]]["units"] for row in stored["rows"]] == [2] * 5
+    assert all({"device", "commit", "torch"} <= run.keys() for run in runs.values()) and len(runs) == 2
+    before = out.read_bytes()
+    assert run_study(study, out=out, **OPTIONS).rows == results.rows and out.read_bytes() == before
+
+
+def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
+    out = tmp_path / "squares.json"
+    plain = Squares.run
+    monkeypatch.setattr(
+        Squares, "run", lambda self, unit, context: plain(self, unit, context) if unit["number"] < 2 else 1 / 0
+    )
+    with pytest.raises(ZeroDivisionError):
+        run_study(Squares(), out=out, **OPTIONS)
+    assert len(json.loads(out.read_text("utf8"))["rows"]) == 2
+
+
+def test_a_file_of_another_design_is_not_continued(tmp_path, monkeypatch):
+    out = tmp_path / "squares.json"
+    run_study(Squares(), out=out, count=1, **OPTIONS)
+    monkeypatch.setattr(Squares, "facts", lambda self: {"power": 3})
+    with pytest.raises(ValueError, match="power was 2, now 3"):
+        run_study(Squares(), out=out, **OPTIONS)
+
+
+def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(OTHERS, "squares", "")
+    monkeypatch.setattr("nads_book.cli.merge.experiment", lambda name: Squares())
+    files = [tmp_path / f"{part}.json" for part in (1, 2)]
+    for part, file in enumerate(files, 1):
+        run_study(Squares(), out=file, shard=(part, 2), **OPTIONS)
+    command = ["merge", *map(str, files), "--study", "squares", "--out", str(tmp_path / "all.json")]
+    assert main(command) == 0
+    merged = json.loads((tmp_path / "all.json").read_text("utf8"))
+    assert [row["square"] for row in merged["rows"]] == [0, 1, 4, 9, 9] and len(merged["runs"]) == 2
+    (tmp_path / "all.json").write_text((tmp_path / "all.json").read_text("utf8").replace('"square": 4', '"square": 5'))
+    assert main(command) == 2 and "square was 4, now 5" in capsys.readouterr().err
+
+
+def test_the_registered_rule_is_applied_by_a_command(capsys):
+    assert main(["score", "two-trainings"]) == 2 and "no registered rule" in capsys.readouterr().err
+    assert main(["score", "fig1-lenet"]) == 2 and "no registered rule" in capsys.readouterr().err
+
+
+def test_the_trainer_is_that_of_the_library():
+    """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for rounding."""
+    recipe = nc.Recipe(epochs=2, batch_size=16, momentum=0.9, weight_decay=1e-3, clip_norm=0.05, learning_rate=0.1)
+    data = nc.separable_dataset(nc.fourier_direction((0, 1), size=8), 64, noise_std=0.5, seed=0)
+    networks = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        networks.append(nc.LOGREG.build(1, 8, 2))
+    own, other = networks
+    nc.train_network(other, data, recipe=recipe, seed=3, device="cpu", progress=False)
+    optimiser = torch.optim.SGD(own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    total = recipe.num_steps(64)
+    steps = training_steps(
+        own, data, optimiser, batches(64, recipe, 3), rate=lambda step: recipe.rate(step, total), clip_norm=0.05
+    )
+    losses = [float(loss) for _, loss in steps]
+    assert len(losses) == total and losses[-1] < losses[0]
+    for mine, theirs in zip(own.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_no_code_is_loaded_by_its_path():
+    """Notebooks do, whose first cell looks for the checkout."""
+    files = [path for folder in ("book/nads_book", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 100 and not list((ROOT / "book/preregistered").glob("*.py"))
+    for path in files:
+        assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), path

@@ -1,0 +1,33 @@
+"""Ship the atlas: measure all computed entries, and copy the NADs that the library ships.
+
+``nads-book atlas --folder _build/atlas`` computes the entries; then ``python tools/ship_atlas.py _build/atlas``.
+"""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from compress_nads import compress
+from nads_book.atlas import ATLAS, compute_entry
+from nads_book.atlas.assembly import assemble, write_atlas
+from nads_book.experiments.stored import study_path
+
+import nads_core as nc
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("folder", type=Path)
+folder = parser.parse_args().folder
+
+computed = {}
+for name, entry in ATLAS.items():
+    if not (folder / f"{name}.pt").exists():
+        sys.exit(f"{folder} has no {name}: nads-book atlas {name} --folder {folder}")
+    computed[name] = compute_entry(entry, folder)
+write_atlas(assemble(computed), study_path("atlas.json").parent)
+shipped = Path(nc.__file__).parent / "precomputed" / "atlas"
+shipped.mkdir(exist_ok=True)
+for name in computed:
+    compress(Path(shutil.copy(folder / f"{name}.npz", shipped)))
+total = sum(path.stat().st_size for path in shipped.glob("*.npz"))
+print(f"{len(computed)} entries, {total / 1e6:.1f} MB of NADs -> {shipped}")
