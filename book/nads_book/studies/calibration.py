@@ -77,8 +77,8 @@ def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: 
 
     Args:
         runs: moments and first networks of each, three at least.
-        image_shape: of the input.
-        symmetries: of the architecture.
+        image_shape: shape of an input.
+        symmetries: symmetries of the architecture.
     """
     if len(runs) < 3:
         raise ValueError(f"expected three runs at least, got {len(runs)}")
@@ -101,7 +101,7 @@ def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shap
     Args:
         runs: moments and first networks of each.
         covariance: (D, D), with different eigenvalues.
-        image_shape: of the input.
+        image_shape: shape of an input.
     """
     count = len(covariance)
     values, axes = leading_eigenpairs(covariance.double(), count)
@@ -157,7 +157,7 @@ class Bin:
         promised: mean of the promised values.
         kept: mean of the actual values.
         error: standard error of ``kept`` over runs.
-        share: of all directions about which something was promised.
+        share: part of all directions about which something was promised.
     """
 
     promised: float

@@ -82,11 +82,11 @@ def sampled_halves(
     """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
 
     Args:
-        build: returns a freshly initialised network with one output.
-        shape: of its images, (1, H, H).
-        estimator: with one readout.
+        build: function that returns a freshly initialised network with one output.
+        shape: shape of its images, (1, H, H).
+        estimator: estimator with one readout.
         num_networks: n.
-        seed: of weights and inputs.
+        seed: seed of weights and inputs.
     """
     ensemble, first = Ensemble(build, shape, seed=seed), FirstNetworks()
     evaluation = Evaluation(ensemble, estimator, "networks", ensemble.block_size)

@@ -39,7 +39,7 @@ def load_design(model: str) -> dict[str, np.ndarray]:
         gain = max_f ||f * v||^2 / ||f||^2.
 
     Both are equally spaced on a logarithmic scale, and every cell has as many directions: so they are uncorrelated. The
-    first directions of all cells come first, then the second ones. ``benchmarks/law_design.py`` made the files.
+    first directions of all cells come first, then the second ones.
 
     Args:
         model: "lenet", "cnn" or "resnet18".

@@ -61,7 +61,7 @@ class Size:
     """How many networks of one architecture: as many as a few core-hours allow.
 
     Args:
-        architecture: of the networks.
+        architecture: architecture of the networks.
         early: number of networks that take ``EARLY`` steps; what changes first is small beside what networks differ in.
         late: number of those that go on to the ``last`` step.
         last: number of steps.
@@ -332,9 +332,9 @@ def measured(
     Args:
         network: name in ``NETWORKS``.
         data: one of ``DATA``.
-        gradients: of all networks at each time, (n, 2, D); the first time is the start, the second one small step, and
+        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start, the second one small step, and
             later times have fewer networks.
-        accuracies: on training images, of the same networks at each time, (n,).
+        accuracies: accuracies on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
     """
     laws = laws_of(data, start)

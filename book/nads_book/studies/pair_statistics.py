@@ -192,7 +192,7 @@ def compare(
     Args:
         table: scores and accuracies.
         without: architectures that are left out.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
         statistics: names of the statistics.
     """
     kept = np.array([name not in without for name in table.architectures])

@@ -386,7 +386,7 @@ def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels:
 
     Args:
         groups: C of groups of networks, (G, D, D).
-        metrics: what `priors` makes of them.
+        metrics: matrices that `priors` makes of them.
         inputs: (N, C, ...).
         labels: (N,).
     """
@@ -515,7 +515,7 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
     First weights and batches are the same for all variants of a data set, and others for each seed.
 
     Args:
-        unit: what is trained.
+        unit: description of the training.
         by_sgd: architectures that are trained by SGD on images, the others by Adam.
         device: device that trains the network; initial weights are drawn on the CPU.
     """

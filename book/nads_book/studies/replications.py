@@ -54,7 +54,7 @@ class Design:
         indices: NADs of the first carriers.
         injections: conditions at each of them.
         maps: names of orthogonal maps.
-        seeds: of weights and batches.
+        seeds: seeds of weights and batches.
     """
 
     num_train: int
