@@ -332,8 +332,8 @@ def measured(
     Args:
         network: name in ``NETWORKS``.
         data: one of ``DATA``.
-        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start, the second one small step, and
-            later times have fewer networks.
+        gradients: gradients of all networks at each time, (n, 2, D); the first time is the start, the second one small
+            step, and later times have fewer networks.
         accuracies: accuracies on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
     """
