@@ -33,7 +33,10 @@ from nads_book.experiments.results import Results, results_path
 from nads_book.report import publish, show
 from nads_book.studies import load_results
 
-MODULES = ("flip",)
+MODULES = (
+    "flip",
+    "poison",
+)
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
     "00_nads_in_one_page",
@@ -43,7 +46,6 @@ UNPORTED = (
     "04_lemma1_hessian",
     "05_nad_computation",
     "06_nads_and_generalization",
-    "07_poison",
     "09_explorer",
     "10_scale",
     "11_atlas",
