@@ -328,7 +328,7 @@ def run_trainings(options: Options) -> None:
     """Check one training against the CPU, measure one and eight networks, choose, and train the jobs in order."""
     import torch
     from nads_book.benchmarks.side_by_side import loss_difference, steps_per_second
-    from nads_book.experiments import run_experiment
+    from nads_book.studies import run_experiment
 
     import nads_core as nc
 
@@ -505,10 +505,10 @@ def _load(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text("utf8")) if path.exists() else {}
 
 
-def keep(out: Path) -> None:
-    """Merge the trainings into book/results, and copy the other files to benchmarks/results."""
-    from nads_book.experiments import Results, merge_results, results_path
-    from nads_book.experiments.results import writing
+def keep(out: Path, folder: Path) -> None:
+    """Merge the trainings into book/results, and copy all files to another folder."""
+    from nads_book.experiments.results import Results, results_path, writing
+    from nads_book.studies import merge_results
 
     for name, content in _load(out / "trainings.json").get("results", {}).items():
         content.pop("fingerprint", None)
@@ -520,7 +520,7 @@ def keep(out: Path) -> None:
         print(f"{merged} -> {path}")
     for path in sorted(out.iterdir()):
         if path.suffix in (".json", ".npz"):
-            shutil.copy(path, ROOT / "benchmarks" / "results" / f"gpu-{path.name}")
+            shutil.copy(path, folder / f"gpu-{path.name}")
     print(summary(out))
 
 
@@ -535,11 +535,13 @@ def main() -> int:
     add("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run; all by default")
     add("--dry-run", action="store_true", help="toy sizes, on a CPU")
     add("--keep", type=Path, metavar="DIR", help="merge the results of an earlier call into the checkout")
+    add("--into", type=Path, default=ROOT / "benchmarks" / "results", help="folder that --keep copies to")
     add("--part", choices=PARTS, help=argparse.SUPPRESS)
     add("--seconds", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.keep:
-        keep(given.keep)
+        sys.path[:0] = [str(ROOT), str(ROOT / "book")]
+        keep(given.keep, given.into)
         return 0
     if given.out is None:
         parser.error("--out is missing: name a folder for the results")

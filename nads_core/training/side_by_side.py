@@ -53,7 +53,7 @@ class _Lanes:
         for _ in range(count):
             blank = torch.zeros_like(images, dtype=config.dtype), torch.zeros_like(labels)
             self.trainees.append(Trainee(self.family.network(run.network_ids[0]), blank, config, device))
-        self.order = list(batches(len(images), config.recipe, config.seed))
+        self.order = [samples.to(device) for samples in batches(len(images), config.recipe, config.seed)]
         self.rate = torch.zeros((), device=device)
         self.losses = torch.zeros(count, dtype=config.dtype, device=device)
         self.streams = [torch.cuda.Stream(device) for _ in range(count if device.type == "cuda" else 0)]

@@ -1,0 +1,162 @@
+"""How long NADs take on a laptop and on GPUs, to a given certainty: measured, or marked as estimated."""
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nads_book.atlas.entries import ATLAS
+from nads_book.benchmarks.roofline import DATA_SHEETS, Work, count_work
+from nads_book.checkout import checkout_folder
+from nads_book.report import readable, show, table
+from nads_core.directions import SmoothedGradient
+from nads_core.directions.nads import load_nads
+from nads_core.networks.architectures import ARCHITECTURES
+from nads_core.networks.ensembles import Ensemble
+
+CERTAINTY = 0.99
+FEWEST = 64  # networks: from fewer, no run knows its certainty
+SHARE = 0.3  # of its limits that a GPU is assumed to reach where nobody has timed it: the goal of the kernels
+GPUS = ("T4", "H100")
+# Name: label, and number of first NADs whose subspace is to be certain: the ViT's eigenvalues come in groups of 16.
+NETWORKS = {
+    "lenet": ("LeNet", 10),
+    "cnn": ("small CNN", 10),
+    "resnet18": ("ResNet-18", 10),
+    "vit": ("small ViT", 16),
+    "densenet121": ("DenseNet-121", 10),
+}
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Seconds of one computation, and where they come from.
+
+    Args:
+        seconds: seconds.
+        source: what was measured, on what; empty where the seconds are estimated.
+    """
+
+    seconds: float
+    source: str = ""
+
+    def __str__(self) -> str:
+        if self.seconds < 1 and not self.source:  # what the estimate leaves out takes longer
+            return "< 1 s"
+        unit, size = next(
+            (unit, size) for unit, size in (("h", 3600), ("min", 60), ("s", 0.0)) if self.seconds >= 2 * size
+        )
+        return f"{'' if self.source else '≈ '}{readable(self.seconds / (size or 1))} {unit}"
+
+
+def networks_for(certainty: float, num_networks: int, certainty_then: float) -> int:
+    """Return how many networks are needed, if the error of the leading directions falls as one over their number.
+
+    The result is at least `FEWEST`.
+
+    Args:
+        certainty: certainty that is wanted, such as 0.9.
+        num_networks: number of networks of a run.
+        certainty_then: certainty that the run reached.
+
+    Raises:
+        ValueError: for certainties outside (0, 1).
+    """
+    if not 0 < certainty < 1 or not 0 < certainty_then < 1:
+        raise ValueError(f"certainties must be between 0 and 1, got {certainty} and {certainty_then}")
+    return max(FEWEST, round(num_networks * (1 - certainty_then) / (1 - certainty)))
+
+
+def gpu_durations(count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Duration]:
+    """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits of the data sheet.
+
+    Args:
+        count: number of networks.
+        work: what one network needs.
+        network: name of the network in the rows.
+        rows: rows of ``tools/on_a_gpu.py`` with network, device, dtype and networks_per_second.
+    """
+    durations = {}
+    for gpu in GPUS:
+        rates = [
+            (row["networks_per_second"], row["device"])
+            for row in rows
+            if row.get("network") == network and gpu in row["device"] and row.get("dtype") == "float32"
+            and "networks_per_second" in row
+        ]  # fmt: skip
+        if rates:
+            rate, device = max(rates)
+            durations[gpu] = Duration(count / rate, f"measured on {device}")
+        else:
+            durations[gpu] = Duration(count * work.seconds(DATA_SHEETS[gpu], "tf32") / SHARE)
+    return durations
+
+
+def times(certainty: float = CERTAINTY, folder: Path | None = None) -> dict[str, tuple[int, dict[str, Duration]]]:
+    """Return for each of `NETWORKS` the number of networks for a certainty, and its time on each device.
+
+    Args:
+        certainty: certainty of the subspace of the first NADs.
+        folder: folder of the results of benchmarks; by default that of the checkout.
+    """
+    folder = folder or checkout_folder("benchmarks/results")
+    loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
+    rows: list[dict[str, Any]] = []
+    with contextlib.suppress(FileNotFoundError):  # opened in any case: the build sees that it was looked for
+        rows = json.loads((folder / "gpu-networks.json").read_text("utf8"))["rows"]
+    durations = {}
+    for name, (_, leading) in NETWORKS.items():
+        shipped = name in ARCHITECTURES
+        nads = load_nads(name if shipped else f"atlas/{name}")
+        assert nads.certificates is not None, "NADs that ship know their certainty"
+        reached = float(nads.certificates.leading_certainty[leading - 1])
+        count = networks_for(certainty, nads.provenance["num_networks"], reached)
+        if shipped:
+            found = json.loads((folder / f"cost-{name}-smoothed-16-cpu.json").read_text("utf8"))
+            timed, work = found["seconds_per_network"], Work(**found["work"])
+        else:
+            build = partial(ATLAS[name].architecture.build, 1, 32, 1)
+            work = count_work(Ensemble(build, (1, 32, 32), device="cpu"), SmoothedGradient(16))
+        if case := loops["cases"].get(name):  # whole calls of compute_nads
+            found = loops
+            timed = case["library, 1 readout"]["seconds"][-1] / case["networks"][-1]
+        laptop = Duration(count * timed, f"measured on {found['device']} of {found['processor']}, {found['date']}")
+        durations[name] = count, {"laptop": laptop} | gpu_durations(count, work, name, rows)
+    return durations
+
+
+def show_times(certainty: float = CERTAINTY) -> None:
+    """Display the times to NADs as a table, and below it what they were measured on or estimated from."""
+    found = times(certainty)
+    rows = [
+        [NETWORKS[name][0], f"{NETWORKS[name][1]}", f"{count:,}", *by_device.values()]
+        for name, (count, by_device) in found.items()
+    ]
+    table(rows, ["1 × 32 × 32", "first NADs", "networks", "laptop, 1 or 2 cores", *GPUS])
+    show(sources(found, certainty))
+
+
+def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: float) -> str:
+    """Return what the times were measured on, what they are estimated from, and what is not known."""
+    everything = [duration for _, by_device in found.values() for duration in by_device.values()]
+    measured = sorted({duration.source for duration in everything if duration.source})
+    text = (
+        f"Time until the subspace of the first NADs has a certainty of {certainty}, with 16 inputs and one last "
+        "layer per network. The number of networks follows from the runs that ship: the error falls as one over "
+        f"their number. Times without ≈ or < are {'; '.join(measured)}."
+    )
+    if any(not duration.source for duration in everything):
+        text += (
+            " The others are estimates: the limits of the data sheet for the operations and bytes that are counted, "
+            f"at {100 * SHARE:.0f} % of them. They leave out the start of kernels, random numbers and the eigenvectors."
+        )
+    unknown = [gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())]
+    if unknown:
+        text += (
+            f" **No {' and no '.join(unknown)} has timed these networks**: which share of its limits a GPU reaches, "
+            "and which evaluation is fastest, is not known."
+        )
+    return text
