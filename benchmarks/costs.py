@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 from nads_book.benchmarks import measure_eigenvectors, measure_network, torchvision_resnet18
-from nads_book.benchmarks.measuring import peak_memory
+from nads_book.benchmarks.measuring import CASES, peak_memory
 from nads_book.benchmarks.roofline import Limits, data_sheet, measure_limits
-from result_files import RESULTS, write_result
+from nads_book.benchmarks.stored import results_folder, write_result
 from torch import nn
 from torch.nn import functional as F
 
@@ -28,10 +28,7 @@ from nads_core.directions.accumulation import Accumulation, accumulate
 from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import gram_eigenpairs
 from nads_core.directions.estimators import (
-    Dipole,
     Estimator,
-    MixedDerivative,
-    PointGradient,
     SmoothedGradient,
 )
 from nads_core.directions.moments import GramMoments
@@ -42,14 +39,6 @@ from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import environment
 
-CASES: dict[str, tuple[Estimator, torch.dtype]] = {
-    "smoothed-16": (SmoothedGradient(16), torch.float32),
-    "smoothed-16-bfloat16": (SmoothedGradient(16), torch.bfloat16),
-    "smoothed-16-readouts-8": (SmoothedGradient(16, readouts=8), torch.float32),
-    "point": (PointGradient(), torch.float32),
-    "mixed-16": (MixedDerivative(16), torch.float32),
-    "dipole": (Dipole(), torch.float32),
-}
 SCALE_CASE = ("smoothed-4", SmoothedGradient(4))
 SCALE_SHAPES = ((3, 16, 16), (3, 32, 32), (3, 64, 64), (3, 128, 128), (3, 224, 224))
 SCALE_VECTORS = 500
@@ -217,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--no-scale", dest="scale", action="store_false", default=None, help="skip the growing inputs")
     add("--large", action="store_true", help="only compute the first 100 NADs at 3 x 224 x 224 (minutes)")
     add("--quick", action="store_true", help="toy sizes, to check that everything runs")
-    add("--out", type=Path, default=RESULTS, help="folder for the results; benchmarks/results by default")
+    add("--out", type=Path, default=results_folder(), help="folder for the results; benchmarks/results by default")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
     options = vars(parser.parse_args(arguments))

@@ -18,7 +18,7 @@ import time
 import nads_book as nb
 import numpy as np
 import torch
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 from scipy.stats import spearmanr
 
 import nads_core as nc

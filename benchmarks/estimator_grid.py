@@ -21,10 +21,10 @@ import time
 
 import numpy as np
 import torch
+from nads_book.benchmarks.long_runs import CASES as LONG_RUNS
+from nads_book.benchmarks.long_runs import SHAPE, architecture, reference
 from nads_book.benchmarks.own_loop import overlap
-from own_loop import CASES as LONG_RUNS
-from own_loop import SHAPE, architecture, reference
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 from torch import Tensor
 
 import nads_core as nc

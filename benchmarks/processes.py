@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 
 import nads_core as nc
 

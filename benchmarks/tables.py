@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from costs import CASES
 from nads_book.benchmarks import load_costs
+from nads_book.benchmarks.measuring import CASES
 from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work
 
 from nads_core.networks.architectures import ARCHITECTURES

@@ -12,7 +12,7 @@ import time
 
 import nads_book as nb
 import torch
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 from torch.nn import functional as F
 
 import nads_core as nc

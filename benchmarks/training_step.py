@@ -15,7 +15,7 @@ import nads_book as nb
 import torch
 from nads_book.benchmarks import seconds_per_step
 from nads_book.benchmarks.roofline import measure_limits
-from result_files import RESULTS, write_result
+from nads_book.benchmarks.stored import results_folder, write_result
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
@@ -38,7 +38,7 @@ def main() -> None:
     """Measure all cases, and print a line each."""
     parser = argparse.ArgumentParser(description="Time a step of training against the limit of one core.")
     parser.add_argument("--architectures", nargs="+", choices=tuple(nc.ARCHITECTURES), default=tuple(nc.ARCHITECTURES))
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=results_folder())
     options = parser.parse_args()
     torch.set_num_threads(1)
     limits = measure_limits()

@@ -96,7 +96,7 @@ class _ConvolutionTwin:
 @pytest.fixture
 def twins(monkeypatch) -> None:
     """Replace Triton's kernels by their PyTorch references on any device; importing the kernels fails."""
-    import kernel_references
+    from nads_book.benchmarks import kernel_references
 
     from nads_core.directions import moments
     from nads_core.networks import ensembles

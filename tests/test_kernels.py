@@ -14,12 +14,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-import kernel_references
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_references import philox, rounded_to_tf32
+from nads_book.benchmarks import kernel_references
+from nads_book.benchmarks.kernel_references import philox, rounded_to_tf32
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F

@@ -34,10 +34,10 @@ LAYERS = {
     "nads_book": (
         {"checkout", "evidence", "publishing"},
         {"mnist1d", "on_demand", "report", "theory"},
-        {"checks", "benchmarks", "experiments"},
+        {"checks", "experiments"},
         {"analysis"},
         {"atlas"},
-        {"studies"},
+        {"studies", "benchmarks"},
         {"figures", "parameters"},
         {"explorer", "claims"},
         {"pages"},

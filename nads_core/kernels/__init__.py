@@ -1,7 +1,7 @@
 """Faster implementations of PyTorch operations: layers on a CPU; and in Triton, on a GPU, what many networks need.
 
 These are random weights, second moments, and convolutions. Each Triton kernel has a reference in plain PyTorch that
-defines its result, beside it or in `benchmarks/kernel_references.py`; tests compare the two. The use of the results is
+defines its result, beside it or in `kernel_references`; tests compare the two. The use of the results is
 defined by higher layers. Operations that PyTorch already computes fast do not belong here.
 """
 

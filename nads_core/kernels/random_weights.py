@@ -8,7 +8,7 @@ of four 32-bit words and a 64-bit key into four random words, so any number can 
 A word w gives a number of the open interval (-1, 1), u = (2 floor(w / 2^8) + 1 - 2^24) / 2^24, symmetric about 0; two
 words give two standard normal numbers (Box and Muller 1958). The parameter is shift + scale u, or shift + scale z.
 
-The kernel is in `random_weights_triton`; `benchmarks/kernel_references.py` has it in plain PyTorch.
+The kernel is in `random_weights_triton`; `nads_book.benchmarks.kernel_references` has it in plain PyTorch.
 """
 
 import math

@@ -13,7 +13,7 @@ s = sum_j d_j / J (the shifted sums of Chan, Golub and LeVeque, *Algorithms for 
 and nothing large cancels, because d and s do not contain what the contributions of a network share.
 
 The factors of each product are rounded to TF32, as tensor cores need them. The kernel is in `second_moments_triton`;
-`benchmarks/kernel_references.py` has it in plain PyTorch.
+`nads_book.benchmarks.kernel_references` has it in plain PyTorch.
 """
 
 from torch import Tensor

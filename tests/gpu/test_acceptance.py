@@ -9,9 +9,9 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import kernel_references
 import pytest
 import torch
+from nads_book.benchmarks import kernel_references
 from torch import nn
 
 from nads_core import kernels

@@ -16,7 +16,15 @@ import torch
 from torch import Tensor, nn
 
 from nads_book.benchmarks.roofline import Limits, count_work, timed
-from nads_core.directions import DENSE_LIMIT, Draw, Estimator
+from nads_core.directions import (
+    DENSE_LIMIT,
+    Dipole,
+    Draw,
+    Estimator,
+    MixedDerivative,
+    PointGradient,
+    SmoothedGradient,
+)
 from nads_core.directions.compute import empty_moments
 from nads_core.directions.contributions import fitting_batch
 from nads_core.directions.covariance import debias, gram_eigenpairs, leading_eigenpairs
@@ -29,6 +37,16 @@ _FEWEST, _MOST = 3, 20  # repeats
 _PATIENCE = 12.0  # seconds after which one repeat does
 _LONG = 0.2  # seconds of a training step from which on a single one is timed
 _ROWS = 512  # at least, between two sums over D x D entries
+
+# Estimators, each with the type of the networks' numbers
+CASES: dict[str, tuple[Estimator, torch.dtype]] = {
+    "smoothed-16": (SmoothedGradient(16), torch.float32),
+    "smoothed-16-bfloat16": (SmoothedGradient(16), torch.bfloat16),
+    "smoothed-16-readouts-8": (SmoothedGradient(16, readouts=8), torch.float32),
+    "point": (PointGradient(), torch.float32),
+    "mixed-16": (MixedDerivative(16), torch.float32),
+    "dipole": (Dipole(), torch.float32),
+}
 
 
 def peak_memory(work: Callable[[], object], device: torch.device | str) -> int | None:
