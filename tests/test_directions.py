@@ -963,6 +963,8 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
     "objects": ({"directions": EYE.astype(object)}, "objects"),
     "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
     "nan in eigenvalues": ({"eigenvalues": ONES * np.nan}, "nan"),
+    "eigenvalues that ascend": ({"eigenvalues": ONES * [1, 1, 1, 2]}, "descend"),
+    "another shape than the provenance's": ({"provenance": np.array('{"image_shape": [1, 4, 1]}')}, r"\[1, 4, 1\]"),
     "a negative eigenvalue": ({"eigenvalues": ONES * [1, 1, 1, -1]}, "-1"),
     "integer eigenvalues": ({"eigenvalues": ONES.astype(int)}, "int64"),
     "a certainty of 7": ({"certainty": 7 * ONES}, "certainty .*7"),

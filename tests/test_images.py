@@ -2,7 +2,9 @@ import os
 import pickle
 import re
 import shutil
+import struct
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -292,6 +294,70 @@ def test_images_of_every_depth_are_scaled_or_rejected(tmp_path, values, ending, 
         nc.load_folder(tmp_path, size=40)
 
 
+def save_deep(path, values):
+    """Write colours (H, W, 3) of 16 bits, which Pillow cannot."""
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    chunks = (struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x)) for kind, x in parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+
+
+def test_colours_of_16_bits_are_scaled_or_rejected(tmp_path):
+    colours = np.tile(np.array([200, 100, 50], np.uint16) * 257, (8, 8, 1))
+    save_deep(tmp_path / "a" / "1.png", colours)
+    image = nc.load_folder(tmp_path, size=8).images[0]
+    assert (255 * image).round().unique().tolist() == [50, 100, 200]
+    save_deep(tmp_path / "a" / "1.png", colours // 16)  # of 12 bits
+    with pytest.raises(ValueError, match="1.png .*end at 12 of 255"):
+        nc.load_folder(tmp_path, size=8)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_tiffs_whose_zero_is_white_are_inverted(tmp_path, kind):
+    most = 1 if kind is np.float32 else np.iinfo(kind).max
+    path = tmp_path / "a" / "1.tiff"
+    save(path, (most * RAMP).astype(kind))
+    black, white = (struct.pack("<HHIHH", 262, 3, 1, value, 0) for value in (1, 0))
+    assert path.read_bytes().count(black) == 1
+    path.write_bytes(path.read_bytes().replace(black, white))
+    image = nc.load_folder(tmp_path, size=40).images[0]
+    torch.testing.assert_close(image, torch.tensor(1 - RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255)
+
+
+TRANSPARENT = {  # mode: colour, that of the transparent half, and options to store it
+    "RGBA": ((90, 90, 90, 255), (7, 7, 7, 0), {}),
+    "LA": ((90, 255), (7, 0), {}),
+    "P": (90, 7, {"transparency": 7}),
+    "RGB": ((90, 90, 90), (7, 7, 7), {"transparency": (7, 7, 7)}),
+}
+
+
+@pytest.mark.parametrize("mode", TRANSPARENT)
+def test_transparent_parts_are_shown_over_white(tmp_path, mode):
+    from PIL import Image
+
+    colour, hidden, options = TRANSPARENT[mode]
+    photo = Image.new(mode, (8, 8), colour)
+    if mode == "P":
+        photo.putpalette([value for grey in range(256) for value in (grey, grey, grey)])
+    photo.paste(hidden, (0, 0, 4, 8))
+    (tmp_path / "a").mkdir()
+    photo.save(tmp_path / "a" / "1.png", **options)
+    image = (255 * nc.load_folder(tmp_path, size=8).images[0]).round()
+    assert (image[..., :4] == 255).all() and (image[..., 4:] == 90).all()
+
+
+def test_lab_is_not_transparent(tmp_path):
+    """Its second channel is named "A", as that of transparency is."""
+    from PIL import Image
+
+    (tmp_path / "a").mkdir()
+    Image.new("LAB", (8, 8), (0, 128, 128)).save(tmp_path / "a" / "1.tiff")
+    assert float(nc.load_folder(tmp_path, size=8).images.max()) < 0.01
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_photos_are_read_as_they_are_shown(tmp_path, orientation):
     from PIL import Image
@@ -326,6 +392,11 @@ def test_all_formats_of_pillow_are_read_and_others_named(folder):
     for ending, kind in endings.items():
         pixels.save(folder / "train" / "cat" / f"new.{ending}", format=kind)
     assert len(nc.load_images(root=folder)) == 16 + len(endings)
+    for name in ("0.png", "labels.csv"):
+        (folder / "train" / name).write_bytes((folder / "train" / "cat" / "0.png").read_bytes())
+    with pytest.warns(UserWarning, match="train: 1 images in no class .*0.png"):
+        assert len(nc.load_images(root=folder)) == 16 + len(endings)
+    (folder / "train" / "0.png").unlink()
     for name in ("1.heic", "2.npy", "Thumbs.db", ".DS_Store", "desktop.ini"):
         (folder / "train" / "dog" / name).write_bytes(b"?")
     with pytest.warns(UserWarning, match="dog: 2 files .*1.heic, 2.npy"):
@@ -366,6 +437,7 @@ def test_labels_of_the_test_part_are_those_of_the_training_part(folder):
         nc.load_images(root=folder, train=False)
 
 
+PARTS = (("cat", "train"), ("dog", "Test"))
 FOLDERS = {  # a change of a folder, and what the error names: never is the folder replaced by other images
     "an empty class": (lambda root: (root / "train" / "new").mkdir(), "new holds no images"),
     "a class of documents": (
@@ -373,6 +445,10 @@ FOLDERS = {  # a change of a folder, and what the error names: never is the fold
         "cat: 8 files are left out|cat holds no images",
     ),
     "capitals": (lambda root: (root / "train").rename(root / "Train"), "'Train', 'test'"),
+    "parts in place of classes": (
+        lambda root: [(root / "train" / old).rename(root / "train" / new) for old, new in PARTS],
+        r"holds parts, \['Test', 'train'\]",
+    ),
     "no class": (lambda root: [(root / "train" / name).rename(root / name) for name in ("cat", "dog")], "found: none"),
     "no folder": (lambda root: shutil.rmtree(root), "does not exist"),
     "nothing in it": (lambda root: [shutil.rmtree(root / part) for part in ("train", "test")], "found: none"),

@@ -241,6 +241,13 @@ def test_data_sets_with_the_same_classes_and_more_images_are_others(tmp_path, mo
         nc.load_images(name, root=tmp_path)
 
 
+def test_photos_of_another_size_with_the_classes_of_cifar10_are_others(tmp_path):
+    write_copy(tmp_path, CIFAR10, size=(32, 48))
+    assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
+    with pytest.raises(ValueError, match="is not CIFAR-10: 20 images"):
+        nc.load_images("cifar10", root=tmp_path)
+
+
 def test_a_class_that_is_missing_is_noticed(tmp_path):
     write_copy(tmp_path, IMAGENETTE)
     shutil.rmtree(tmp_path / "test" / "n03888257")

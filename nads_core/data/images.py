@@ -63,8 +63,10 @@ def load_images(
     Fashion-MNIST may be four files as published, or the Debian package ``dataset-fashion-mnist``.
 
     Images may be in any format that Pillow reads. They are turned as their EXIF data say; 16-bit images are divided by
-    65,535, and floats have to lie in [0, 1]. Files of other formats are left out with a warning. Hidden files and
-    folders do not count, nor does ``__MACOSX``. The labels of ``test/`` are those of ``train/``.
+    65,535, and floats have to lie in [0, 1]. Transparent parts are shown over white. Of files with several frames the
+    first is read; colour profiles are ignored. Files of other formats, and images in no class, are left out with a
+    warning. Hidden files and folders do not count, nor does ``__MACOSX``. Classes are sorted as text, "10" before "2".
+    The labels of ``test/``, or of ``val/`` where there is no ``test/``, are those of ``train/``.
 
     Photos of another size are scaled by Pillow's bicubic filter, without keeping their proportions; those of Imagenette
     are first cropped to the square in their centre. Fashion-MNIST has 28 x 28 pixels.
@@ -75,7 +77,7 @@ def load_images(
             takes their place only if no ``root`` is given, and ``NADS_DATA`` names no folder that holds something.
             ``source`` of the result records which.
         train: whether to load the training part (else the test part).
-        num_images: number of images, drawn evenly from the classes; all by default.
+        num_images: number of images, drawn evenly from the classes; all by default, or if there are fewer.
         root: folder to look in, and to download to (by default ``~/.cache/nads_core``).
         download: whether to download the data set with torchvision if there are no files (Imagenette in its 160-pixel
             version); by default yes, unless the environment variable ``NADS_DOWNLOAD`` is 0.

@@ -17,6 +17,8 @@ import numpy as np
 
 PUBLISHED: dict[str, Any] = tomllib.loads((resources.files("nads_core") / "data" / "published.toml").read_text("utf8"))
 
+_ZERO, _WHITE = 262, 0  # TIFF's tag of the colour of zero, and its value for white
+_PARTS = {"train", "training", "test", "testing", "val", "valid", "validation"}
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".xz", ".bz2", ".7z", ".rar")
 
 
@@ -150,7 +152,7 @@ def open_part(folder: Path, train: bool) -> Photos:
 
 
 def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
-    """Open images with one folder per class; class names and number show whether they are a published data set.
+    """Open images with one folder per class; their classes, number and size show whether they are a published data set.
 
     Photos of a published data set are cropped to the square in their centre before they are scaled.
 
@@ -167,6 +169,8 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
     own = class_folders(folder)
     if not own:
         raise DatasetNotFoundError(f"{folder} holds no folder of images for each class (found: {entries(folder)})")
+    if {name.lower() for name in own} <= _PARTS:
+        raise DatasetNotFoundError(f"{folder} holds parts, {sorted(own)}, and no classes: name one of these folders")
     if unknown := sorted(own - {*(classes or own)}):
         raise ValueError(f"{folder} has classes {unknown}, but the training images are of {[*classes]}: rename them")
     files, labels = list[str](), list[int]()
@@ -178,9 +182,13 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
         labels += [label] * len(images)
     if not files:
         raise DatasetNotFoundError(f"{folder} holds no images in its classes {sorted(own)}")
+    if stray := [path.name for path in folder.iterdir() if path.is_file() and _is_image(path)]:
+        some = ", ".join(sorted(stray)[:3])
+        warnings.warn(f"{folder}: {len(stray)} images in no class are left out: {some}", stacklevel=2)
     source, names, published = f"images in {name}", tuple(classes or sorted(own)), False
     for known in PUBLISHED.values():
-        if known.get("classes", {}).keys() == own and len(files) <= known["largest"]:
+        alike = known.get("classes", {}).keys() == own and len(files) <= known["largest"]
+        if alike and known.get("size") in (None, [*_read(files[0]).size]):
             lossy = any(file.lower().endswith((".jpg", ".jpeg")) for file in files)
             source, published = f"{known['title']} ({'JPEG' if lossy else 'lossless'} copy)", True
             names = tuple(known["classes"][each] for each in names)
@@ -199,13 +207,17 @@ def _visible(path: Path) -> bool:
     return not path.name.startswith(".") and path.name.lower() not in ("__macosx", "thumbs.db", "desktop.ini")
 
 
-def _images_in(folder: Path) -> list[str]:
-    """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow does not read."""
+def _is_image(path: Path) -> bool:
+    """Whether a visible file has the ending of a format that Pillow reads."""
     try:
         from PIL import Image
     except ImportError as error:
         raise DatasetNotFoundError("reading photos needs Pillow: pip install pillow") from error
-    endings = {ending for ending, kind in Image.registered_extensions().items() if kind in Image.OPEN}
+    return _visible(path) and Image.registered_extensions().get(path.suffix.lower()) in Image.OPEN
+
+
+def _images_in(folder: Path) -> list[str]:
+    """Return the paths of the images in a folder and its sub-folders; warn of files that Pillow does not read."""
     start = folder.resolve()
     seen = {start, *start.parents}  # links to these would repeat images
     images, others = list[tuple[str, str]](), list[str]()
@@ -214,7 +226,7 @@ def _images_in(folder: Path) -> list[str]:
         folders[:] = [name for name, target in targets.items() if target not in seen]
         seen.update(targets.values())
         for name in filter(lambda name: _visible(Path(name)), names):
-            if Path(name).suffix.lower() in endings:
+            if _is_image(Path(name)):
                 images.append((parent, name))
             else:
                 others.append(name)
@@ -225,9 +237,10 @@ def _images_in(folder: Path) -> list[str]:
 
 
 def _read(path: str) -> Any:
-    """Read an image as it is shown: turned as its EXIF data say, in RGB of 8 bits.
+    """Read an image as it is shown: turned as its EXIF data say, over white where it is transparent, in RGB of 8 bits.
 
     Grey images of 16 bits are divided by 65,535 and floats are taken to lie in [0, 1], where Pillow would clip at 255.
+    Pillow reduces colours of 16 bits to 8, and inverts images whose zero is white only if they have 8 bits.
 
     Raises:
         ValueError: if it is damaged or too large, or its brightest possible value is not known.
@@ -239,16 +252,25 @@ def _read(path: str) -> Any:
             raise ValueError("it is no file")
         with Image.open(path) as file:
             sixteen = file.mode.startswith("I;16") or (file.mode == "I" and file.format in ("PNG", "PPM"))
+            tags = getattr(file, "tag_v2", {})
+            deep = ";16" in str(file.tile) and file.format in ("PNG", "TIFF")  # before Pillow reduces them
             photo = ImageOps.exif_transpose(file)
             if not sixteen and file.mode not in ("I", "F"):
-                return photo.convert("RGB")
+                if photo.getbands()[-1] == "A" or "transparency" in photo.info:
+                    white = Image.new("RGBA", photo.size, "white")
+                    photo = Image.alpha_composite(white, photo.convert("RGBA"))
+                colours = photo.convert("RGB")
+                if deep and 0 < (high := int(np.asarray(colours).max())) < 16:
+                    raise ValueError(f"its values end at {high} of 255, as if they had fewer than 16 bits")
+                return colours
         values = np.asarray(photo, np.float64) / (65_535 if sixteen else 1)
         low, high = values.min(), values.max()
         if photo.mode == "I" and not sixteen or not 0 <= low <= high <= 1:
             raise ValueError(f"its values, {low:g} to {high:g}, are neither of 8 or 16 bits nor in [0, 1]")
         if sixteen and 0 < high < 4_096 / 65_535:
             raise ValueError(f"its values end at {65_535 * high:.0f} of 65,535, as if they had fewer than 16 bits")
-        return Image.fromarray(np.round(255 * values).astype(np.uint8)).convert("RGB")
+        shown = 1 - values if tags.get(_ZERO) == _WHITE else values
+        return Image.fromarray(np.round(255 * shown).astype(np.uint8)).convert("RGB")
     except Exception as error:  # a reader of a damaged file can raise anything
         raise ValueError(f"{path} cannot be read as an image ({error}): store it with 8 bits, or delete it") from error
 

@@ -90,7 +90,10 @@ class NADs:
         return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
     def _require_valid(self) -> None:
-        """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and certainties in [0, 1]."""
+        """Raise a ValueError unless directions are orthonormal, eigenvalues those of C, and certainties in [0, 1].
+
+        The shape has to be that of the provenance, if it names one, and eigenvalues have to descend.
+        """
         rows = self.directions.flatten(1)
         if not (rows.is_floating_point() and self.eigenvalues.is_floating_point()):
             raise ValueError(f"numbers are expected, got {rows.dtype} and {self.eigenvalues.dtype}")
@@ -105,6 +108,11 @@ class NADs:
             raise ValueError(
                 f"eigenvalues from {float(values.min()):.3g} to {float(values.max()):.3g} are not those of C"
             )
+        if (values.diff() > 1e-6 * float(values.abs().max())).any():
+            raise ValueError("eigenvalues do not descend, so they may belong to other directions")
+        shape = [*self.directions.shape[1:]]
+        if list(named := self.provenance.get("image_shape", shape)) != shape:
+            raise ValueError(f"directions of {shape} are not of the image_shape {named} of their provenance")
         for name in ("num_networks", "effective_networks"):
             if not isinstance(count := self.provenance.get(name, 1), (int, float)):
                 raise ValueError(f"{name} is {count!r}, expected a number")

@@ -63,8 +63,9 @@ def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_00
         (N,) int64, on the CPU.
     """
     weights, training = next(network.parameters()), network.training
+    # Copies, as a network may begin with an operation in place
     network.eval()
     with torch.no_grad():
-        classes = [network(part.to(weights)).argmax(1).cpu() for part in images.split(batch_size)]
+        classes = [network(part.to(weights, copy=True)).argmax(1).cpu() for part in images.split(batch_size)]
     network.train(training)
     return torch.cat(classes)

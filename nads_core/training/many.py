@@ -105,6 +105,8 @@ def train_networks(
     if isinstance(architecture, Architecture):
         architecture = partial(architecture.build, shape[0], shape[1], num_classes)
     family = NetworkFamily(architecture, shape, config, device)
+    if len(ids) > 1:
+        _require_new_weights(family, ids[0])
     if method == "auto":
         method = _choose_method(family, datasets)
     elif method == "vmap" and (obstacle := family.vmap_obstacle):
@@ -157,6 +159,13 @@ def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | Non
         require_dataset(data, "every dataset")
     if len({images.shape for images, _ in datasets}) > 1:
         raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")
+
+
+def _require_new_weights(family: NetworkFamily, network_id: int) -> None:
+    """Raise a ValueError if a factory returns weights again, which one network would train after another."""
+    first, second = ([*family.network(network_id).parameters()] for _ in range(2))
+    if any(p is q for p, q in zip(first, second, strict=False) if p.requires_grad):
+        raise ValueError("the factory returned the same network twice: build a new one in it")
 
 
 def _choose_method(family: NetworkFamily, datasets: Sequence[Dataset]) -> str:

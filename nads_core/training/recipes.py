@@ -15,11 +15,13 @@ Dataset = tuple[Tensor, Tensor]  # images (N, C, H, W) and labels (N,)
 
 
 def require_dataset(data: Dataset, name: str) -> None:
-    """Raise a ValueError unless data are tensors of images and as many integer labels from 0 (or bool)."""
-    images, labels = data
+    """Raise a ValueError unless data are tensors of finite images and as many integer labels from 0 (or bool)."""
+    parts = data if isinstance(data, (tuple, list)) else (data,)
+    images, labels = parts if len(parts) == 2 else (None, None)
     tensors = isinstance(images, Tensor) and isinstance(labels, Tensor)
     if (
         not tensors
+        or not images.is_floating_point()
         or images.dim() != 4
         or labels.shape != images.shape[:1]
         or not len(labels)
@@ -28,10 +30,12 @@ def require_dataset(data: Dataset, name: str) -> None:
         or int(labels.min()) < 0
     ):
         got = " and ".join(
-            f"{type(x).__name__} {getattr(x, 'dtype', '')} {tuple(getattr(x, 'shape', ()))}" for x in data
+            f"{type(x).__name__} {getattr(x, 'dtype', '')} {tuple(getattr(x, 'shape', ()))}" for x in parts
         )
-        expected = "tensors of images (N, C, H, W) and integer labels (N,) from 0"
+        expected = "tensors of images (N, C, H, W) of floats and integer labels (N,) from 0"
         raise ValueError(f"{name} must be {expected}, got {got}; torch.from_numpy converts arrays")
+    if not images.isfinite().all():
+        raise ValueError(f"{name} has images with values that are NaN or infinite: repair them, or leave them out")
 
 
 @dataclass(frozen=True)

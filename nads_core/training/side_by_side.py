@@ -48,7 +48,8 @@ class _Lanes:
         self.run, self.family = run, run.family
         device, config = self.family.device, self.family.config
         images, labels = _on_device(run.datasets, 0, device)
-        require_classifier(self.family.network(run.network_ids[0]).to(device), (images, labels), config.recipe)
+        network, test = self.family.network(run.network_ids[0]).to(device), run.test_datasets[0]
+        require_classifier(network, (images, labels), config.recipe, test)
         self.trainees = []
         for _ in range(count):
             blank = torch.zeros_like(images, dtype=config.dtype), torch.zeros_like(labels)

@@ -89,7 +89,7 @@ def fit(
     if config.cuda_graph and device.type != "cuda":
         raise ValueError(f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out")
     start, recipe = time.perf_counter(), config.recipe
-    require_classifier(network.to(device), train, recipe)
+    require_classifier(network.to(device), train, recipe, test)
     trainee = Trainee(network, train, config, device)
     step, num_samples = trainee.step, len(train[1])
     if config.cuda_graph or (config.cuda_graph is None and device.type == "cuda"):
@@ -139,14 +139,16 @@ def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: 
     return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
 
 
-def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe) -> None:
-    """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell their labels."""
+def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe, test: Dataset | None = None) -> None:
+    """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell all labels."""
     parameters = {name: p for name, p in network.named_parameters() if p.requires_grad}
     kinds = {p.dtype for p in parameters.values()}
     if len(kinds) != 1 or not min(p.is_floating_point() for p in parameters.values()):
         names = ", ".join(f"{name} {p.dtype}" for name, p in list(parameters.items())[:5])
         raise ValueError(f"trainable weights of one floating-point type are needed, got {names or 'none'}")
-    images, most = train[0][:1].to(next(iter(parameters.values()))), int(train[1].max())
+    images = train[0][:1].to(next(iter(parameters.values())), copy=True)
+    labels = [data[1] for data in (train, test) if data is not None]
+    least, most = min(int(each.min()) for each in labels), max(int(each.max()) for each in labels)
     with seeded(0, images.device), torch.no_grad():
         logits = network.eval()(images)
         shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -155,7 +157,6 @@ def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe) -> No
                 f"the network must map (N, C, H, W) to logits (N, classes), but for N = 1 returned {shape}"
             )
         if most >= logits.shape[1]:
-            least = int(train[1].min())
             raise ValueError(
                 f"labels are from {least} to {most}, but the network has {logits.shape[1]} outputs, from 0"
             )

@@ -94,7 +94,8 @@ def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[
             labels[samples].expand(len(group), -1),
         )
     x, y = datasets[group[0]]
-    require_classifier(family.network(run.network_ids[group[0]]).to(family.device), (x, y), family.config.recipe)
+    network, test = family.network(run.network_ids[group[0]]).to(family.device), run.test_datasets[group[0]]
+    require_classifier(network, (x, y), family.config.recipe, test)
     images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)  # (B, N, C, H, W)
     labels = torch.empty(len(group), *y.shape, dtype=torch.long, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
