@@ -1029,6 +1029,9 @@ def test_arrays_folders_and_pipes_are_no_nads(tmp_path):
     for name in ("array.npy", "pipe.npz", "."):
         with pytest.raises(ValueError, match="holds no NADs"):
             nc.NADs.load(tmp_path / name)
+    torch.save(torch.ones(3), tmp_path / "weights.npz")
+    with pytest.raises(ValueError, match="no arrays of NumPy, but .*pkl"):
+        nc.NADs.load(tmp_path / "weights.npz")
     with pytest.raises(FileNotFoundError, match="absent.npz"):
         nc.NADs.load(tmp_path / "absent.npz")
 

@@ -194,6 +194,9 @@ def test_bad_arguments_are_refused():
         nc.load_images("mnist")
     with pytest.raises(ValueError, match="num_images"):
         nc.load_images("generated", num_images=0)
+    for options in ({"num_images": 0}, {"num_images": -1}, {"size": 0}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+            nc.load_folder("anywhere", **options)
 
 
 @pytest.mark.skipif(not PHOTOS, reason="NADS_DATA names no folder of photos")

@@ -95,9 +95,7 @@ def load_images(
             exist, holds other photos, or has a class without images. It names what is there, and what is expected.
     """
     require_choice("dataset", dataset, DATASETS)
-    require_integers(size=size, num_images=1 if num_images is None else num_images)
-    require_integers(least=0, seed=seed)
-    num_images, size, seed = map(plain, (num_images, size, seed))
+    num_images, size, seed = _require_integers(num_images, size, seed)
     if dataset == "generated":
         return _generated(train, num_images, size, seed)
     download = os.environ.get("NADS_DOWNLOAD", "1") != "0" if download is None else download
@@ -120,6 +118,13 @@ def load_images(
         remedy = f"set NADS_DATA (or root) to a folder with {known['content']}; or use dataset='generated'"
         raise DatasetNotFoundError(f"{error}: {remedy}") from error
     return _selection(photos, num_images, size, seed, progress)
+
+
+def _require_integers(num_images: int | None, size: int, seed: int) -> tuple[int | None, int, int]:
+    """Return a number of images, a size and a seed as integers of Python, or raise a ValueError."""
+    require_integers(size=size, num_images=1 if num_images is None else num_images)
+    require_integers(least=0, seed=seed)
+    return plain(num_images), plain(size), plain(seed)
 
 
 def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.ndarray:
@@ -166,8 +171,9 @@ def load_folder(
 
     Raises:
         DatasetNotFoundError: if there is no such folder, or no images in it or in a class.
-        ValueError: if an image is damaged or too large.
+        ValueError: for an invalid number of images, size or seed, or if an image is damaged or too large.
     """
+    num_images, size, seed = _require_integers(num_images, size, seed)
     photos = on_disk.open_folder(Path(folder), name or Path(folder).name)
     return _selection(photos, num_images, size, seed, progress)
 
