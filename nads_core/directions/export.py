@@ -151,8 +151,8 @@ def read(path: Path) -> dict[str, np.ndarray]:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > max(_SMALL, _PACKED * path.stat().st_size):
             raise ValueError(f"its {path.stat().st_size:,} bytes would unpack to {unpacked:,}")
-            if others := [name for name in archive.namelist() if not name.endswith(".npy")]:
-                raise ValueError(f"it holds no arrays of NumPy, but {others[:3]}")
+        if others := [name for name in archive.namelist() if not name.endswith(".npy")]:
+            raise ValueError(f"it holds no arrays of NumPy, but {others[:3]}")
         file.seek(0)
         try:
             arrays = dict(np.load(file))

@@ -146,6 +146,8 @@ def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe, test:
     if len(kinds) != 1 or not min(p.is_floating_point() for p in parameters.values()):
         names = ", ".join(f"{name} {p.dtype}" for name, p in list(parameters.items())[:5])
         raise ValueError(f"trainable weights of one floating-point type are needed, got {names or 'none'}")
+    if test is not None and not test[0].isfinite().all():  # those of training would show in the loss
+        raise ValueError("test images have values that are NaN or infinite: repair them, or leave them out")
     images = train[0][:1].to(next(iter(parameters.values())), copy=True)
     labels = [data[1] for data in (train, test) if data is not None]
     least, most = min(int(each.min()) for each in labels), max(int(each.max()) for each in labels)
