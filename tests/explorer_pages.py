@@ -7,7 +7,7 @@ import nads_book as nb
 import numpy as np
 import torch
 from conftest import BOOK
-from nads_book.explorer import AtlasGallery, Changes, Stack, bundle, views
+from nads_book.explorer import AtlasGallery, Changes, Playground, Stack, bundle, views
 from nads_book.explorer.data import compressed
 from nads_book.explorer.wave_bet import Guess
 from nads_book.studies.trainings import shipped_nads
@@ -48,7 +48,8 @@ HOSTILE = "</script><script>window.pwned = 1</script><!--\u2028\nimport os"
 def write_page(folder, name, *explorers):
     """Write a page with these explorers, between a link to a section and that section."""
     body = "".join(explorer._repr_html_() for explorer in explorers)
-    theme = "<style>html[data-theme=dark] body { background: #121212; color: #ced6dd }</style>"
+    theme = "<style>html[data-theme=dark] body { background: #121212; color: #ced6dd }"
+    theme += "nad-playground { display: block; min-height: 160rem }</style>"  # as the book's style reserves its height
     (folder / name).write_text(
         f'<!doctype html><html lang="en" data-content_root=""><head><meta charset="utf-8"><title>Explorer</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{theme}</head>'
@@ -93,6 +94,9 @@ def write_site(folder):
     write_page(folder, "trained.html", Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)))
     write_page(folder, "fold.html", Raw(bundle.element("nad-fold", {}, "A wave.", book=True)))
     write_page(folder, "atlas.html", AtlasGallery(book=True))
+    write_page(folder, "playground.html", Playground(small=False, shared=True, book=True))
+    small = Playground({"pooling": "stride"}, ("head", "global"), ["pooling", "head"], (0, 4), book=True)
+    write_page(folder, "playground-small.html", small)
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
     write_page(folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True))
     for figure in changed_pictures():

@@ -162,13 +162,17 @@ def draw_strip(path: Path) -> None:
         figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
 
 
-def first_page() -> dict[str, Guess | explorer.Page]:
-    """Return what moves on the introduction: a guess, a picture from its first NADs, two architectures."""
+def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
+    """Return what moves on pages that are no chapters.
+
+    On the introduction these are a guess, a picture from its first NADs, and two architectures.
+    """
     view, source = explorer.View, explorer.Source()
     return {
         "guess": Guess(book=True),
         "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
         "directions": explorer.Page(view(("direction",), second="resnet18", index=3), source, book=True),
+        "playground": explorer.Playground(small=False, shared=True, book=True),
     }
 
 

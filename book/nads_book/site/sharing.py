@@ -19,10 +19,13 @@ import nads_core
 SIZE = (1200, 630)  # of a preview, as social networks show it
 DESCRIPTION = 200  # characters, at most
 FIRST = "book/intro"
-HERO = {FIRST: "_static/maps.png"}  # of pages whose first figure is drawn by the browser; others have an image
+PLAYGROUND = "book/playground"
+# Of pages whose first figure is drawn by the browser; others have an image.
+HERO = {FIRST: "_static/maps.png", PLAYGROUND: "_static/maps.png"}
 DESCRIPTIONS = {
     FIRST: "Hide a wave in noise. Which waves can a neural network find? Bet on five: an executable book on what "
-    "networks prefer before they have seen any data."
+    "networks prefer before they have seen any data.",
+    PLAYGROUND: "Build a network in your browser, see which waves its random weights prefer, then train it.",
 }
 
 GREEK = dict(

@@ -24,7 +24,7 @@ def stage(folder: Path, root: Path) -> None:
     pages.draw_intro(target / "book" / "_static" / "nads.png")
     pages.draw_strip(target / "book" / "_static" / "strip.png")
     explorer.write_pages_data(target / "book" / "_static" / "explorer")
-    for name, figure in pages.first_page().items():
+    for name, figure in pages.page_figures().items():
         (target / "book" / f"{name}.html").write_text(figure._repr_html_(), "utf8")
 
 

@@ -43,6 +43,9 @@ export class Ensemble {
     job.done.then((result) => {
       this.jobs.delete(job);
       if (result && !this.ended) then(result);
+    }, ({ message }) => {
+      this.trouble = message;
+      this.tell();
     });
     return job;
   }

@@ -45,7 +45,8 @@ class Side {
       look: (cell, stay) => figure.look(this, cell, stay), choose: (cell) => figure.train(this, cell) });
     this.title = h("p", { class: `network ${letter}` });
     this.note = h("p", { class: "count" });
-    this.strip = h("div", { class: "nads" }, ...this.tiles.map(({ element }) => element));
+    this.strip = h("div", { class: `first ${letter}`, role: "group" }, h("p", { class: "count" }, "First NADs: what random networks respond to most"),
+      h("div", { class: "nads" }, ...this.tiles.map(({ element }) => element)));
     this.words = h("p", { class: "sr" });
   }
 
@@ -90,8 +91,8 @@ export class Playground {
   step = null; // of the tour
   bet = null;
 
-  constructor(host, { config = DEFAULT, second = null, chips = Object.keys(CHOICES), wave = [4, 4], small = false, shared = false, workers = null }) {
-    Object.assign(this, { host, start: { config, second, wave }, chips, small, shared, pool: pool(workers) });
+  constructor(host, { config, second = null, chips = Object.keys(CHOICES), wave = [4, 4], small = false, shared = false, workers = null }) {
+    Object.assign(this, { host, start: { config: { ...DEFAULT, ...config }, second, wave }, chips, small, shared, pool: pool(workers) });
     this.sides = ["a", "b"].map((letter) => new Side(this, letter));
     this.difference = new WaveMap({ label: "Where B has more energy than A, and where less",
       look: (cell, stay) => this.look(this.sides[1], cell, stay), choose: (cell) => this.train(this.sides[1], cell) });
@@ -153,24 +154,24 @@ export class Playground {
       show.setAttribute("aria-expanded", `${!box.hidden}`);
       show.textContent = box.hidden ? "Show the Python" : "Hide the Python";
     } }, "Show the Python");
-    const panel = (side, more) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
-      h("div", { class: "note under" }, energyScale(), side.note), more, side.words);
+    const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
+      h("div", { class: "under" }, energyScale(), side.note), side.words);
     this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "B against A"), this.difference.element,
-      h("p", { class: "note scale" }, h("span", {}, "A × 4"), h("span", { class: "bar diverging" }), h("span", {}, "B × 4")));
-    this.secondPanel = panel(b, b.strip);
+      h("div", { class: "under" },
+      h("p", { class: "scale" }, h("span", {}, "A × 4"), h("span", { class: "bar diverging" }), h("span", {}, "B × 4"))));
+    this.secondPanel = panel(b);
     this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground" },
       this.small ? null : this.tour,
-      h("section", { class: "network-part", "aria-label": "Build" }, h("div", { class: "chipsets" }, ...chips), this.drawing),
-      h("section", { class: "maps", "aria-label": "Draw" }, panel(a, a.strip), this.secondPanel, this.differencePanel,
+      h("section", { "aria-label": "Build" }, h("div", { class: "chipsets" }, ...chips), this.small ? null : this.drawing),
+      h("section", { class: "maps", "aria-label": "Draw" }, panel(a), this.secondPanel, this.differencePanel, a.strip, b.strip,
         h("div", { class: "train" },
           h("div", { class: "task" }, this.wave.element, this.example.element, h("div", {}, this.about)),
           h("div", { class: "buttons" }, this.trainButton, this.moreButton, this.stopButton),
           this.chart, this.status, this.score)),
       h("div", { class: "footer" }, this.compare.element, h("div", { class: "buttons" },
         this.shared ? copyButton("Copy link", addressNow) : null,
-        h("button", { click: () => this.savePicture() }, "Save picture"), show), box));
-    a.strip.setAttribute("aria-label", "First NADs of A");
-    b.strip.setAttribute("aria-label", "First NADs of B");
+        this.small ? null : h("button", { click: () => this.savePicture() }, "Save picture"), show), box));
+    for (const { strip, letter } of this.sides) strip.setAttribute("aria-label", `First NADs of ${letter.toUpperCase()}`);
     this.focus = a;
   }
 
@@ -201,23 +202,24 @@ export class Playground {
     this.compare.select.value = second ? `${second[0]}=${second[1]}` : "";
     this.drawing.replaceChildren(networkPicture(config));
     this.root.classList.toggle("comparing", !!second);
-    this.secondPanel.hidden = this.differencePanel.hidden = !second;
+    this.secondPanel.hidden = this.differencePanel.hidden = b.strip.hidden = !second;
     a.title.textContent = second ? `A: ${changeOf(second[0], config[second[0]])}` : "Energy of every wave";
     b.title.textContent = second ? `B: ${changeOf(...second)}` : "";
     this.writeCode();
     if (!second && this.focus === b) this.focus = a;
+    this.showTour();
     if (!this.begun) return this.show();
     a.use(config);
     if (second) b.use({ ...config, [second[0]]: second[1] });
     else b.end();
     this.show();
-    if (!this.small) this.showTour();
     if (this.shared) saveAddress();
   }
 
   /** More is known of the networks of a side. */
   told(side) {
     this.show();
+    if (!side.energies) return;
     if (side === this.sides[0] && side.ensemble.found.networks <= 16) performance.mark("nad-playground:picture");
     if (side.ensemble.found.networks >= ENOUGH) this.settleTour();
   }
@@ -245,7 +247,7 @@ export class Playground {
     const certain = found?.nads.filter(({ certainty }) => certainty > CERTAIN).length ?? 0;
     side.note.textContent = found
       ? `${found.networks} of ${ENOUGH} networks. ${certain} of ${SHOWN} NADs reproducible.`
-      : "Drawing networks …";
+      : ensemble.trouble ? `The networks cannot be drawn: ${ensemble.trouble}.` : "Drawing networks …";
     if (found && found !== side.drawn)
       found.nads.forEach(({ direction, certainty }, i) => {
         const known = certainty > CERTAIN, { canvas, text, element } = side.tiles[i];
@@ -292,9 +294,8 @@ export class Playground {
     this.trainButton.disabled = !energies;
     this.moreButton.disabled = !energies || busy;
     const done = this.sides.flatMap(({ trained }) => [...trained.values()].filter(({ job }) => !job));
-    const right = done.filter(({ accuracy, side, cell }) => accuracy > LEARNED === side.promises(cell)).length;
-    this.score.textContent = done.length && this.sides.every(({ config, energies }) => !config || energies)
-      ? `Energy predicted ${right} of ${done.length}.` : "";
+    const right = done.filter(({ accuracy, side, cell }) => side.energies && accuracy > LEARNED === side.promises(cell)).length;
+    this.score.textContent = done.length ? `Energy predicted ${right} of ${done.length}.` : "";
   }
 
   showCurve(training) {
@@ -377,6 +378,7 @@ export class Playground {
 
   showTour() {
     const { step, bet } = this;
+    this.tour.classList.toggle("on", typeof step === "number");
     if (step === null || step === undefined) {
       this.tour.replaceChildren(h("div", { class: "buttons" },
         h("p", {}, "Build a network, see which waves its random weights prefer, then train it."),
@@ -401,8 +403,8 @@ export class Playground {
   goTo(step) {
     Object.assign(this, { step, bet: null, outcome: null });
     this.root.classList.add("betting"); // the map stays covered until the bet is placed
-    const { config, cell = cellOf([4, 4]) } = STEPS[step];
-    this.set({ config, second: null, wave: waveAt(cell), step });
+    const { config, wave = [4, 4] } = STEPS[step];
+    this.set({ config, second: null, wave, step });
   }
 
   leave() {

@@ -8,8 +8,9 @@ const PAGE = 2 ** 16; // bytes
 export class Heap {
   next = 4; // no offset is zero
 
+  /** With `plain`, or without WebAssembly and vectors, the loops are those of JavaScript. */
   constructor(bytes, plain = false) {
-    const memory = plain ? null : new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
+    const memory = plain || !hasVectors() ? null : new WebAssembly.Memory({ initial: Math.ceil(bytes / PAGE) });
     const buffer = memory?.buffer ?? new ArrayBuffer(bytes);
     this.f32 = new Float32Array(buffer);
     this.i32 = new Int32Array(buffer);
@@ -121,7 +122,7 @@ function assembled() {
 }
 
 /** Whether this browser has WebAssembly with vectors, and allows it. */
-export function hasVectors() {
+function hasVectors() {
   try {
     return !!assembled();
   } catch {

@@ -29,7 +29,8 @@ export class WaveMap {
       keydown: (event) => {
         if (STEPS[event.key]) {
           const moved = waveAt(this.cursor).map((k, i) => clamp(k + STEPS[event.key][i], -SIDE / 2, SIDE / 2 - 1));
-          look(cellOf(moved), true);
+          this.cursor = cellOf(moved); // the next key may come before the next drawing
+          look(this.cursor, true);
         } else if (event.key === "Enter" || event.key === " ") choose(this.cursor);
         else return;
         event.preventDefault();

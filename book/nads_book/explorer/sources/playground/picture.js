@@ -21,21 +21,21 @@ export function networkPicture(config) {
   parts.push(element);
   const step = { none: "", average: "average", max: "max", stride: "stride 2" }[pooling];
   for (const { pooled } of shapesOf(config)) {
-    const start = end + 6, next = pile(end + 62, pooled, channels);
+    const start = end + 6, next = pile(end + 54, pooled, channels);
     const labels = [`${kernel} × ${kernel}`, { relu: "ReLU", tanh: "tanh", none: "linear" }[activation], step].filter(Boolean);
-    parts.push(h("svg:path", { class: "arrow", d: `M${start} ${HEIGHT / 2 - 4}h46m-5 -4l5 4l-5 4` }), next.element,
-      ...labels.map((text, i) => h("svg:text", { class: "layer", x: start + 22, y: HEIGHT / 2 + [-10, 10, 23][i], "text-anchor": "middle" }, text)));
+    parts.push(h("svg:path", { class: "arrow", d: `M${start} ${HEIGHT / 2 - 4}h40m-5 -4l5 4l-5 4` }), next.element,
+      ...labels.map((text, i) => h("svg:text", { class: "layer", x: start + 20, y: HEIGHT / 2 + [-10, 10, 23][i], "text-anchor": "middle" }, text)));
     if (skip) parts.push(h("svg:path", { class: "arrow skip", d: `M${left} 12 C${left} -8 ${next.middle} -8 ${next.middle} 12` }));
     ({ end, middle: left } = next);
   }
   const features = featuresOf(config), start = end + 6;
-  parts.push(h("svg:path", { class: "arrow", d: `M${start} ${HEIGHT / 2 - 4}h46m-5 -4l5 4l-5 4` }),
-    h("svg:text", { class: "layer", x: start + 22, y: HEIGHT / 2 - 14, "text-anchor": "middle" }, head === "global" ? "average," : "flatten,"),
-    h("svg:text", { class: "layer", x: start + 22, y: HEIGHT / 2 + 10, "text-anchor": "middle" }, `${features} → 1`),
-    h("svg:circle", { class: "sheet", cx: start + 58, cy: HEIGHT / 2 - 4, r: 7 }),
-    h("svg:text", { x: start + 58, y: HEIGHT + 8, "text-anchor": "middle" }, "output"));
-  const width = Math.ceil(start + 82);
+  parts.push(h("svg:path", { class: "arrow", d: `M${start} ${HEIGHT / 2 - 4}h40m-5 -4l5 4l-5 4` }),
+    h("svg:text", { class: "layer", x: start + 20, y: HEIGHT / 2 - 14, "text-anchor": "middle" }, head === "global" ? "average," : "flatten,"),
+    h("svg:text", { class: "layer", x: start + 20, y: HEIGHT / 2 + 10, "text-anchor": "middle" }, `${features} → 1`),
+    h("svg:circle", { class: "sheet", cx: start + 52, cy: HEIGHT / 2 - 4, r: 7 }),
+    h("svg:text", { x: start + 52, y: HEIGHT + 8, "text-anchor": "middle" }, "output"));
+  const width = Math.ceil(start + 74);
   const words = `A network of ${config.blocks} block${config.blocks > 1 ? "s" : ""} with ${channels} channels each; its last layer reads ${features} features.`;
   return h("svg:svg", { class: "network-picture", role: "img", "aria-label": words, viewBox: `0 0 ${width} ${HEIGHT + 16}`,
-    style: `aspect-ratio:${width} / ${HEIGHT + 16};max-width:${width * 1.15}px` }, ...parts);
+    style: `aspect-ratio:${width} / ${HEIGHT + 16};max-width:${width * 1.2}px;min-width:${width * 0.92}px` }, ...parts);
 }

@@ -79,7 +79,7 @@ export function eigen(matrix, n) {
       for (let q = p + 1; q < n; q++) {
         const off = matrix[p * n + q];
         rest += off * off;
-        if (off * off < 1e-18 * total / (n * n)) continue;
+        if (off * off <= 1e-18 * total / (n * n)) continue; // also where all is zero
         const theta = (matrix[q * n + q] - matrix[p * n + p]) / (2 * off);
         const t = (theta < 0 ? -1 : 1) / (Math.abs(theta) + Math.sqrt(theta * theta + 1));
         const c = 1 / Math.sqrt(t * t + 1), s = t * c;
@@ -96,7 +96,7 @@ export function eigen(matrix, n) {
           vectors[j] = s * u + c * v;
         }
       }
-    if (rest < 1e-16 * total) break;
+    if (rest <= 1e-16 * total) break;
   }
   return { values: Float64Array.from({ length: n }, (_, i) => matrix[i * (n + 1)]), vectors };
 }
@@ -129,6 +129,8 @@ const rowsOf = (matrix, n) => Array.from({ length: matrix.length / n }, (_, i) =
  */
 export function solve(config, halves, networks, count = 8) {
   const energies = new Float64Array(PIXELS), nads = [];
+  let least = 0; // distance of eigenvalues that no number of networks can tell apart
+  for (let i = 0; i < PIXELS; i++) least += (1e-7 * Math.abs(halves[0][i * (PIXELS + 1)])) / networks[0];
   const waves = Float32Array.from(FREQUENCIES.flatMap((cell) => [...waveOf(cell)]));
   for (const members of typesOf(config)) {
     const { n } = members[0], [first, second] = halves.map((half, h) => blockOf(half, members, networks[h]));
@@ -147,7 +149,8 @@ export function solve(config, halves, networks, count = 8) {
     for (const i of order.slice(0, count)) {
       const turned = Float64Array.from(error, (row) => dot(row, rows[i]));
       let sine = 0;
-      for (let j = 0; j < n; j++) if (j !== i) sine += (dot(rows[j], turned) / (values[i] - values[j])) ** 2;
+      for (let j = 0; j < n; j++)
+        if (j !== i) sine += (dot(rows[j], turned) ** 2 + least ** 2) / ((values[i] - values[j]) ** 2 + least ** 2);
       for (const { pixels, values: weights } of members) {
         const direction = new Float32Array(PIXELS);
         for (let k = 0; k < pixels.length; k++) direction[pixels[k]] += weights[k] * rows[i][Math.floor(k / TERMS)];

@@ -10,18 +10,9 @@ const shareOf = (energies, within) => {
   return sum(all.filter(within)) / sum(all);
 };
 
-/** How much the energies of sine and cosine of one frequency differ: the mean of |a - b| / (a + b), weighted by a + b. */
-export function asymmetry(energies) {
-  let difference = 0, sum = 0;
-  for (let ky = -7; ky < 8; ky++)
-    for (let kx = -7; kx < 8; kx++) {
-      const [a, b] = [energies[cellOf([ky, kx])], energies[cellOf([-ky, -kx])]];
-      difference += Math.abs(a - b);
-      sum += a + b;
-    }
-  return difference / sum;
-}
-
+/** How much more energy the sine of one cycle across has than its cosine. */
+const excess = (energies) => energies[cellOf([0, 1])] / energies[cellOf([0, -1])] - 1;
+const signedPercent = (x) => `${Math.abs(100 * x).toFixed(0)} % ${x < 0 ? "less" : "more"}`;
 const spread = (energies) => Math.max(...energies) / (energies.reduce((sum, x) => sum + x, 0) / energies.length);
 
 /**
@@ -53,17 +44,17 @@ export const STEPS = [
     answers: ["Coarse waves, in the middle", "Fine waves, at the edge", "A regular grid of waves"], right: 2,
     config: { ...DEFAULT, pooling: "stride", head: "global" },
     outcome: ({ energies }) => `Waves whose cycles are multiples of 4 hold ${percent(shareOf(energies, (cell) => (cell >> 4) % 4 === 0 && cell % 4 === 0))} ` +
-      "of the energy, though they are 16 of 256 waves. Two strides keep every fourth pixel, on which such a wave is constant, and a global average sees nothing else. " +
+      "of the energy, though they are 16 of 256 waves. Two strides keep every fourth pixel, where such a wave is constant, and a global average sees little else. " +
       "ResNet-18 has this comb, with a wider spacing.",
   },
   {
     title: "Close the border",
-    question: "In the map, the sine and the cosine of one frequency lie opposite each other. They differ only in where their crests are. " +
-      "With zeros around the image, this network prefers some sines to their cosines. With circular padding, where the left edge continues at the right one, will it still?",
-    answers: ["Yes, as before", "No: only the frequency matters"], right: 1,
-    config: { ...DEFAULT, kernel: 5, channels: 4 }, second: ["padding", "circular"],
-    outcome: ({ energies, second }) => `Sine and cosine differed by ${percent(asymmetry(energies))} of their energy with zeros, and by ${percent(asymmetry(second))} with circular padding. ` +
-      "Without a border, one place of the image is like any other, so that the map is nearly a function of frequency alone. What remains is the sampling error of 400 networks, and pooling's grid.",
+    question: "The waves (0, 1) and (0, −1) have one frequency, but are a sine and a cosine: they differ only in where their crests lie. " +
+      "With zeros around the image, random networks of this kind prefer the sine. With circular padding, the left edge continues at the right one. Which do they prefer then?",
+    answers: ["The sine", "The cosine", "Neither: only the frequency matters"], right: 2,
+    config: { ...DEFAULT, kernel: 5 }, second: ["padding", "circular"], wave: [0, 1],
+    outcome: ({ energies, second }) => `With zeros, the sine has ${signedPercent(excess(energies))} energy than the cosine. With circular padding, ${signedPercent(excess(second))}, ` +
+      "which 400 networks cannot tell from nothing. Without a border, one place of the image is like any other, so that energy depends on the frequency alone, as far as the grid of the pooling allows.",
   },
   {
     title: "No preference",
