@@ -22,7 +22,7 @@ def loss_difference(
     steps: int = 50,
     batch_size: int = 32,
     image_size: int = 32,
-    learning_rate: float = 0.05,
+    learning_rate: float = 0.005,
 ) -> float:
     """Return the largest relative difference of a training's losses from those of a CPU, in float32.
 
@@ -34,7 +34,8 @@ def loss_difference(
         steps: number of steps.
         batch_size: number of images of a step.
         image_size: height and width of the images.
-        learning_rate: rate of the first step.
+        learning_rate: rate of the first step. Training amplifies rounding: in 50 steps of a narrow ResNet-18 on a
+            CPU the losses in float32 and float64 differ by up to 3e-5 at a rate of 0.002, 4e-4 at 0.01, 5e-3 at 0.05.
     """
     recipe = Recipe(epochs=1, batch_size=batch_size, learning_rate=learning_rate)
     data = _data(steps * batch_size, image_size)
