@@ -49,6 +49,12 @@ EITHER = pytest.mark.parametrize("backend", ["reference", pytest.param("triton",
 BACKENDS = {"triton": kernels, "reference": kernel_references}
 
 
+@pytest.fixture(autouse=True)
+def exact(monkeypatch) -> None:
+    """Let cuDNN round to float32: the kernels are compared with it."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 # --- layers on a CPU
 
 

@@ -150,6 +150,8 @@ def run_tests(options: Options) -> None:
         command += ["tests/gpu", "-k", "restored or norms_of_inputs"]
     else:
         command += ["tests/gpu", "tests/test_kernels.py", "-m", "not slow"]
+        command += ["tests/test_training.py::test_networks_side_by_side_are_those_of_separate_trainings"]
+        command += ["tests/test_ensembles.py::test_a_graph_gives_each_network_its_own_gradients_of_any_shape"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         tail: list[str] = []
@@ -570,6 +572,8 @@ def main() -> int:
     done = run_all(options, given.minutes, given.parts)
     sys.path[:0] = [str(ROOT), str(ROOT / "book")]
     print(summary(options.out))
+    if given.dry_run:
+        print("a dry run: its times and decisions mean nothing")
     return 0 if all(part["outcome"] in ("done", "complete already") for part in done) else 1
 
 
