@@ -140,3 +140,11 @@ def test_no_code_is_loaded_by_its_path():
     assert len(files) > 100 and not list((ROOT / "book/preregistered").glob("*.py"))
     for path in files:
         assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), path
+
+
+def test_benchmarks_import_nothing_from_each_other():
+    scripts = sorted((ROOT / "benchmarks").glob("*.py"))
+    names = "|".join(path.stem for path in scripts)
+    assert len(scripts) > 10
+    for path in scripts:
+        assert not re.search(rf"^\s*(from|import) ({names})\b", path.read_text("utf8"), re.MULTILINE), path
