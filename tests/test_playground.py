@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,6 +257,9 @@ def test_energies_are_those_of_compute_nads(ask, name):
     assert abs(z.mean()) < 1 and z.square().mean() < 1.8 and z.abs().max() < 5
 
 
+TRAINED = json.loads(Path(__file__).with_name("playground_checks.json").read_text("utf8"))[
+    "test accuracy (%) after training"
+]
 PAIRS = [
     (name, wave)
     for name in ("default", "stride", "comb", "max, tanh", "linear")
@@ -291,3 +295,6 @@ def test_trained_accuracies_are_those_of_pytorch(ask, name, wave):
     expected = train_in_pytorch(config, start, epochs=20)
     print(f"{name}, {wave}: {100 * start['accuracies'][-1]:.1f} %, PyTorch {100 * expected:.1f} %")
     assert abs(start["accuracies"][-1] - expected) < 0.05
+    [stored] = [row for row in TRAINED if (row["architecture"], tuple(row["wave"])) == (name, wave)]
+    assert abs(start["accuracies"][-1] - stored["engine"] / 100) < 0.05
+    assert abs(expected - stored["pytorch"] / 100) < 0.05

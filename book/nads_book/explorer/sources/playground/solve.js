@@ -112,6 +112,19 @@ function blockOf(moment, members, networks) {
   return block;
 }
 
+/** Add l_i (u_i . w)^2 for every eigenvector (row of n) and wave w, whose coordinates in its basis are (n, PIXELS). */
+function addEnergies(energies, values, vectors, waves) {
+  const n = values.length, along = new Float64Array(PIXELS);
+  for (let i = 0; i < n; i++) {
+    along.fill(0);
+    for (let p = 0; p < n; p++) {
+      const weight = vectors[i * n + p];
+      for (let cell = 0; cell < PIXELS; cell++) along[cell] += weight * waves[p * PIXELS + cell];
+    }
+    for (let cell = 0; cell < PIXELS; cell++) energies[cell] += values[i] * along[cell] ** 2;
+  }
+}
+
 const dot = (a, b) => {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
@@ -136,15 +149,7 @@ export function solve(config, halves, networks, count = 8) {
     const { n } = members[0], [first, second] = halves.map((half, h) => blockOf(half, members, networks[h]));
     const mean = first.map((x, i) => (x + second[i]) / 2), error = rowsOf(first.map((x, i) => (x - second[i]) / 2), n);
     const { values, vectors } = eigen(mean, n), rows = rowsOf(vectors, n);
-    for (const basis of members) {
-      const inside = project(basis, waves); // (n, PIXELS)
-      for (let i = 0; i < n; i++)
-        for (let cell = 0; cell < PIXELS; cell++) {
-          let along = 0;
-          for (let p = 0; p < n; p++) along += rows[i][p] * inside[p * PIXELS + cell];
-          energies[cell] += values[i] * along * along;
-        }
-    }
+    for (const basis of members) addEnergies(energies, values, vectors, project(basis, waves));
     const order = [...values.keys()].sort((a, b) => values[b] - values[a]);
     for (const i of order.slice(0, count)) {
       const turned = Float64Array.from(error, (row) => dot(row, rows[i]));
