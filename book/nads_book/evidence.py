@@ -55,7 +55,7 @@ def evidence(
 
     Args:
         holds: whether the numbers support the claim, of any type that `bool` takes; None where they do not decide it.
-        sentence: see `Evidence`, as the following arguments.
+        sentence: sentence of the claim; this and the following arguments are those of `Evidence`.
         value: any number; nan and infinity become None, as in `interval`.
         interval: two numbers.
         null: number.

@@ -216,7 +216,7 @@ def record_claim(
 
     Args:
         id: name in `book/claims.toml`.
-        holds: see `nads_book.evidence.evidence`, as the other arguments.
+        holds: whether the claim holds; this and the other arguments are those of `nads_book.evidence.evidence`.
         sentence: the claim in Markdown.
         results: stored results that decide the claim. Without one of them (None) nothing is recorded.
         **facts: value, interval, null, size, num_seeds, num_trainings.

@@ -20,8 +20,8 @@ class Decision:
     """One decision.
 
     Args:
-        subject: what is decided, such as "evaluation of lenet".
-        decision: what follows; "not known" where a time is missing.
+        subject: subject of the decision, such as "evaluation of lenet".
+        decision: consequence; "not known" where a time is missing.
         reason: the figures behind it.
     """
 

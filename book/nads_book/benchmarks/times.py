@@ -37,7 +37,7 @@ class Duration:
 
     Args:
         seconds: seconds.
-        source: what was measured, on what; empty where the seconds are estimated.
+        source: quantity that was measured, and its device; empty where the seconds are estimated.
     """
 
     seconds: float
@@ -75,7 +75,7 @@ def gpu_durations(count: int, work: Work, network: str, rows: Sequence[Mapping[s
 
     Args:
         count: number of networks.
-        work: what one network needs.
+        work: work of one network.
         network: name of the network in the rows.
         rows: rows of ``tools/on_a_gpu.py`` with network, device, dtype and networks_per_second.
     """

@@ -58,10 +58,10 @@ class Claim:
         id: name in the register.
         registered: verdict in the register.
         registered_holds: whether a claim of verdict `toy` holds at its reduced size, according to the register.
-        falsified_by: what would falsify it.
+        falsified_by: result that would falsify it.
         condition: condition under which it is meant; may be empty.
         follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter records it.
-        preregistered: what is older than what, each a commit or a file: {"first": …, "then": …}.
+        preregistered: two events in their order, each a commit or a file: {"first": …, "then": …}.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.

@@ -138,9 +138,9 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     """Execute the chapters that changed, render the book, print how long it took, and return the first page.
 
     Args:
-        folder: where everything is written.
+        folder: folder of all that is written.
         preset: size of the experiments.
-        root: of the repository.
+        root: root of the repository.
         jobs: chapters at once; see `side_by_side`.
 
     Raises:

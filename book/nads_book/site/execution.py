@@ -144,10 +144,10 @@ class Chapter:
     """A chapter of the book, and its execution by papermill in a process of its own.
 
     Args:
-        name: such as ``notebooks/07_poison``.
-        folder: of the build; the executed notebook is kept below it.
+        name: name, such as ``notebooks/07_poison``.
+        folder: folder of the build; the executed notebook is kept below it.
         preset: size of the experiments.
-        root: of the repository.
+        root: root of the repository.
         timeout: seconds that a single cell may take.
 
     Raises:
