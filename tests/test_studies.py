@@ -136,7 +136,7 @@ def test_the_trainer_is_that_of_the_library():
 
 def test_no_code_is_loaded_by_its_path():
     """Notebooks do, whose first cell looks for the checkout."""
-    files = [path for folder in ("book/nads_book", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in ("book/nads_book", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
     assert len(files) > 100 and not list((ROOT / "book/preregistered").glob("*.py"))
     for path in files:
         assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), path
