@@ -112,8 +112,8 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         pages.hide_repeated_parameters(notebook)
         page = pages.with_details(pages.with_byline(notebook))
         nbformat.write(pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb")
-    options = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
-    command = [Path(sys.executable).with_name("jupyter-book"), "build", stage, *options]
+    options: list[str | Path] = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
+    command: list[str | Path] = [Path(sys.executable).with_name("jupyter-book"), "build", stage, *options]
     messages = folder / "sphinx.output"
     process = start(command, root, messages)
     try:
@@ -127,7 +127,7 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
     pages.place_variants(site / "_build" / "html", variants)
     pages.polish(site / "_build" / "html")
-    sharing.share(site / "_build" / "html", root, parse_toc_yaml(root / "_toc.yml"))
+    sharing.share(site / "_build" / "html", root, list(parse_toc_yaml(root / "_toc.yml")))
     claims.write(site / "_build" / "html" / "claims.json", register)
     shutil.rmtree(html, ignore_errors=True)
     shutil.move(site / "_build" / "html", html)

@@ -205,9 +205,10 @@ class Chapter:
         self.cores, self.began = cores, time.time()
         limits = {"OMP_NUM_THREADS": str(cores), "LOKY_MAX_CPU_COUNT": str(cores)}
         files = [self.run / "notebook.ipynb", self.run / "read"]
-        command = ["-m", "nads_book.site.execute", *files, self.preset, f"{self.timeout:.0f}"]
-        output = self.run / "output"
-        self.process = start([*command, *self.options], self.root, output, **limits if cores < num_cores() else {})
+        options = [self.preset, f"{self.timeout:.0f}", *self.options]
+        command: list[str | Path] = ["-m", "nads_book.site.execute", *files, *options]
+        shared = limits if cores < num_cores() else {}
+        self.process = start(command, self.root, self.run / "output", **shared)
 
     def finish(self) -> float:
         """Check and keep what came out, once the process has ended; return the seconds that it took.
@@ -259,7 +260,7 @@ def execute_together(waiting: list[Chapter], jobs: int, report: Callable[[Chapte
 
     Whatever ends this early, Ctrl-C or a chapter that fails, ends the chapters that still run.
     """
-    waiting, running = list(waiting), []
+    waiting, running = list(waiting), list[Chapter]()
     cores = max(1, num_cores() // max(1, min(jobs, len(waiting))))
     try:
         while waiting or running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
 import math
@@ -95,7 +96,8 @@ def draw_intro(path: Path) -> None:
     variants = Variants(figures.plot_directions, {label: load_nads(name) for label, name in names.items()})
     variants.light.savefig(path, dpi=200)
     for name in VARIANTS:
-        figure = variants.variant(name)
+        if (figure := variants.variant(name)) is None:
+            raise ValueError(f"the figure of the introduction has no variant {name!r}")
         figure.savefig(path.with_suffix(f".{name}.png"), dpi=200, facecolor=figure.get_facecolor())
 
 
@@ -158,7 +160,7 @@ def draw_strip(path: Path) -> None:
 
     pictures = combine_pictures()
     for name, columns, look in (("", 4, {}), (".dark", 4, DARK), (".narrow", 2, {}), (".narrow-dark", 2, DARK)):
-        figure = drawn_with(STYLE | look, lambda columns=columns: plot_strip(pictures, columns))
+        figure = drawn_with(STYLE | look, functools.partial(plot_strip, pictures, columns))
         figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
 
 
@@ -250,7 +252,7 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
         with Image.open(path) as picture:
             sizes[path.stem] = 'width="{}" height="{}"'.format(*picture.size)
 
-    def shown(image: re.Match) -> str:
+    def shown(image: re.Match[str]) -> str:
         tag, address, stem = image[0].replace("<img ", '<img loading="lazy" '), image[1], image[2]
         dark = "dark" in names.get(stem, ())
 
@@ -292,7 +294,7 @@ def polish(pages: Path) -> None:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
 
-    def kept(icon: re.Match) -> str:
+    def kept(icon: re.Match[str]) -> str:
         names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
         return icon[0] if names & used else ""
 
@@ -307,7 +309,7 @@ def polish(pages: Path) -> None:
 def shrink(path: Path) -> None:
     """Write a picture with a palette of 256 colours, a third of its size, unless it has more, as photos do."""
     picture = Image.open(path).convert("RGBA")
-    if picture.getextrema()[3] == (255, 255):
+    if picture.getchannel("A").getextrema() == (255, 255):
         full = picture.convert("RGB")
         few = full.quantize(256, dither=Image.Dither.NONE)
     else:  # it is transparent somewhere
@@ -317,7 +319,7 @@ def shrink(path: Path) -> None:
         few.save(path, optimize=True)
 
 
-def _signature(parameters: re.Match) -> str:
+def _signature(parameters: re.Match[str]) -> str:
     """Make the parameters of a long signature lines, where Sphinx makes them a list of definitions without terms."""
     lines = parameters[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
     return f'<span class="sig-lines">{lines}</span>'

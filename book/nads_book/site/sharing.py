@@ -65,8 +65,9 @@ def text_of(element: Tag) -> str:
     copy = BeautifulSoup(str(element), "html.parser")
     for clutter in copy.select(".headerlink, .claim-mark"):
         clutter.decompose()
-    for formula in copy.select("math:has(annotation)"):
-        formula.replace_with(plain(formula.annotation.get_text()))
+    for formula in copy.select("math"):
+        if formula.annotation is not None:
+            formula.replace_with(plain(formula.annotation.get_text()))
     return " ".join(copy.get_text().split())
 
 
@@ -105,7 +106,10 @@ def hero(article: Tag, name: str, site: Path) -> Path | None:
 def preview(title: str, picture: Path, target: Path) -> None:
     """Draw a page's title above its picture."""
     card = Image.new("RGB", SIZE, "white")
-    font = lambda size, weight="": ImageFont.truetype(FONTS / f"DejaVuSans{weight}.ttf", size)  # noqa: E731
+
+    def font(size: int, weight: str = "") -> ImageFont.FreeTypeFont:
+        return ImageFont.truetype(FONTS / f"DejaVuSans{weight}.ttf", size)
+
     draw = ImageDraw.Draw(card)
     size = 46
     while draw.textlength(title, font(size, "-Bold")) > SIZE[0] - 100 and size > 24:
