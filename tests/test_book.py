@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import nads_book
 import numpy as np
 import pytest
 from conftest import NEEDS_BOOK
@@ -80,6 +81,16 @@ def test_chapter_takes_a_preset_and_ends_in_a_takeaway(path):
     assert len(parameters) == 1 and re.search(r'^preset = "auto"', parameters[0], re.MULTILINE)
     assert sum(cell.source.count("preset = nb.choose_preset(preset") for cell in cells) == 1
     assert any(":class: takeaway" in cell.source for cell in cells)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
+def test_what_a_chapter_looks_up_in_lazy_packages_is_one_of_their_names(path):
+    """A submodule is there only where its package names it, or something has imported it by chance."""
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    for alias, package in (("nb", nads_book), ("figures", nads_book.figures)):
+        looked_up = set(re.findall(rf"(?<![\w.]){alias}\.(\w+)", code))
+        assert looked_up <= set(package.__all__), f"{alias}: {looked_up - set(package.__all__)}"
 
 
 def test_api_page_names_everything_public():

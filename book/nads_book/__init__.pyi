@@ -1,6 +1,6 @@
 """The names of `nads_book`, which `__init__.py` imports when they are first used."""
 
-from . import atlas, benchmarks, checks, explorer, figures, pages
+from . import atlas, benchmarks, checks, experiments, explorer, figures, pages
 from .analysis import frequency_maps, grid_frequencies, prediction, published, statistics, waves
 from .analysis.forecasting import forecast
 from .analysis.prediction_changes import changed_predictions
@@ -27,6 +27,7 @@ __all__ = [
     "deep_linear",
     "errata",
     "experiment",
+    "experiments",
     "explorer",
     "figures",
     "forecast",

@@ -1,5 +1,6 @@
 """The names of `nads_book.figures`, which `__init__.py` imports when they are first used."""
 
+from . import style
 from .atlas import plot_alignments, plot_effects, plot_entries, plot_learned
 from .bases import (
     plot_class_differences,
@@ -97,4 +98,5 @@ __all__ = [
     "plot_two_classes",
     "plot_use",
     "plot_versions",
+    "style",
 ]
