@@ -106,7 +106,7 @@ def test_training_by_keyboard(reader, ask, energies):  # noqa: F811
         kind, accuracy = marks.pop(cell(wave))
         assert accuracy == pytest.approx(expected, abs=0.01)
         assert kind == ("learned" if expected > 0.75 else "missed")
-        right += (expected > 0.75) == (share[cell(wave)] > 0.03)
+        right += (expected > 0.75) == (share[cell(wave)] > 0.01)
     assert not marks
     figure = reader.page.locator("nad-playground")
     assert f"{100 * accuracy:.0f} %" in figure.locator(".status").inner_text()
@@ -123,7 +123,7 @@ def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
     assert len(state(reader)) < 6
     reader.page.get_by_role("button", name="Train six more").click()
     marks = state(reader)
-    promising = [energy[found] > 0.03 * energy.max() for found, *_ in marks]
+    promising = [energy[found] > 0.01 * energy.max() for found, *_ in marks]
     assert len(marks) >= 6 and 3 <= sum(promising) <= len(marks) - 3
     learned = [kind == "learned" for _, kind, _ in marks]
     right = sum(a == b for a, b in zip(promising, learned, strict=True))
@@ -192,7 +192,7 @@ def test_the_five_bets(reader):
         if answer != "None":
             reader.page.get_by_role("button", name="Next bet").click()
     assert all("win" in result for result in results)
-    numbers = [[float(x) for x in re.findall(r"([\d.]+) %", result)] for result in results]
+    numbers = [[float(x) for x in re.findall(r"([\d.]+)\s%", result)] for result in results]
     assert numbers[0][0] < 55 and numbers[0][1] < 1
     assert numbers[1][0] > 95 and numbers[1][1] > 40
     assert numbers[2][0] > 70
@@ -234,7 +234,7 @@ def test_narrow_dark_and_still(browser, site, page):
     energy = drawn(reader)[0]
     first = divmod(int(energy.argmax()), 16)
     words = reader.page.locator("nad-playground .side.a .sr").inner_text().replace("−", "-")
-    assert f"({first[0] - 8}, {first[1] - 8})" in words and str(int((energy > 0.03 * energy.max()).sum())) in words
+    assert f"({first[0] - 8}, {first[1] - 8})" in words and str(int((energy > 0.01 * energy.max()).sum())) in words
     context.close()
     assert not reader.troubles
 

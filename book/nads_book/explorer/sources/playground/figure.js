@@ -24,7 +24,7 @@ import { RECIPE, epochsOf } from "./train.js";
 
 const SHOWN = 8; // NADs
 const CERTAIN = 0.5; // squared cosine above which a NAD counts as reproducible
-const PROMISING = 0.03; // share of the largest energy above which a wave should be learned
+const PROMISING = 0.01; // share of the largest energy above which a wave should be learned
 const LEARNED = 0.75; // accuracy above which it was
 const MORE = 6; // waves of a sample
 const SEED = 1;

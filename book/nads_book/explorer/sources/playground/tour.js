@@ -3,7 +3,7 @@
 import { DEFAULT, cellOf } from "./state.js";
 
 const GRID = cellOf([4, 4]);
-const percent = (x) => `${(100 * x).toFixed(0)} %`;
+const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
 const shareOf = (energies, within) => {
   const sum = (cells) => cells.reduce((total, cell) => total + Math.max(energies[cell], 0), 0);
   const all = [...energies.keys()];
@@ -12,7 +12,7 @@ const shareOf = (energies, within) => {
 
 /** How much more energy the sine of one cycle across has than its cosine. */
 const excess = (energies) => energies[cellOf([0, 1])] / energies[cellOf([0, -1])] - 1;
-const signedPercent = (x) => `${Math.abs(100 * x).toFixed(0)} % ${x < 0 ? "less" : "more"}`;
+const signedPercent = (x) => `${Math.abs(100 * x).toFixed(0)}\u00a0% ${x < 0 ? "less" : "more"}`;
 const spread = (energies) => Math.max(...energies) / (energies.reduce((sum, x) => sum + x, 0) / energies.length);
 
 /**
