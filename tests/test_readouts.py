@@ -295,6 +295,27 @@ def test_an_output_that_depends_on_the_batch_is_rejected(name, evaluation):
         Ensemble(factory, SHAPE, evaluation=evaluation)
 
 
+FROM_SOME_SIZE_ON = {
+    "a capacity of four": lambda h: torch.cat([h[:4], 0 * h[4:]]),
+    "the largest eight": lambda h: h * (h.norm(dim=1) >= h.norm(dim=1).topk(min(8, len(h))).values[-1])[:, None],
+    "a mean of many": lambda h: h - h.mean(0) * (len(h) > 4),
+}
+
+
+@pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
+@pytest.mark.parametrize("name", FROM_SOME_SIZE_ON)
+def test_the_inputs_of_one_network_are_tested_together(name, evaluation):
+    def factory():
+        return of_batch(FROM_SOME_SIZE_ON[name])
+
+    Ensemble(factory, SHAPE, evaluation=evaluation)  # batches of four show nothing
+    nc.compute_nads(
+        factory, 8, image_shape=SHAPE, estimator=nc.SmoothedGradient(4), evaluation=evaluation, progress=False
+    )
+    with pytest.raises(ValueError, match=r"other inputs of its batch.*\blast"):
+        nc.compute_nads(factory, 8, image_shape=SHAPE, evaluation=evaluation, progress=False)
+
+
 def test_an_output_function_over_the_batch_is_rejected():
     with pytest.raises(ValueError, match="other inputs of its batch"):
         Ensemble(lambda: layers(outputs=10), SHAPE, output=lambda y: y.softmax(0)[:, 0])

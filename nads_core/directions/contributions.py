@@ -112,7 +112,7 @@ class Evaluation:
 
 
 def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tuple[Tensor, float]:
-    """Raise a ValueError if the first networks ignore their input, or their gradients underflow.
+    """Raise a ValueError if the first networks ignore their input, mix those of a batch, or their gradients underflow.
 
     Returns:
         The vector of network 0, (D,), by which a computation can be recognised, and the `moment_scale` of the first
@@ -125,8 +125,10 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
             if zero:
                 break
         block, row = divmod(start, ensemble.block_size)
-        # Two inputs suffice to see whether f depends on its input.
-        draw = estimator.draw(ensemble.part(slice(row, row + count)), block).thin()
+        draw = estimator.draw(ensemble.part(slice(row, row + count)), block)
+        if start == 0:
+            ensemble.require_independent_inputs(draw.state, draw.inputs[:1])
+        draw = draw.thin()  # two inputs suffice to see whether f depends on its input
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
         for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):

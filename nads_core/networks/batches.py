@@ -19,6 +19,7 @@ from nads_core.networks.initialisation import State
 NUM_TEST_INPUTS = 4
 _ALONE = (0, 2)  # the first and the last input of the first batch
 _BATCHES = ([0, 1, 2], [3, 2, 0, 1])
+_MOST_ALONE = 16  # inputs of a larger batch that are evaluated alone
 _DEVIATION = 1e-6  # of the spread of values and of the largest gradient
 _ROUNDING = 100  # times the precision of the numbers, relative to the largest value and gradient
 _JITTER = 10  # times what rounding the input changes
@@ -72,7 +73,8 @@ def require_independent_inputs(function: ScalarFunction, weights: State, images:
     Args:
         function: f.
         weights: varying parameters and buffers of one network.
-        images: random inputs, (4, C, H, W).
+        images: random inputs, (4, C, H, W), which are tested in two smaller batches; or more, tested in one batch: what
+            a layer drops beyond a capacity, or takes from the batch from some size on, shows in none of four.
     """
     state = function.fixed | weights
     try:
@@ -80,18 +82,21 @@ def require_independent_inputs(function: ScalarFunction, weights: State, images:
             return
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
-        raise ValueError(f"the network rejected a batch of 1 to 4 inputs: {error}") from error
+        raise ValueError(f"the network rejected a batch of 1 to {len(images)} inputs: {error}") from error
     if message:
         raise ValueError(message)
 
 
 def _suspects(function: ScalarFunction, state: State, images: Tensor) -> Iterator[_Suspect]:
     """Yield the inputs whose value or gradient alone is not that in a batch, up to rounding."""
-    batches = [_evaluated(function, state, images[order]) for order in _BATCHES]
-    for index in _ALONE:
+    count = len(images)
+    few = count <= NUM_TEST_INPUTS
+    orders = _BATCHES if few else ([*reversed(range(count))],)
+    batches = [_evaluated(function, state, images[order]) for order in orders]
+    for index in _ALONE if few else range(0, count, -(-count // _MOST_ALONE)):
         single = _alone(function, state, images[index])
         alone = _evaluated(function, state, single)
-        for order, batch in zip(_BATCHES, batches, strict=True):
+        for order, batch in zip(orders, batches, strict=True):
             distance = alone.distance(0, batch, order.index(index))
             beyond = distance - batch.allowed()
             if (beyond > 0).any():
@@ -170,13 +175,20 @@ def _message(first: _Call | None) -> str:
         where = "in an operation outside its layers, or in the gradient alone"
     else:
         where = f"first in what {first.name or 'the network itself'} ({type(first.module).__name__}) returns"
-    if first is not None and isinstance(first.module, _OF_SEQUENCES):
+    if first is not None and isinstance(first.module, _OF_SEQUENCES) and not _is_batch_first(first.module):
         remedy = "set batch_first=True"
     elif first is not None and isinstance(first.module, _NormBase):
         remedy = "set track_running_stats=True, and use eval mode"
     else:
-        remedy = "look for a mean, softmax or attention over dim=0, batch_first=False, and reshapes that mix the batch"
+        remedy = (
+            "look for a mean, softmax, top-k or attention over dim=0, a capacity that a batch can exceed, "
+            "batch_first=False, and reshapes that mix the batch"
+        )
     return f"the output at one input depends on the other inputs of its batch, {where}: {remedy}"
+
+
+def _is_batch_first(module: nn.Module) -> bool:
+    return bool(getattr(getattr(module, "self_attn", module), "batch_first", False))  # of a transformer's layer
 
 
 def _has_row(one: Tensor, many: Tensor, suspect: _Suspect) -> bool:

@@ -151,6 +151,19 @@ class Ensemble:
             except NoReadout as reason:
                 self.no_readout = str(reason)
 
+    def require_independent_inputs(self, state: State, images: Tensor) -> None:
+        """Raise a ValueError if f at one of these inputs, (1, K, C, H, W), depends on the others, for one network.
+
+        The ensemble has tested batches of a few inputs, so that here K is larger.
+        """
+        if images.shape[1] > NUM_TEST_INPUTS:
+            function, weights = next(self._functions_and_weights(state))
+            try:
+                require_independent_inputs(function, weights, images[0])
+            except ValueError:
+                self._require_fixed_outputs(function.module, "number 0", _TO_EXPLAIN)
+                raise
+
     def _vmap_obstacle(self) -> str | None:
         """Return why these networks cannot be evaluated together, for example a recurrent layer; None if they can."""
         state, images = self._test_weights(2), self._test_images(2, 2)
