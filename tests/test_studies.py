@@ -108,6 +108,15 @@ def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypat
     assert main(command) == 2 and "square was 4, now 5" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "need"), [("repair", "repair-predictions"), ("poison-dips", "fig7-lenet")])
+def test_a_study_waits_for_the_results_that_it_needs(name, need, monkeypatch, tmp_path, capsys):
+    """Trainings begin after their predictions are stored."""
+    monkeypatch.setattr(FileStudy, "path", tmp_path / "absent.json")
+    monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
+    assert main(["run", name, "--out", str(tmp_path / "r.json"), "--device", "cpu"]) == 2
+    assert f"{name} needs the results of {need}" in capsys.readouterr().err and not (tmp_path / "r.json").exists()
+
+
 def test_the_registered_rule_is_applied_by_a_command(capsys):
     assert main(["score", "two-trainings"]) == 2 and "no registered rule" in capsys.readouterr().err
     assert main(["score", "fig1-lenet"]) == 2 and "no registered rule" in capsys.readouterr().err

@@ -125,13 +125,26 @@ def run_experiment(
         The rows of all finished units, those of earlier runs in ``out`` included.
 
     Raises:
-        ValueError: for an unknown study, or what `run_study` rejects.
+        ValueError: for an unknown study, one that needs results which are missing, or what `run_study` rejects.
         DatasetNotFoundError: if images are missing, except at the presets "smoke" and "demo".
     """
     if nads_version is None and out is not None and name not in OTHERS and Path(out).exists():
         stored = Results.load(out)
         nads_version = stored.nads_version if stored.job == name else None
-    return run_study(experiment(name, preset, nads_version), out=out, **options)
+    study = experiment(name, preset, nads_version)
+    for other in study.needs:
+        if not _is_complete(other):
+            raise ValueError(f"{name} needs the results of {other}: run nads-book run {other} first")
+    return run_study(study, out=out, **options)
+
+
+def _is_complete(name: str) -> bool:
+    """Whether all units of a study are stored, those of a figure at the paper's size."""
+    if name not in OTHERS:
+        results = load_results(name)
+        return results is not None and results.complete
+    study = experiment(name)
+    return not study.missing(study.stored(study.path).rows)
 
 
 def stored_figures() -> Iterator[tuple[str, str]]:
