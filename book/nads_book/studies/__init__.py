@@ -183,16 +183,5 @@ def load_results(name: str, preset: str = "paper", folder: Path | None = None) -
         ValueError: for an unknown job, or a file that is damaged or does not belong to it.
     """
     experiment(name, preset)
-    path = results_path(name, preset)
-    path = path if folder is None else folder / path.name
-    try:
-        results = Results.load(path)  # opened in any case: the build sees that it was looked for
-    except FileNotFoundError:
-        return None
-    try:
-        if (results.job, results.preset) != (name, preset):
-            raise ValueError(f"it holds {results.job} at preset {results.preset}")
-        results.attach(experiment(name, preset, results.nads_version))
-    except ValueError as error:
-        raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+    results: Results | None = study_class(name).load(name.partition("-")[2], preset, folder)
     return results

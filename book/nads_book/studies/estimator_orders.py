@@ -11,7 +11,7 @@ import nads_core as nc
 from nads_book.analysis.prediction import Family
 from nads_book.experiments.study import Context, Row, Unit
 from nads_book.experiments.study_files import FileStudy
-from nads_book.studies import load_results
+from nads_book.studies.directions import DirectionStudy, Fig1, Fig6
 
 SEED = 7
 ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those of the dipole
@@ -21,12 +21,12 @@ ESTIMATORS = {  # with their numbers of networks; "smoothed, as few" has those o
     "dipole": (nc.Dipole(step=100.0), 256),
     "smoothed, as few": (nc.SmoothedGradient(num_inputs=16), 256),
 }
-FAMILIES = {"DFT": "fig1-lenet", "our NADs": "fig6-lenet"}
+FAMILIES: dict[str, type[DirectionStudy]] = {"DFT": Fig1, "our NADs": Fig6}
 
 
 def families() -> dict[str, Family]:
     """Return the directions of both families."""
-    stored = {label: load_results(name) for label, name in FAMILIES.items()}
+    stored = {label: kind.load("lenet") for label, kind in FAMILIES.items()}
     return {label: Family.of(results) for label, results in stored.items() if results is not None}
 
 

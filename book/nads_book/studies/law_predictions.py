@@ -30,12 +30,14 @@ from nads_book.analysis.prediction import (
 from nads_book.experiments.stored import load_study
 from nads_book.experiments.study import Context, Row, Unit
 from nads_book.experiments.study_files import FileStudy
-from nads_book.studies import load_results
 from nads_book.studies.calibration import separate
+from nads_book.studies.directions import DirectionStudy, Fig1, Fig6, RandomDirections
 from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 
-SEEN = ("fig6-lenet", "fig1-lenet", "random-lenet")  # trainings of the paper's size whose accuracies were known
+# Trainings of the paper's size whose accuracies were known
+KINDS: dict[str, type[DirectionStudy]] = {"fig6-lenet": Fig6, "fig1-lenet": Fig1, "random-lenet": RandomDirections}
+SEEN = tuple(KINDS)
 FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
 CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
@@ -65,7 +67,7 @@ def seen_families(covariance: Tensor) -> dict[str, dict[str, Any]]:
     """Return law, gain and accuracy of all directions that were trained along already."""
     result = {}
     for name in SEEN:
-        stored = load_results(name)
+        stored = KINDS[name].load("lenet")
         assert stored is not None
         family = Family.of(stored)
         responses = Responses.of(covariance, family.directions)

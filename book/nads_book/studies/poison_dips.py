@@ -13,7 +13,7 @@ import nads_core as nc
 from nads_book.experiments.stored import load_nads
 from nads_book.experiments.study import Context, Row, Unit
 from nads_book.experiments.study_files import FileStudy, StudyFile
-from nads_book.studies import load_results
+from nads_book.studies.poison_and_flip import Fig7
 from nads_book.studies.shortcut_injection import ShortcutInjection
 
 INDICES, SEEDS = (50, 75, 200, 300), (0, 1, 2)
@@ -41,7 +41,7 @@ class PoisonDips(FileStudy):
     def content(self, results: StudyFile) -> dict[str, Any]:
         """Return the content of the file, with the photos' moments along all carriers of the paper's size."""
         if "carriers" not in results.facts:
-            stored = load_results("fig7-lenet")
+            stored = Fig7.load("lenet")
             assert stored is not None
             nads = load_nads("lenet", stored.nads_version)
             photos = nc.load_images("cifar10", train=True, seed=0, progress=False)
@@ -54,7 +54,7 @@ class PoisonDips(FileStudy):
         return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:
-        stored = load_results("fig7-lenet")
+        stored = Fig7.load("lenet")
         assert stored is not None
         nads = load_nads("lenet", stored.nads_version)
         train = nc.load_images("cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False)

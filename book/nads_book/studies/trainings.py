@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from nads_book.experiments.presets import ON_CPUS, SIZES, Size, TrainingSize
-from nads_book.experiments.results import Results, merge
+from nads_book.experiments.results import Results, merge, results_path
 from nads_book.experiments.stored import load_nads
 from nads_book.experiments.study import Context, Keep, Row, Study, Unit
 from nads_core.directions import NADs
@@ -68,6 +68,24 @@ class TrainingStudy(TrainingSize, Study):
             **vars(cls.training(size)), architecture=cls.adapted(size.architecture(model)), preset=preset,
             trainings=units, nads_version=version,
         )  # fmt: skip
+
+    @classmethod
+    def load(cls, model: str, preset: str = "paper", folder: Path | None = None) -> Results | None:
+        """Return the stored results of an architecture, see `nads_book.load_results`."""
+        name = f"{cls.figure}-{model}"
+        path = results_path(name, preset)
+        path = path if folder is None else folder / path.name
+        try:
+            results = Results.load(path)  # opened in any case: the build sees that it was looked for
+        except FileNotFoundError:
+            return None
+        try:
+            if (results.job, results.preset) != (name, preset):
+                raise ValueError(f"it holds {results.job} at preset {results.preset}")
+            results.attach(cls.create(model, preset, results.nads_version))
+        except ValueError as error:
+            raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+        return results
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
