@@ -1,4 +1,4 @@
-// sources: 5c31e748da8f021c16294cb0032f33addea390010379cbb66dc94100135c2adf
+// sources: d714d58b1898695bc8998dce7ff1d5b84532f7595031ee2e80d58516ba95d053
 var nadExplorer=(()=>{var ue=Object.defineProperty;var zs=Object.getOwnPropertyDescriptor;var Vs=Object.getOwnPropertyNames;var Zs=Object.prototype.hasOwnProperty;var tr=(r,t)=>{for(var e in t)ue(r,e,{get:t[e],enumerable:!0})},er=(r,t,e,s)=>{if(t&&typeof t=="object"||typeof t=="function")for(let o of Vs(t))!Zs.call(r,o)&&o!==e&&ue(r,o,{get:()=>t[o],enumerable:!(s=zs(t,o))||s.enumerable});return r};var sr=r=>er(ue({},"__esModule",{value:!0}),r);var fo={};tr(fo,{default:()=>co});var $=`/* The explorer's own style, inside its shadow root. Text colour and font are the host's, and so is the theme: lines and
    muted text are shades of the text colour. */
 :host { display: block; margin: 1.5rem 0; scroll-margin-top: 5rem; }
@@ -268,7 +268,7 @@ div.beside .pictures .note { grid-column: 1 / -1; }
 .playground .map { aspect-ratio: 1; }
 .playground .map:focus-visible { outline-offset: 3px; }
 .under, .first .count { color: var(--muted); font-size: 0.85rem; }
-.under { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; justify-content: space-between; min-height: 1.4em; margin-top: 0.35rem; }
+.under { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; justify-content: space-between; min-height: 4.4em; align-content: start; margin-top: 0.35rem; }
 .playground:not(.comparing) .under { margin-left: 1.9rem; }
 .under .scale { flex: 0 1 9rem; }
 .comparing .under { min-height: 4.6em; align-content: start; }
@@ -290,8 +290,8 @@ div.beside .pictures .note { grid-column: 1 / -1; }
 /* Train */
 .train { display: grid; gap: 0.7rem; align-content: start; }
 .train .buttons { margin: 0; flex-wrap: wrap; gap: 0.4rem; }
-.train button { font-size: 0.9rem; padding: 0.2rem 0.55rem; }
-.task { display: grid; grid-template-columns: 6.2rem 6.2rem minmax(0, 1fr); gap: 0.8rem; align-items: start; }
+.train button { font-size: 0.85rem; padding: 0.2rem 0.5rem; }
+.task { display: grid; grid-template-columns: 5.2rem 5.2rem minmax(0, 1fr); gap: 0.7rem; align-items: start; }
 .task .about { min-height: 4.6rem; font-size: 0.9rem; }
 .curve { display: block; width: 100%; max-width: 30rem; aspect-ratio: 260 / 92; }
 .curve text { font-size: 9.5px; fill: currentColor; }
