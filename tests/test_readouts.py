@@ -84,6 +84,12 @@ def hooked(change: Callable[[Tensor], Tensor | None]) -> nn.Module:
     return network
 
 
+def signed_gradients() -> nn.Module:
+    network = layers(outputs=10)
+    network[1].register_full_backward_hook(lambda layer, of_inputs, of_outputs: (of_inputs[0].sign(),))
+    return network
+
+
 def scaled_column(net: nn.Module, x: Tensor) -> Tensor:
     y = net.last(net.features(x))
     y[:, 0] *= x.flatten(1)[:, 0]
@@ -142,6 +148,8 @@ NOT_LINEAR = {
     "its weight retrieves": lambda: Net(retrieving),
     "its weight scales features": lambda: Net(normalised),
     "its weight in a product": lambda: Net(penalised),
+    "its weight before it": lambda: Net(lambda net, x: net.last(net.features(x) * net.last.weight.mean().sign())),
+    "gradients behind a hook": lambda: signed_gradients(),
 }
 
 
@@ -276,6 +284,7 @@ DEPENDENT = {
     "a tiny mean": (lambda: of_batch(lambda h: h + 1e-4 * h.mean(0)), "last"),
     "a mean that cancels in the sum": (lambda: of_batch(lambda h: h + h.roll(1, 0) - h.roll(2, 0)), "last"),
     "reshape": (lambda: of_batch(lambda h: h.T.reshape(len(h), -1)), "last"),
+    "pairs": (lambda: of_batch(lambda h: h.view(-1, 2, 24).flip(1).reshape(-1, 24) if len(h) % 2 == 0 else h), "last"),
     "the size of the batch": (lambda: of_batch(lambda h: h * len(h)), "last"),
     "the place in the batch": (lambda: of_batch(lambda h: h + torch.arange(len(h))[:, None] / 10), "last"),
     "the first input": (lambda: of_batch(lambda h: h + h[:1]), "last"),

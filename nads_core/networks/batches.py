@@ -16,23 +16,22 @@ from torch.utils._pytree import tree_leaves
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import State
 
-NUM_TEST_INPUTS = 4
-_ALONE = (0, 2)  # the first and the last input of the first batch
-_BATCHES = ([0, 1, 2], [3, 2, 0, 1])
+NUM_TEST_INPUTS = 4  # an even number, as pairs of inputs can act on each other
+_ROWS = (1,)  # of the images that are compared with themselves alone: others come before and after
 _MOST_ALONE = 16  # inputs of a larger batch that are evaluated alone
-_DEVIATION = 1e-6  # of the spread of values and of the largest gradient
-_ROUNDING = 100  # times the precision of the numbers, relative to the largest value and gradient
+_DEVIATION = 5e-6  # of the spread of values and of the largest gradient
+_ROUNDING = 10  # times the precision of the numbers, relative to the largest value and gradient
 _JITTER = 10  # times what rounding the input changes
 _OF_SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
 
-class _Evaluated(NamedTuple):
+class Evaluated(NamedTuple):
     """The values (K,) and gradients (K, D) of f at K inputs."""
 
     values: Tensor
     gradients: Tensor
 
-    def distance(self, index: int, other: "_Evaluated", other_index: int) -> Tensor:
+    def distance(self, index: int, other: "Evaluated", other_index: int) -> Tensor:
         """Return how far value and gradient are from others, (2,); infinity where only one is finite."""
         value, other_value = self.values[index], other.values[other_index]
         if value.isfinite() != other_value.isfinite():
@@ -49,11 +48,11 @@ class _Evaluated(NamedTuple):
         return (_DEVIATION * torch.stack([spread, longest]) + precision * largest).double().cpu()
 
 
-class _Suspect(NamedTuple):
+class _Compared(NamedTuple):
     """An input alone, or twice, and in a row of a batch, and how much more than rounding the results differ, (2,)."""
 
     single: Tensor
-    alone: _Evaluated
+    alone: Evaluated
     batch: Tensor
     row: int
     beyond: Tensor
@@ -67,55 +66,51 @@ class _Call(NamedTuple):
     result: Tensor
 
 
-def require_independent_inputs(function: ScalarFunction, weights: State, images: Tensor) -> None:
-    """Raise a ValueError if f, or its gradient, at one input depends on the other inputs of the batch.
+def require_independent_inputs(function: ScalarFunction, weights: State, images: Tensor) -> Evaluated:
+    """Return f and its gradients; raise a ValueError if those at one input depend on the other inputs of the batch.
 
     Args:
         function: f.
         weights: varying parameters and buffers of one network.
-        images: random inputs, (4, C, H, W), which are tested in two smaller batches; or more, tested in one batch: what
-            a layer drops beyond a capacity, or takes from the batch from some size on, shows in none of four.
+        images: random inputs, (4, C, H, W), of which one is evaluated alone; or more, with up to 16 alone: what a layer
+            drops beyond a capacity, or takes from the batch from some size on, shows in none of four.
     """
-    state = function.fixed | weights
     try:
-        if next(_suspects(function, state, images), None) is None:
-            return
+        state = function.fixed | weights
+        together = evaluated(function, state, images)
+        if next(_comparisons(function, state, images, together), None) is None:
+            return together
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
         raise ValueError(f"the network rejected a batch of 1 to {len(images)} inputs: {error}") from error
     if message:
         raise ValueError(message)
+    return together
 
 
-def _suspects(function: ScalarFunction, state: State, images: Tensor) -> Iterator[_Suspect]:
-    """Yield the inputs whose value or gradient alone is not that in a batch, up to rounding."""
+def _comparisons(function: ScalarFunction, state: State, images: Tensor, together: Evaluated) -> Iterator[_Compared]:
+    """Yield the images whose value or gradient alone is not that in the batch, up to rounding."""
     count = len(images)
-    few = count <= NUM_TEST_INPUTS
-    orders = _BATCHES if few else ([*reversed(range(count))],)
-    batches = [_evaluated(function, state, images[order]) for order in orders]
-    for index in _ALONE if few else range(0, count, -(-count // _MOST_ALONE)):
-        single = _alone(function, state, images[index])
-        alone = _evaluated(function, state, single)
-        for order, batch in zip(orders, batches, strict=True):
-            distance = alone.distance(0, batch, order.index(index))
-            beyond = distance - batch.allowed()
-            if (beyond > 0).any():
-                yield _Suspect(single, alone, images[order], order.index(index), beyond)
+    for row in _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE)):
+        single, alone = _alone(function, state, images[row])
+        beyond = alone.distance(0, together, row) - together.allowed()
+        if (beyond > 0).any():
+            yield _Compared(single, alone, images, row, beyond)
 
 
 def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str | None:
     """Describe how f at one input depends on others; None if it does not."""
     first: _Call | None = None
     differs = False
-    for suspect in _suspects(function, state, images):
-        calls = _recorded(function, state, suspect.single)
+    for compared in _comparisons(function, state, images, evaluated(function, state, images)):
+        calls = _recorded(function, state, compared.single)
         precisions = [torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()]
         noise = max(precisions, default=0) * torch.randn(images[0].shape, generator=_generator()).to(images)
         # A network that rounds its numbers itself changes as much where its input is rounded.
-        rounded = _evaluated(function, state, suspect.single * (1 + noise))
-        if (suspect.beyond > _JITTER * suspect.alone.distance(0, rounded, 0)).any():
+        rounded = evaluated(function, state, compared.single * (1 + noise))
+        if (compared.beyond > _JITTER * compared.alone.distance(0, rounded, 0)).any():
             differs = True
-            first = first or _first_difference(calls, _recorded(function, state, suspect.batch), suspect)
+            first = first or _first_difference(calls, _recorded(function, state, compared.batch), compared)
     return _message(first) if differs else None
 
 
@@ -123,26 +118,27 @@ def _generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
-def _evaluated(function: ScalarFunction, state: State, images: Tensor) -> _Evaluated:
+def evaluated(function: ScalarFunction, state: State, images: Tensor) -> Evaluated:
     """Return f and its gradients; zeros for the gradients of a network that has none, so that f alone is tested."""
     try:
         values, gradients = function.values_and_gradients(state, images)
-        return _Evaluated(values[:, 0], gradients[0].flatten(1))
+        return Evaluated(values[:, 0], gradients[0].flatten(1))
     except (RuntimeError, ValueError):
         with torch.no_grad():
-            return _Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
+            return Evaluated(function(state, images), torch.zeros_like(images).flatten(1))
 
 
-def _alone(function: ScalarFunction, state: State, image: Tensor) -> Tensor:
-    """Return one input as a batch, or as two equal ones if the network needs more than one, as after `squeeze`."""
+def _alone(function: ScalarFunction, state: State, image: Tensor) -> tuple[Tensor, Evaluated]:
+    """Evaluate one input as a batch, or as two equal ones if the network needs more than one, as after `squeeze`."""
     try:
-        with torch.no_grad():
-            values = function(state, image[None])
-        if values.shape == (1,) and values.isfinite().all():
-            return image[None]
+        single = image[None]
+        alone = evaluated(function, state, single)
+        if alone.values.shape == (1,) and alone.values.isfinite().all():
+            return single, alone
     except Exception:  # whatever the network's author chose to raise
         pass
-    return torch.stack([image, image])
+    single = torch.stack([image, image])
+    return single, evaluated(function, state, single)
 
 
 def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_Call]:
@@ -160,12 +156,12 @@ def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_C
     return calls
 
 
-def _first_difference(alone: list[_Call], together: list[_Call], suspect: _Suspect) -> _Call | None:
-    """Return the first call whose result differs for the suspect's input; None if no result does."""
+def _first_difference(alone: list[_Call], together: list[_Call], compared: _Compared) -> _Call | None:
+    """Return the first call whose result differs for the compared input; None if no result does."""
     for one, many in zip(alone, together, strict=False):
         if one.name != many.name:
             return None
-        if not _has_row(one.result, many.result, suspect):
+        if not _has_row(one.result, many.result, compared):
             return one
     return None
 
@@ -191,13 +187,13 @@ def _is_batch_first(module: nn.Module) -> bool:
     return bool(getattr(getattr(module, "self_attn", module), "batch_first", False))  # of a transformer's layer
 
 
-def _has_row(one: Tensor, many: Tensor, suspect: _Suspect) -> bool:
+def _has_row(one: Tensor, many: Tensor, compared: _Compared) -> bool:
     """Whether a module's result for one input is the part of its result for the batch that belongs to this input."""
-    copies, size = len(suspect.single), len(suspect.batch)
+    copies, size = len(compared.single), len(compared.batch)
     for dim, length in enumerate(one.shape):
         step = length // copies
         if many.shape == (*one.shape[:dim], step * size, *one.shape[dim + 1 :]):
-            part = many.narrow(dim, suspect.row * step, step)
+            part = many.narrow(dim, compared.row * step, step)
             if _close(one.narrow(dim, 0, step), part):
                 return True
     return one.shape == many.shape and _close(one, many)

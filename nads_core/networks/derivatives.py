@@ -64,8 +64,8 @@ class ScalarFunction:
             for (tensors, key, _), tensor in zip(self._places, before, strict=True):
                 tensors[key] = tensor
 
-    def require_outputs(self, weights: State, images: Tensor) -> None:
-        """Raise a ValueError unless f is a function of weights and images (K, C, H, W)."""
+    def require_outputs(self, weights: State, images: Tensor) -> Tensor:
+        """Return all outputs; raise a ValueError unless f is a function of weights and images (K, C, H, W)."""
         if torch.is_inference_mode_enabled():
             raise ValueError("gradients are needed: leave torch.inference_mode() for this call")
         before = generator_state(images.device)
@@ -89,6 +89,7 @@ class ScalarFunction:
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
+        return outputs
 
     def _first_outputs(self, weights: State, images: Tensor) -> Tensor:
         """Return the outputs, and find out whether the forward pass takes gradients itself."""

@@ -22,7 +22,7 @@ from nads_core.networks.batches import NUM_TEST_INPUTS, require_independent_inpu
 from nads_core.networks.derivatives import ScalarFunction, cast, mixed
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.interleaving import interleaved
-from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init
+from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
 from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
 from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
 from nads_core.runtime.graphs import capture
@@ -139,17 +139,20 @@ class Ensemble:
     def _test_function(self, initialisation: Initialisation) -> None:
         """Raise a ValueError unless f is a function of one input; find out whether it is linear in a last layer."""
         images, weights = self._test_images(NUM_TEST_INPUTS), self._test_weights(2)
-        states, second = [_state_at(weights, index) for index in range(2)], self._function
-        self._function.require_outputs(states[0], images[:2])
+        first, active, second = _state_at(weights, 0), _state_at(weights, 1), self._function
+        with linear_calls(self.template) as calls:
+            outputs = self._function.require_outputs(first, images[:2])
         if self.evaluation == "rebuild" and initialisation.second is not None:
             second = self._function_of(self._prepared(initialisation.second))
-        require_independent_inputs(self._function, states[0], images)
-        require_independent_inputs(second, disturbed(second.module, second.fixed | states[1]), images)
+        active = disturbed(second.module, second.fixed | active)
+        own = require_independent_inputs(second, active, images)
         if self.evaluation != "rebuild":
             try:
-                self._readout = Readout.of(self._function, states, images, initialisation.steps)
+                self._readout = Readout.of(second, calls, outputs, initialisation.steps)
+                self._readout.require_linear(second, first, images)
+                self._readout.require_linear(second, active, images, own)
             except NoReadout as reason:
-                self.no_readout = str(reason)
+                self._readout, self.no_readout = None, str(reason)
 
     def require_independent_inputs(self, state: State, images: Tensor) -> None:
         """Raise a ValueError if f at one of these inputs, (1, K, C, H, W), depends on the others, for one network.

@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_leaves
 
+from nads_core.networks.batches import Evaluated, evaluated
 from nads_core.networks.derivatives import ScalarFunction
 from nads_core.networks.initialisation import State, Step
 from nads_core.runtime.seeds import seeded
@@ -25,7 +26,6 @@ from nads_core.runtime.seeds import seeded
 _NEARLY_ZERO = 0.01  # a constant factor up to here counts; ConvNeXt's layer scale is 1e-6
 _GROWTH = 10  # of a factor near zero, in a trial; a zero becomes 1
 _LAYERS = (nn.Linear, _ConvNd, _NormBase, nn.LayerNorm, nn.GroupNorm)
-_TEST_ROWS = 4
 _DEVIATION = 1e-4  # of values and gradients that are linear in the rows, relative to the largest
 
 
@@ -60,22 +60,22 @@ class Readout:
 
     @classmethod
     def of(
-        cls, function: ScalarFunction, weights: Sequence[State], images: Tensor, steps: Sequence[Step] | None
+        cls, function: ScalarFunction, calls: Sequence[LinearCall], outputs: Tensor, steps: Sequence[Step] | None
     ) -> Readout:
-        """Describe a network's last layer, after a test that the output is linear in it and depends on nothing else.
+        """Describe a network's last layer, of which `require_linear` is still to be asked.
 
         Args:
             function: f.
-            weights: varying parameters and buffers of the networks to test.
-            images: inputs to test, (K, C, H, W).
+            calls: calls of linear layers in one forward pass.
+            outputs: results of this pass.
             steps: operations that draw the network's weights; None if they are unknown.
 
         Raises:
-            NoReadout: unless there is one linear layer with fresh weights around 0 that act only there.
+            NoReadout: unless there is one linear layer with fresh weights around 0, which returned the outputs.
         """
-        with linear_calls(function.module) as calls, torch.enable_grad():
-            outputs = function.outputs(weights[0], images)
-        last = [call for call in calls if call.result is outputs]
+        if callable(function.output):
+            raise NoReadout("what a function of the output returns is no layer's result")
+        last = [call for call in calls if call.result.data_ptr() == outputs.data_ptr()]
         if not last:
             raise NoReadout("the output is not the result of an nn.Linear")
         name, result, version = last[-1].name, last[-1].result, last[-1].version
@@ -97,39 +97,48 @@ class Readout:
             case _:
                 raise NoReadout(f"{name}.weight is not drawn by one distribution around 0")
         bias = None if layer.bias is None else f"{name}.bias"
-        readout = cls(f"{name}.weight", bias, layer.in_features, std)
-        for state in weights:
-            readout._require_linear(function, state, images)
-        return readout
+        return cls(f"{name}.weight", bias, layer.in_features, std)
 
-    def _require_linear(self, function: ScalarFunction, weights: State, images: Tensor) -> None:
-        """Raise NoReadout unless values are products of features and rows, and gradients are linear in the rows."""
-        assert isinstance(function.output, int)  # what a function of the output returns is no layer's result
-        output, generator = function.output, torch.Generator().manual_seed(0)
-        rows = self.std * torch.randn(_TEST_ROWS, self.num_features, generator=generator, dtype=torch.float64)
-        mixture = torch.randn(_TEST_ROWS, generator=generator, dtype=torch.float64)
+    def require_linear(
+        self, function: ScalarFunction, weights: State, images: Tensor, own: Evaluated | None = None
+    ) -> None:
+        """Raise NoReadout unless values are products of features and rows, and gradients are linear in the rows.
 
-        def pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
-            """Return what should be equal."""
-            weight = state[self.weight]
-            r, mix = rows.to(weight), mixture.to(weight)
-            with_rows = state | {name: tensor[0] for name, tensor in self.replaced({}, r[None]).items()}
-            with torch.no_grad(), linear_calls(function.module) as calls:
-                own = function.outputs(state, images)  # (K, outputs)
-                others = function.outputs(with_rows, images)  # (K, R)
-            features = next(call.features for call in calls if f"{call.name}.weight" == self.weight)
-            expected = nn.functional.linear(features, weight, state[self.bias] if self.bias else None)
-            # The gradient of a mixture of rows is the mixture of their gradients.
-            mixed_row = {self.weight: weight.index_copy(0, torch.tensor([output], device=r.device), (mix @ r)[None])}
-            gradients = function.input_gradients(with_rows, images[:2], of_all_outputs=True)  # (R, K, C, H, W)
-            (of_mixture,) = function.input_gradients(state | mixed_row, images[:2])
-            return [(own, expected), (others, features @ r.mT), (torch.tensordot(mix, gradients, 1), of_mixture)]
+        Args:
+            function: f.
+            weights: varying parameters and buffers of one network.
+            images: inputs, (K, C, H, W).
+            own: f and its gradients at these; without, products alone are tested.
+        """
+        assert isinstance(function.output, int)
+        layer, index = self.weight.removesuffix(".weight"), slice(function.output, function.output + 1)
+        step = 0.5 * self.std * torch.randn(self.num_features, generator=torch.Generator().manual_seed(0))
 
-        layer = self.weight.removesuffix(".weight")
+        def pairs(state: State, images: Tensor, own: Evaluated | None) -> list[tuple[Tensor, Tensor]]:
+            """Return what should be equal, for two other rows whose difference is the network's own."""
+            row = state[self.weight][index]
+            rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])  # most odd functions of a row change sign
+            replaced = state | {name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()}
+            with linear_calls(function.module) as calls:
+                if own is None:
+                    with torch.no_grad():
+                        values = function.outputs(replaced, images)
+                else:
+                    values, gradients = function.values_and_gradients(replaced, images, of_all_outputs=True)
+            features = next(call.features for call in calls if call.name == layer)
+            products = [(values, features @ rows.mT)]
+            if own is None:
+                return products
+            expected = nn.functional.linear(features, row, state[self.bias][index] if self.bias else None)
+            return [*products, (own.values, expected[:, 0]), ((gradients[0] - gradients[1]).flatten(1), own.gradients)]
+
+        def precise_pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
+            return pairs(state, images, evaluated(function, state, images) if own else None)
+
         try:
-            if _agree(pairs(function.fixed | weights, images)):
+            if _agree(pairs(function.fixed | weights, images, own)):
                 return
-            linear = _agree(function.in_float64(weights, images, pairs))  # rounding may be the reason
+            linear = _agree(function.in_float64(weights, images, precise_pairs))  # rounding may be the reason
         except Exception as error:  # whatever the network's author chose to raise
             raise NoReadout(f"{layer} cannot be replaced ({str(error).splitlines()[0]})") from error
         if not linear:
