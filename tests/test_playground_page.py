@@ -120,7 +120,11 @@ def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
     reader.page.wait_for_function(f"() => {FIGURE}.sides[0].trained.size === 6")
     reader.page.get_by_role("button", name="Stop").click()
     reader.page.wait_for_function(TRAINED)
-    assert len(state(reader)) < 6
+    left = state(reader)
+    assert len(left) < 6
+    reader.page.wait_for_timeout(300)  # until the address is written
+    trained = re.search(r"trained-a=([^&]*)", reader.page.url)
+    assert len(trained[1].split(";") if trained else []) == len(left)  # a reload does not start them again
     reader.page.get_by_role("button", name="Train six more").click()
     marks = state(reader)
     promising = [energy[found] > 0.01 * energy.max() for found, *_ in marks]
@@ -140,7 +144,11 @@ def test_two_networks_side_by_side_and_their_address(reader, energies, browser, 
         assert np.abs(found - energies(config)).max() < 1e-6 * found.max()
     reader.page.evaluate(f"() => {FIGURE}.train({FIGURE}.sides[0], {cell((1, -3))})")
     marks = state(reader)
-    reader.page.wait_for_function("() => location.hash.includes('trained-a')")
+    reader.page.evaluate(f"() => {FIGURE}.train({FIGURE}.sides[1], {cell((1, -2))})")
+    state(reader)
+    reader.page.wait_for_function("() => location.hash.includes('trained-b')")
+    texts = reader.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts()
+    assert "Energy in B" in texts[0]
     address = reader.page.url.removeprefix(f"{site}/")
 
     context = browser.new_context()
@@ -148,6 +156,7 @@ def test_two_networks_side_by_side_and_their_address(reader, energies, browser, 
     for found, config in zip(drawn(other), both, strict=True):
         assert np.abs(found - energies(config)).max() < 1e-6 * found.max()
     assert state(other) == marks and marks[0][0] == cell((1, -3))
+    assert other.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts() == texts
     context.close()
     assert not other.troubles
 
@@ -198,6 +207,22 @@ def test_the_five_bets(reader):
     assert numbers[2][0] > 70
     assert numbers[3][0] > 15 and numbers[3][1] < 10
     assert numbers[4][-1] > 95
+
+
+def test_a_bet_by_keyboard(reader):
+    """The focus stays in the tour, although its buttons are replaced."""
+    reader.open("playground.html", wait=False)
+    page = reader.page
+    focus = f"() => {FIGURE}.host.shadowRoot.activeElement"
+    in_tour = f"() => {FIGURE}.tour.contains({FIGURE}.host.shadowRoot.activeElement)"
+    page.get_by_role("button", name="Guided: five bets").focus()
+    for key in ("Enter", "Tab", "Enter"):  # start, then the first answer
+        page.keyboard.press(key)
+        assert page.evaluate(in_tour), key
+    page.wait_for_function(f"() => {FIGURE}.outcome")
+    assert page.evaluate(in_tour)
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"{focus}.textContent") == "Next bet"
 
 
 def test_it_pauses_out_of_sight(reader):

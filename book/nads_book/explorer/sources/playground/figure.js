@@ -131,7 +131,8 @@ export class Playground {
         return h("label", { class: "option" }, input, h("span", {}, nameOf(key, value)));
       }))));
     this.drawing = h("div", { class: "drawing", tabindex: 0, role: "group", "aria-label": "The network" });
-    this.tour = h("section", { class: "tour", "aria-label": "Guided tour" });
+    this.tour = h("section", { class: "tour", "aria-label": "Guided tour", tabindex: -1 });
+    this.verdict = h("p", { class: "verdict", "aria-live": "polite" });
     this.compare = menuOf("Compare with", { "": "nothing", ...Object.fromEntries(this.chips.flatMap((key) =>
       CHOICES[key].map((value) => [`${key}=${value}`, changeOf(key, value)]))) }, (text) => {
       const [key, value] = text.split("=");
@@ -156,9 +157,9 @@ export class Playground {
     } }, "Show the Python");
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
       h("div", { class: "under" }, energyScale(), side.note), side.words);
-    this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "B against A"), this.difference.element,
+    this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "Ratio of energies, B / A"), this.difference.element,
       h("div", { class: "under" },
-      h("p", { class: "scale" }, h("span", {}, "A × 4"), h("span", { class: "bar diverging" }), h("span", {}, "B × 4"))));
+      h("p", { class: "scale" }, h("span", {}, "¼"), h("span", { class: "bar diverging" }), h("span", {}, "4"))));
     this.secondPanel = panel(b);
     this.root = h("div", { class: `explorer playground${this.small ? " small" : ""}`, role: "group", "aria-label": "Playground" },
       this.small ? null : this.tour,
@@ -295,7 +296,7 @@ export class Playground {
     this.moreButton.disabled = !energies || busy;
     const done = this.sides.flatMap(({ trained }) => [...trained.values()].filter(({ job }) => !job));
     const right = done.filter(({ accuracy, side, cell }) => side.energies && accuracy > LEARNED === side.promises(cell)).length;
-    this.score.textContent = done.length ? `Energy predicted ${right} of ${done.length}.` : "";
+    this.score.textContent = done.length ? `The energy predicted ${right} of ${done.length} correctly.` : "";
   }
 
   showCurve(training) {
@@ -353,6 +354,7 @@ export class Playground {
     return training.job.done.then((result) => {
       training.job = null;
       if (!result) trained.delete(cell); // it was stopped
+      if (!result && this.shared) saveAddress();
       this.show();
       this.settleTour();
     });
@@ -377,7 +379,12 @@ export class Playground {
   // The tour
 
   showTour() {
-    const { step, bet } = this;
+    const { step, bet } = this, focused = this.tour.contains(this.host.shadowRoot.activeElement);
+    this.fillTour(step, bet);
+    if (focused) this.tour.focus({ preventScroll: true }); // the focused button was replaced
+  }
+
+  fillTour(step, bet) {
     this.tour.classList.toggle("on", typeof step === "number");
     if (step === null || step === undefined) {
       this.tour.replaceChildren(h("div", { class: "buttons" },
@@ -387,7 +394,6 @@ export class Playground {
     }
     this.left = step;
     const { title, question, answers, right } = STEPS[step];
-    this.verdict = h("p", { class: "verdict", "aria-live": "polite" }, this.outcome ?? (bet === null ? "" : "Drawing and training …"));
     this.tour.replaceChildren(
       h("h3", {}, h("span", { class: "count" }, `${step + 1} of ${STEPS.length}`), title), h("p", {}, question),
       h("div", { class: "chips", role: "group", "aria-label": "Your bet" }, ...answers.map((text, i) => h("button", {
@@ -398,6 +404,7 @@ export class Playground {
         step + 1 < STEPS.length ? h("button", { class: this.outcome ? "main" : "", click: () => this.goTo(step + 1) }, this.outcome ? "Next bet" : "Skip this one") : null,
         step ? h("button", { click: () => this.goTo(step - 1) }, "Back") : null,
         h("button", { click: () => this.leave() }, this.outcome && step + 1 === STEPS.length ? "To the playground" : "Leave the tour")));
+    this.verdict.textContent = this.outcome ?? (bet === null ? "" : "Drawing and training …");
   }
 
   goTo(step) {
@@ -430,7 +437,7 @@ export class Playground {
     if (cell !== undefined && !a.trained.has(cell)) return void this.train(a, cell);
     const result = a.trained.get(cell);
     if (result?.job) return;
-    this.outcome = `${this.bet === right ? "You win the bet. " : "The bet is lost. "}${outcome({ energies: a.energies, second: b.energies, result })}`;
+    this.outcome = `${this.bet === right ? "You win the bet. " : "You lose the bet. "}${outcome({ energies: a.energies, second: b.energies, result })}`;
     this.showTour();
   }
 
@@ -462,18 +469,21 @@ export class Playground {
     for (const side of this.sides)
       for (const one of cells(get(`trained-${side.letter}`)))
         if (side.config && !side.trained.has(cellOf(one))) this.fit(side, cellOf(one));
+    this.focus = this.sides.find(({ trained }) => trained.has(this.held)) ?? this.sides[0];
+    this.show();
   }
 
   savePicture() {
     const sides = this.sides.filter((side) => side.config && side.energies), scale = 20, pad = 16, width = SIDE * scale;
-    const canvas = h("canvas", { width: sides.length * (width + pad) + pad, height: width + width / 4 + 110 }), context = canvas.getContext("2d");
+    const canvas = h("canvas", { width: sides.length * (width + pad) + pad, height: width + width / 4 + 80 }), context = canvas.getContext("2d");
     context.fillStyle = "#fff";
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.imageSmoothingEnabled = false;
     sides.forEach((side, i) => {
       const left = pad + i * (width + pad);
-      Object.assign(context, { fillStyle: "#000", font: "600 15px sans-serif" });
-      context.fillText(toText(side.config).replaceAll("-", " · "), left, 26, width);
+      Object.assign(context, { fillStyle: "#000", font: "11px sans-serif" });
+      const names = Object.entries(side.config).map(([key, value]) => changeOf(key, value));
+      [names.slice(0, 4), names.slice(4)].forEach((line, k) => context.fillText(line.join(" · "), left, 16 + 15 * k, width));
       context.drawImage(side.map.canvas, left, 40, width, width);
       side.tiles.slice(0, 4).forEach(({ canvas: tile }, k) => context.drawImage(tile, left + (k * width) / 4, 48 + width, width / 4 - 6, width / 4 - 6));
       for (const { cell, kind } of this.marksOf(side)) {

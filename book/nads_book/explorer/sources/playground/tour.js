@@ -21,47 +21,49 @@ const spread = (energies) => Math.max(...energies) / (energies.reduce((sum, x) =
  */
 export const STEPS = [
   {
-    title: "What averaging cannot see",
+    title: "Averages over 2 × 2 pixels",
     question: "This network halves its image twice, by averages over 2 × 2 pixels. A wave with 4 cycles down and 4 across separates " +
-      "two classes of images, and a single linear cut would separate them without error. What accuracy will the network reach on new images?",
+      "two classes of images, and a linear classifier would separate them without error. What accuracy will the network reach on new images?",
     answers: ["About 50 %: it guesses", "About 75 %", "About 100 %"], right: 0,
     config: DEFAULT, cell: GRID,
     outcome: ({ energies, result }) => `The network reaches ${percent(result.accuracy)}. The map shows it before any training: the output of ` +
-      `random networks hardly changes along this wave. Its energy is ${(100 * Math.max(energies[GRID], 0) / Math.max(...energies)).toFixed(1)} % of the largest.`,
+      `random networks hardly changes along this wave. Its energy is ${(100 * Math.max(energies[GRID], 0) / Math.max(...energies)).toFixed(1)}\u00a0% of the largest.`,
   },
   {
-    title: "Swap one chip",
-    question: "Now every second pixel is kept instead of an average of four: strides. The wave, the noise and the rest of the network are the same. " +
+    title: "Strides instead of averages",
+    question: "Each convolution now has stride 2: it keeps every second pixel, instead of an average of four. The wave, the noise and the rest of the network are the same. " +
       "What accuracy now?",
     answers: ["About 50 %: it guesses", "About 75 %", "About 100 %"], right: 2,
     config: { ...DEFAULT, pooling: "stride" }, cell: GRID,
-    outcome: ({ energies, result }) => `The network reaches ${percent(result.accuracy)}. With strides, all waves have nearly the same energy: this one has ` +
-      `${percent(energies[GRID] / Math.max(...energies))} of the largest. One chip changed what random networks see and what trained networks learn.`,
+    outcome: ({ energies, result }) => `The network reaches ${percent(result.accuracy)}. With strides, every wave has at least ` +
+      `${percent(Math.min(...energies) / Math.max(...energies))} of the largest energy, and this one has ${percent(energies[GRID] / Math.max(...energies))}. ` +
+      "One change of the architecture changed what random networks respond to and what trained networks learn.",
   },
   {
-    title: "A comb",
+    title: "Strides and a global average",
     question: "Keep the strides, but average each feature map over all places before the last layer, as ResNets do. Which waves will have energy?",
-    answers: ["Coarse waves, in the middle", "Fine waves, at the edge", "A regular grid of waves"], right: 2,
+    answers: ["Coarse waves, in the middle", "A regular grid of waves", "Fine waves, at the edge"], right: 1,
     config: { ...DEFAULT, pooling: "stride", head: "global" },
     outcome: ({ energies }) => `Waves whose cycles are multiples of 4 hold ${percent(shareOf(energies, (cell) => (cell >> 4) % 4 === 0 && cell % 4 === 0))} ` +
-      "of the energy, though they are 16 of 256 waves. Two strides keep every fourth pixel, where such a wave is constant, and a global average sees little else. " +
-      "ResNet-18 has this comb, with a wider spacing.",
+      "of the energy, though they are 16 of 256 waves. Two strides keep every fourth pixel, on which such a wave is constant, and a global average removes most of what varies. " +
+      "ResNet-18 has the same comb: it keeps every eighth of 32 pixels, so that multiples of 4 remain.",
   },
   {
-    title: "Close the border",
-    question: "The waves (0, 1) and (0, −1) have one frequency, but are a sine and a cosine: they differ only in where their crests lie. " +
-      "With zeros around the image, random networks of this kind prefer the sine. With circular padding, the left edge continues at the right one. Which do they prefer then?",
+    title: "Zeros or circular padding",
+    question: "Back to averages and a flat head, with kernels of 5 × 5. The waves (0, 1) and (0, −1) are the sine and the cosine of one frequency: they differ only in where their crests lie. " +
+      "With zeros around the image, these random networks prefer the sine. With circular padding, the left edge continues at the right one. Which do they prefer then?",
     answers: ["The sine", "The cosine", "Neither: only the frequency matters"], right: 2,
     config: { ...DEFAULT, kernel: 5 }, second: ["padding", "circular"], wave: [0, 1],
     outcome: ({ energies, second }) => `With zeros, the sine has ${signedPercent(excess(energies))} energy than the cosine. With circular padding, ${signedPercent(excess(second))}, ` +
-      "which 400 networks cannot tell from nothing. Without a border, one place of the image is like any other, so that energy depends on the frequency alone, as far as the grid of the pooling allows.",
+      "which is within the sampling error of 400 networks. Without a border, random networks treat an image and its shift by 4 pixels alike, " +
+      "which is the grid of the two poolings. This shift turns the sine into the cosine.",
   },
   {
-    title: "No preference",
-    question: "Last, take away the down-sampling and the activation: convolutions and a last layer, all linear. Which waves does it prefer?",
-    answers: ["Coarse waves", "Fine waves", "None"], right: 2,
+    title: "A linear network",
+    question: "Remove the down-sampling and the activation from the first network. Convolutions and a last layer remain, all linear. Which waves do its random weights prefer?",
+    answers: ["None", "Coarse waves", "Fine waves"], right: 0,
     config: { ...DEFAULT, pooling: "none", activation: "none" }, cell: GRID,
     outcome: ({ energies, result }) => `None: the largest energy is ${spread(energies).toFixed(1)} times the average (with averages over 2 × 2 pixels it was 14 times), and ` +
-      `the network learns the wave (4, 4), at ${percent(result.accuracy)}. Now change a chip, and bet before you look.`,
+      `the network learns the wave (4, 4), at ${percent(result.accuracy)}. That needs the flat head: bet what a global average changes, and try it.`,
   },
 ];
