@@ -157,7 +157,7 @@ export class Playground {
     } }, "Show the Python");
     const panel = (side) => h("div", { class: `side ${side.letter}` }, side.title, side.map.element,
       h("div", { class: "under" }, energyScale(), side.note), side.words);
-    this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "Ratio of energies, B / A"), this.difference.element,
+    this.differencePanel = h("div", { class: "side difference" }, h("p", { class: "network" }, "Relative energy, B / A"), this.difference.element,
       h("div", { class: "under" },
       h("p", { class: "scale" }, h("span", {}, "¼"), h("span", { class: "bar diverging" }), h("span", {}, "4"))));
     this.secondPanel = panel(b);

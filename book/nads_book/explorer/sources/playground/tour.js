@@ -52,11 +52,11 @@ export const STEPS = [
     title: "Zeros or circular padding",
     question: "Back to averages and a flat head, with kernels of 5 × 5. The waves (0, 1) and (0, −1) are the sine and the cosine of one frequency: they differ only in where their crests lie. " +
       "With zeros around the image, these random networks prefer the sine. With circular padding, the left edge continues at the right one. Which do they prefer then?",
-    answers: ["The sine", "The cosine", "Neither: only the frequency matters"], right: 2,
+    answers: ["The sine", "The cosine", "Neither"], right: 2,
     config: { ...DEFAULT, kernel: 5 }, second: ["padding", "circular"], wave: [0, 1],
     outcome: ({ energies, second }) => `With zeros, the sine has ${signedPercent(excess(energies))} energy than the cosine. With circular padding, ${signedPercent(excess(second))}, ` +
-      "which is within the sampling error of 400 networks. Without a border, random networks treat an image and its shift by 4 pixels alike, " +
-      "which is the grid of the two poolings. This shift turns the sine into the cosine.",
+      "which is within the sampling error of 400 networks. Without a border, a shift by 4 pixels, the grid of the two poolings, does not change " +
+      "what random networks do on average. It turns this sine into the cosine. Where both numbers of cycles are even, it only flips signs, and a preference may remain.",
   },
   {
     title: "A linear network",
