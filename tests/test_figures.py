@@ -177,7 +177,8 @@ CALLS = {
 
 def test_every_figure_is_drawn_in_a_chapter_or_a_recipe():
     public = {name for name in figures.__all__ if name.startswith("plot_")}
-    chapters = "".join(path.read_text("utf8") for path in Path("book").rglob("*.md"))
+    sources = [*Path("book").rglob("*.md"), *Path("book/nads_book/pages").glob("*.py")]
+    chapters = "".join(path.read_text("utf8") for path in sources)
     assert public == set(CALLS)
     assert {name for name in public if f"figures.{name}(" not in chapters} == set()
 

@@ -156,7 +156,7 @@ def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
     by_scope = [lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2)]
     options["checkpoint"] = tmp_path / "other.ckpt"
     nc.compute_nads(three_logits, 64, output=by_scope[0], **options)
-    with pytest.raises(ValueError, match="belongs to another computation .*first network differs"):
+    with pytest.raises(ValueError, match="belongs to another computation .*outputs of its first networks differ"):
         nc.compute_nads(three_logits, 128, output=by_scope[1], **options)
     options["checkpoint"] = tmp_path / "run.ckpt"
     with pytest.raises(ValueError, match="architecture was 'three logits', now 'three'"):

@@ -89,6 +89,7 @@ class ScalarFunction:
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:
             raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
+        require_real(outputs)
         return outputs
 
     def _first_outputs(self, weights: State, images: Tensor) -> Tensor:
@@ -165,6 +166,12 @@ class ScalarFunction:
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
         return gradient
+
+
+def require_real(outputs: Tensor) -> None:
+    """Raise a ValueError unless outputs are real floating-point numbers, which alone have gradients here."""
+    if not outputs.is_floating_point():
+        raise ValueError(f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output=")
 
 
 def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:

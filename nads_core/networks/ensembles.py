@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
 from nads_core.kernels import RandomParameter, draw_weights, faster_layers, few_channel_convolutions, require_kernels
-from nads_core.networks.batches import NUM_TEST_INPUTS, require_independent_inputs
-from nads_core.networks.derivatives import ScalarFunction, cast, mixed
+from nads_core.networks.batches import NUM_TEST_INPUTS, Evaluated, require_independent_inputs
+from nads_core.networks.derivatives import ScalarFunction, cast, mixed, require_real
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.interleaving import interleaved
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
@@ -145,7 +145,7 @@ class Ensemble:
         if self.evaluation == "rebuild" and initialisation.second is not None:
             second = self._function_of(self._prepared(initialisation.second))
         active = disturbed(second.module, second.fixed | active)
-        own = require_independent_inputs(second, active, images)
+        own = self._require_independent(second, active, images, "number 1")
         if self.evaluation != "rebuild":
             try:
                 self._readout = Readout.of(second, calls, outputs, initialisation.steps)
@@ -161,11 +161,15 @@ class Ensemble:
         """
         if images.shape[1] > NUM_TEST_INPUTS:
             function, weights = next(self._functions_and_weights(state))
-            try:
-                require_independent_inputs(function, weights, images[0])
-            except ValueError:
-                self._require_fixed_outputs(function.module, "number 0", _TO_EXPLAIN)
-                raise
+            self._require_independent(function, weights, images[0], "number 0")
+
+    def _require_independent(self, function: ScalarFunction, weights: State, images: Tensor, which: str) -> Evaluated:
+        """Return f and its gradients at K inputs; raise a ValueError if they depend on each other, or are random."""
+        try:
+            return require_independent_inputs(function, weights, images)
+        except ValueError:
+            self._require_fixed_outputs(function.module, which, _TO_EXPLAIN)
+            raise
 
     def _vmap_obstacle(self) -> str | None:
         """Return why these networks cannot be evaluated together, for example a recurrent layer; None if they can."""
@@ -210,10 +214,7 @@ class Ensemble:
                 outputs = self._function_of(network).outputs({}, images)
             except Exception as error:  # whatever the network's author chose to raise
                 raise failure(f"the network {which} failed", error) from error
-        if not outputs.is_floating_point():
-            raise ValueError(
-                f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output="
-            )
+        require_real(outputs)
         return outputs
 
     def _require_fixed_outputs(self, network: nn.Module, which: str, repetitions: int) -> None:

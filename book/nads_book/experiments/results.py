@@ -105,7 +105,7 @@ class Results(Stored):
 
     @property
     def content(self) -> dict[str, Any]:
-        """What is stored: all fields but the study."""
+        """All fields that are stored, without the study."""
         return {name: value for name, value in vars(self).items() if name != "study"}
 
     @property

@@ -319,7 +319,7 @@ def dip_is_explained() -> Evidence:
     elsewhere = max(np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated"))
     added = max(lost[200, "replaced"] - lost[200, "ablated"])
     sentence = (
-        "**This explains the dip at NAD 75 in {{numref}}`fig-poison-full`.** Of the carriers in "
+        "**This explains the dip at NAD 75 in {numref}`fig-poison-full`.** Of the carriers in "
         f"that figure, those at NAD {listed(beyond)} have such a mean. We predicted that a hole at "
         "the mean costs at least ten points less than a hole at zero, and trained smaller LeNets. "
         f"At NAD 75 they cost {np.mean(lost[75, 'mean_ablated']):.1f} and "
