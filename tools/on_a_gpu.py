@@ -482,10 +482,10 @@ def run_all(options: Options, minutes: float, only: list[str]) -> list[dict[str,
         if name == "trainings" and path.exists():  # also what was trained when it was ended
             content = json.loads(path.read_text("utf8"))
             _write(path, content | {"results": _packed(options)})
-        if name == "kernels" and path.exists():  # which knows no commit
+        if name == "kernels" and path.exists():  # which may know no commit
             content = json.loads(path.read_text("utf8"))
             for row in content["rows"]:
-                row["commit"] = row["commit"] or options.commit
+                row["commit"] = options.commit or row["commit"]
             _write(path, content)
         print(f"{name}: {done[-1]['outcome']} after {done[-1]['seconds']} s", flush=True)
         _write(options.out / "summary.json", {"complete": False, "commit": options.commit, "parts": done})

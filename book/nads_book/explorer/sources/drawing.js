@@ -42,7 +42,7 @@ export function paintPhoto(canvas, channels, size, alt) {
 
 /** A picture with its caption. */
 export function picture(caption) {
-  const canvas = h("canvas", { role: "img", width: 1, height: 1 });
+  const canvas = h("canvas", { role: "img", "aria-label": "Not drawn yet", width: 1, height: 1 });
   const text = h("figcaption", {}, caption);
   return { canvas, text, element: h("figure", {}, canvas, text) };
 }
