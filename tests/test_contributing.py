@@ -86,7 +86,10 @@ ADDITIONS = {  # content of the lists: file -> texts in it with what takes their
     "book/claims.toml": {"\neq1 = ": '\none = "verified"\neq1 = '},
     "tests/test_checks.py": {"AS_PRINTED = {": 'AS_PRINTED = {"one", '},
     "book/nads_book/figures/theory.py": {"": FIGURE},
-    "book/nads_book/figures/__init__.pyi": {" plot_matrices,": " plot_line,\n    plot_matrices,", '"plot_matrices",': '"plot_line",\n    "plot_matrices",'},
+    "book/nads_book/figures/__init__.pyi": {
+        " plot_matrices,": " plot_line,\n    plot_matrices,",
+        '"plot_matrices",': '"plot_line",\n    "plot_matrices",',
+    },
     "tests/test_figures.py": {"CALLS = {": 'CALLS = {"plot_line": lambda: figures.plot_line([1.0, 2.0]), '},
     "book/chapters/02_pooling_theory.md": {"": "figures.plot_line(kept)"},
 }  # fmt: skip
