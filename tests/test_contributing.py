@@ -123,7 +123,7 @@ def copy(tmp_path_factory):
     """Give a copy of the repository to which the lists were applied, and nothing else."""
     pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
     root = tmp_path_factory.mktemp("copy")
-    for folder in ("nads_core", "book", "tests", "notebooks", "benchmarks"):
+    for folder in ("nads_core", "book", "tests", "notebooks", "benchmarks", "tools"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for path in (ROOT / "pyproject.toml", ROOT / "_toc.yml", ROOT / "CONTRIBUTING.md"):
         shutil.copy(path, root)

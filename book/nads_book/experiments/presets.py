@@ -62,6 +62,7 @@ class Size:
             with equal weights.
         thinned: the only architectures of this size, with the options that make them thin, if any; None for all, as
             they are.
+        others: whether architectures that are not in ``thinned`` have this size too, as they are.
     """
 
     separable: TrainingSize
@@ -78,6 +79,7 @@ class Size:
     num_transforms: int | None = None
     injection: TrainingSize | None = None
     thinned: dict[str, dict[str, int]] | None = None
+    others: bool = False
 
     def architecture(self, name: str) -> Architecture:
         """Return an architecture at this size.
@@ -86,7 +88,7 @@ class Size:
             ValueError: for an architecture that this size does not have.
         """
         architecture = MODELS[name]
-        if self.thinned is None:
+        if self.thinned is None or (self.others and name not in self.thinned):
             return architecture
         if name not in self.thinned:
             raise ValueError(f"this preset is for {', '.join(self.thinned)}, not for {name}: choose another one")
