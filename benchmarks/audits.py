@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 from torch import nn
 
 import nads_core as nc
@@ -42,7 +42,10 @@ def cost(name: str, count: int, repetitions: int = 5) -> dict[str, float]:
     size = ensemble.block_size
     blocks = [(1_000 + block, size) for block in range(count // size)]
     evaluation.ensemble.audit = lambda index: None  # type: ignore[method-assign]  # timed separately
-    network = min(cpu_seconds(lambda: evaluation.contributions(blocks)) for _ in range(repetitions)) / count
+    network = (
+        min(cpu_seconds(lambda: evaluation.contributions(blocks)) for _ in range(repetitions))
+        / count
+    )
     audit = min(cpu_seconds(lambda: Ensemble.audit(ensemble, EVERY)) for _ in range(repetitions))
     first = min(cpu_seconds(ensemble.identity) for _ in range(2))
     total = audit * (NETWORKS // EVERY - 1) + first
@@ -79,7 +82,9 @@ def main() -> None:
     power: dict[str, Any] = {}
     for share in SHARES:
         power[str(share)] = sum(rejected(share, seed) for seed in range(FACTORIES)) / FACTORIES
-    write_result("audits", {"networks": NETWORKS, "factories": FACTORIES, "costs": costs, "rejected": power})
+    write_result(
+        "audits", {"networks": NETWORKS, "factories": FACTORIES, "costs": costs, "rejected": power}
+    )
     print(costs, power)
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from result_files import write_result
+from nads_book.benchmarks.stored import write_result
 
 NETWORKS = 400
 HERE = Path(__file__).resolve().parents[1]
@@ -47,7 +47,9 @@ def seconds(checkout: Path, threads: str) -> float:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment["PYTHONPATH"] = str(checkout)
     command = [sys.executable, "-c", RUN, threads]
-    return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    return float(
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    )
 
 
 def measured(checkouts: dict[str, Path], repetitions: int) -> dict[str, dict[str, list[float]]]:
@@ -64,10 +66,14 @@ def main() -> None:
     """Measure, write and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--baseline", type=Path, help="another checkout, measured on the idle machine too")
+    parser.add_argument(
+        "--baseline", type=Path, help="another checkout, measured on the idle machine too"
+    )
     options = parser.parse_args()
     own = {"this": HERE}
-    idle = measured(own | ({"baseline": options.baseline} if options.baseline else {}), options.repetitions)
+    idle = measured(
+        own | ({"baseline": options.baseline} if options.baseline else {}), options.repetitions
+    )
     neighbour = subprocess.Popen([sys.executable, "-c", NEIGHBOUR], stdout=subprocess.PIPE)
     try:
         assert neighbour.stdout is not None
@@ -78,12 +84,16 @@ def main() -> None:
         neighbour.wait()
     medians = {
         place: {
-            name: {count: statistics.median(times) for count, times in kinds.items()} for name, kinds in runs.items()
+            name: {count: statistics.median(times) for count, times in kinds.items()}
+            for name, kinds in runs.items()
         }
         for place, runs in (("idle", idle), ("busy", busy))
     }
     ratio = round(medians["busy"]["this"]["default"] / medians["busy"]["this"]["1"], 2)
-    write_result("busy", {"networks": NETWORKS, "idle": idle, "busy": busy, "medians": medians, "busy_ratio": ratio})
+    write_result(
+        "busy",
+        {"networks": NETWORKS, "idle": idle, "busy": busy, "medians": medians, "busy_ratio": ratio},
+    )
     print(f"medians {medians}, beside another program default / one thread {ratio}")
 
 

@@ -82,28 +82,46 @@ def first_directions(
     """
     ensemble = Ensemble(factory, image_shape, seed=seed, device=device, dtype=dtype)
     if num_networks < 4 * ensemble.block_size:
-        raise ValueError(f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}")
+        raise ValueError(
+            f"halves need at least {4 * ensemble.block_size} networks, got num_networks = {num_networks}"
+        )
     dimension, name = math.prod(image_shape), getattr(factory, "__qualname__", "network")
-    description = {"architecture": name, "image_shape": list(image_shape), "estimator": repr(estimator), "seed": seed}
+    description = {
+        "architecture": name,
+        "image_shape": list(image_shape),
+        "estimator": repr(estimator),
+        "seed": seed,
+    }
     results: dict[str, Any] = {}
 
     def work() -> None:
         start = time.perf_counter()
-        state = Accumulation(description, GramMoments(dimension, ensemble.device), None, measures_error=True)
+        state = Accumulation(
+            description, GramMoments(dimension, ensemble.device), None, measures_error=True
+        )
         state.identify(ensemble.identity(), require_gradients(ensemble, estimator, name)[0])
         accumulate(Evaluation(ensemble, estimator, name), state, num_networks, progress=progress)
         gradients = time.perf_counter() - start
         whole = state.total()
         assert isinstance(whole, GramMoments)
         results["pairs"] = gram_eigenpairs(*whole.vectors(), count)
-        results["seconds"] = {"networks": gradients, "eigenvectors": time.perf_counter() - start - gradients}
+        results["seconds"] = {
+            "networks": gradients,
+            "eigenvectors": time.perf_counter() - start - gradients,
+        }
         results["errors"] = {
-            k: subspace_error(state.groups, k, (), image_shape) for k in compared if k <= len(results["pairs"][0])
+            k: subspace_error(state.groups, k, (), image_shape)
+            for k in compared
+            if k <= len(results["pairs"][0])
         }
 
     peak = peak_memory(work, ensemble.device)
     values, directions = results["pairs"]
-    provenance = description | {"dtype": str(dtype), "num_networks": num_networks, **environment(ensemble.device)}
+    provenance = description | {
+        "dtype": str(dtype),
+        "num_networks": num_networks,
+        **environment(ensemble.device),
+    }
     nads = NADs(directions.float().cpu().view(-1, *image_shape), values.float().cpu(), provenance)
     overlaps = {
         str(k): {"half_overlap": 1 - 4 * error, "two_deviations": 4 * two, "chance": k / dimension}
@@ -146,15 +164,25 @@ def run_suite(
         kernels: backend, as in `compute_nads`.
     """
     limits, seconds, size = _limits(device, quick), 0.02 if quick else 2.0, 16 if quick else 32
-    for name in architectures if not quick else [n for n in architectures if n in ("logreg", "lenet")]:
+    for name in (
+        architectures if not quick else [n for n in architectures if n in ("logreg", "lenet")]
+    ):
         architecture = ARCHITECTURES[name]
         shape = (1, size, size)
         for case in cases:
             estimator, dtype = CASES[case]
             ensemble = Ensemble(
-                partial(architecture.build, 1, shape[1], 1), shape, device=device, dtype=dtype, kernels=kernels
+                partial(architecture.build, 1, shape[1], 1),
+                shape,
+                device=device,
+                dtype=dtype,
+                kernels=kernels,
             )
-            result: dict[str, Any] = {"problem": _problem(name, shape), "architecture": name, "method": case}
+            result: dict[str, Any] = {
+                "problem": _problem(name, shape),
+                "architecture": name,
+                "method": case,
+            }
             result |= measure_network(ensemble, estimator, limits, seconds)
             yield write_result(f"cost-{name}-{case}-{device.type}", result, device, folder), result
     shapes = ((3, 16, 16), (3, 56, 56)) if quick else SCALE_SHAPES
@@ -162,9 +190,15 @@ def run_suite(
         case, estimator = SCALE_CASE
         ensemble = Ensemble(torchvision_resnet18, shape, device=device)
         name = "torchvision-resnet18-" + "x".join(map(str, shape))
-        result = {"problem": _problem("torchvision's resnet18", shape), "image_shape": list(shape), "method": case}
+        result = {
+            "problem": _problem("torchvision's resnet18", shape),
+            "image_shape": list(shape),
+            "method": case,
+        }
         result |= measure_network(ensemble, estimator, limits, seconds)
-        result["eigenvectors"] = measure_eigenvectors(math.prod(shape), 20 if quick else SCALE_VECTORS, device=device)
+        result["eigenvectors"] = measure_eigenvectors(
+            math.prod(shape), 20 if quick else SCALE_VECTORS, device=device
+        )
         yield write_result(f"scale-{name}-{case}-{device.type}", result, device, folder), result
 
 
@@ -177,7 +211,13 @@ def _large(folder: Path, device: torch.device, quick: bool) -> tuple[Path, dict[
     shape, networks = ((3, 56, 56), 8) if quick else (LARGE_SHAPE, LARGE_NETWORKS)
     estimator = SmoothedGradient(2, readouts=2) if quick else LARGE_ESTIMATOR
     nads, result = first_directions(
-        torchvision_resnet18, shape, estimator, networks, device=device, dtype=torch.bfloat16, progress=not quick
+        torchvision_resnet18,
+        shape,
+        estimator,
+        networks,
+        device=device,
+        dtype=torch.bfloat16,
+        progress=not quick,
     )
     result = {
         "problem": "first 100 NADs of " + _problem("torchvision's resnet18", shape), "image_shape": list(shape),
@@ -199,14 +239,31 @@ def _save_pictures(nads: NADs, path: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print one line per results file; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--architectures", nargs="+", choices=tuple(ARCHITECTURES), help="architectures to measure")
     add("--cases", nargs="+", choices=tuple(CASES), help="estimators and number types to measure")
-    add("--no-scale", dest="scale", action="store_false", default=None, help="skip the growing inputs")
-    add("--large", action="store_true", help="only compute the first 100 NADs at 3 x 224 x 224 (minutes)")
+    add(
+        "--no-scale",
+        dest="scale",
+        action="store_false",
+        default=None,
+        help="skip the growing inputs",
+    )
+    add(
+        "--large",
+        action="store_true",
+        help="only compute the first 100 NADs at 3 x 224 x 224 (minutes)",
+    )
     add("--quick", action="store_true", help="toy sizes, to check that everything runs")
-    add("--out", type=Path, default=results_folder(), help="folder for the results; benchmarks/results by default")
+    add(
+        "--out",
+        type=Path,
+        default=results_folder(),
+        help="folder for the results; benchmarks/results by default",
+    )
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
     add("--kernels", help="torch, or triton for the library's own kernels on a GPU")
     options = vars(parser.parse_args(arguments))
@@ -220,10 +277,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     files = (
-        [_large(folder, device, general["quick"])] if large else run_suite(folder, device, general["quick"], **chosen)
+        [_large(folder, device, general["quick"])]
+        if large
+        else run_suite(folder, device, general["quick"], **chosen)
     )
     for path, result in files:
-        cost = f"{1e3 * result['seconds_per_network']:10.2f} ms per network" if "parts" in result else ""
+        cost = (
+            f"{1e3 * result['seconds_per_network']:10.2f} ms per network"
+            if "parts" in result
+            else ""
+        )
         ratio = f"{result['times_limit']:8.1f} times the limit" if "times_limit" in result else ""
         print(f"{path.stem:<52} {cost} {ratio}", flush=True)
     return 0

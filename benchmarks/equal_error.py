@@ -24,11 +24,20 @@ from scipy.stats import spearmanr
 import nads_core as nc
 from nads_core.networks import Ensemble
 
-DIPOLES = {"lenet": 1_000, "resnet18": 24, "vgg11": 24, "densenet121": 6}  # a few minutes on two cores
+DIPOLES = {
+    "lenet": 1_000,
+    "resnet18": 24,
+    "vgg11": 24,
+    "densenet121": 6,
+}  # a few minutes on two cores
 MEASURES = [
     f"{measure}, against {whose}"
     for whose in ("published directions", "its own long run")
-    for measure in ("overlap of the first 10", "overlap of the first 50", "rank correlation of all energies")
+    for measure in (
+        "overlap of the first 10",
+        "overlap of the first 50",
+        "rank correlation of all energies",
+    )
 ]
 GROWTH = 2**0.5
 
@@ -53,18 +62,27 @@ def run(
 ) -> tuple[float, list[float]]:
     """Return the seconds of one call, and its measures."""
     start = time.perf_counter()
-    nads = nc.compute_nads(nc.ARCHITECTURES[name], num_networks, seed=seed, progress=False, **options)
+    nads = nc.compute_nads(
+        nc.ARCHITECTURES[name], num_networks, seed=seed, progress=False, **options
+    )
     return time.perf_counter() - start, judge(nads, *judges)
 
 
-def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: int, device: str | None) -> dict:
+def compare(
+    name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: int, device: str | None
+) -> dict:
     """Measure both, ours until it is better than the dipole in everything."""
     dipoles, judges = references(name)[0], references(name)
     options = {"estimator": nc.Dipole(), "debiasing": "none", "symmetries": (), "device": device}
     dipole_seconds, dipole = run(name, (dipoles, dipoles), num_dipoles, 0, **options)
     checked = min(8, Ensemble(nc.ARCHITECTURES[name].build, (1, 32, 32)).block_size)
-    dipole_seconds *= num_dipoles / (num_dipoles + checked)  # `compute_nads` first tries a few, for nothing
-    print(f"{name}: {num_dipoles} networks by the dipole in {dipole_seconds:.1f} s, {np.round(dipole, 3)}", flush=True)
+    dipole_seconds *= num_dipoles / (
+        num_dipoles + checked
+    )  # `compute_nads` first tries a few, for nothing
+    print(
+        f"{name}: {num_dipoles} networks by the dipole in {dipole_seconds:.1f} s, {np.round(dipole, 3)}",
+        flush=True,
+    )
 
     ours, size, reached = [], 4.0, [None] * len(MEASURES)
     options = {"estimator": estimator, "dtype": dtype, "device": device}
@@ -73,8 +91,18 @@ def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: i
         runs = [run(name, judges, round(size), seed, **options) for seed in range(1, seeds + 1)]
         seconds, values = float(np.median([s for s, _ in runs])), np.array([v for _, v in runs])
         mean, error = values.mean(0), values.std(0, ddof=1) / seeds**0.5
-        ours.append({"num_networks": round(size), "seconds": seconds, "mean": mean.tolist(), "error": error.tolist()})
-        print(f"  {round(size):6} networks in {seconds:7.2f} s, {np.round(mean, 3)} ± {np.round(error, 3)}", flush=True)
+        ours.append(
+            {
+                "num_networks": round(size),
+                "seconds": seconds,
+                "mean": mean.tolist(),
+                "error": error.tolist(),
+            }
+        )
+        print(
+            f"  {round(size):6} networks in {seconds:7.2f} s, {np.round(mean, 3)} ± {np.round(error, 3)}",
+            flush=True,
+        )
         reached = [
             seconds if time_ is None and value >= goal else time_
             for time_, value, goal in zip(reached, mean, dipole, strict=True)
@@ -82,7 +110,10 @@ def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: i
         size *= GROWTH
     ratios = [dipole_seconds / seconds if seconds else None for seconds in reached]
     for measure, ratio in zip(MEASURES, ratios, strict=True):
-        print(f"  {measure}: {ratio:.0f} times less" if ratio else f"  {measure}: not reached", flush=True)
+        print(
+            f"  {measure}: {ratio:.0f} times less" if ratio else f"  {measure}: not reached",
+            flush=True,
+        )
     return {
         "problem": f"NADs of {name}, 1 x 32 x 32, to the error of {num_dipoles} dipoles", "method": repr(estimator),
         "dtype": str(dtype), "measures": MEASURES, "dipole_networks": num_dipoles,
@@ -93,8 +124,12 @@ def compare(name: str, num_dipoles: int, estimator, dtype: torch.dtype, seeds: i
 def main() -> None:
     """Measure and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--architectures", nargs="+", choices=DIPOLES, default=["lenet", "resnet18"])
-    parser.add_argument("--num-dipoles", type=int, help="networks of the dipole; a few minutes of them by default")
+    parser.add_argument(
+        "--architectures", nargs="+", choices=DIPOLES, default=["lenet", "resnet18"]
+    )
+    parser.add_argument(
+        "--num-dipoles", type=int, help="networks of the dipole; a few minutes of them by default"
+    )
     parser.add_argument("--num-inputs", type=int, default=8)
     parser.add_argument("--readouts", type=int, default=8)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
@@ -102,7 +137,9 @@ def main() -> None:
     parser.add_argument("--device")
     options = parser.parse_args()
     if "NADS_REFERENCE" not in os.environ:
-        print("NADS_REFERENCE is not set: judged by our own directions, since ranks need the authors' complete sets")
+        print(
+            "NADS_REFERENCE is not set: judged by our own directions, since ranks need the authors' complete sets"
+        )
     for name in options.architectures:
         estimator = nc.SmoothedGradient(options.num_inputs, readouts=options.readouts)
         dipoles, dtype = options.num_dipoles or DIPOLES[name], getattr(torch, options.dtype)

@@ -29,9 +29,27 @@ from torch import Tensor
 
 import nads_core as nc
 
-GRID = [(16, 4), (16, 1), (16, 2), (16, 8), (8, 1), (8, 4), (8, 8), (4, 4), (4, 8), (32, 4)]  # the default first
+GRID = [
+    (16, 4),
+    (16, 1),
+    (16, 2),
+    (16, 8),
+    (8, 1),
+    (8, 4),
+    (8, 8),
+    (4, 4),
+    (4, 8),
+    (32, 4),
+]  # the default first
 CASES = {"lenet": 384, "cnn": 256, "resnet18": 24, "vit": 48, "mlp": 192}
-LEADING = {(16, 4): 700, (16, 1): 1_540, (16, 8): 420, (8, 4): 735, (32, 4): 434, (64, 4): 252}  # networks of each pair
+LEADING = {
+    (16, 4): 700,
+    (16, 1): 1_540,
+    (16, 8): 420,
+    (8, 4): 735,
+    (32, 4): 434,
+    (64, 4): 252,
+}  # networks of each pair
 FEWEST = 8  # networks of the run whose time is subtracted
 
 
@@ -41,7 +59,9 @@ def run(name: str, count: int, num_inputs: int, readouts: int, seed: int) -> tup
     estimator = nc.SmoothedGradient(num_inputs, readouts=readouts)
     options = {"image_shape": SHAPE, "symmetries": (), "debiasing": "subtract", "progress": False}
     start = time.process_time()
-    nads = nc.compute_nads(lambda: build(1, 32, 1), count, estimator=estimator, seed=seed, **options)
+    nads = nc.compute_nads(
+        lambda: build(1, 32, 1), count, estimator=estimator, seed=seed, **options
+    )
     seconds = time.process_time() - start
     basis = nads.basis.double()
     return (basis * nads.eigenvalues.double()) @ basis.T, seconds
@@ -50,12 +70,16 @@ def run(name: str, count: int, num_inputs: int, readouts: int, seed: int) -> tup
 def measure(name: str, count: int, num_inputs: int, readouts: int, seeds: int) -> dict[str, float]:
     """Return the error and the seconds of one pair."""
     fewest = min(run(name, FEWEST, num_inputs, readouts, seed)[1] for seed in range(2))
-    moments, seconds = zip(*(run(name, count, num_inputs, readouts, seed) for seed in range(seeds)), strict=True)
+    moments, seconds = zip(
+        *(run(name, count, num_inputs, readouts, seed) for seed in range(seeds)), strict=True
+    )
     pairs = list(itertools.combinations(moments, 2))
     return {
         "inputs": num_inputs,
         "readouts": readouts,
-        "error": float(np.mean([float((first - second).square().sum()) / 2 for first, second in pairs])),
+        "error": float(
+            np.mean([float((first - second).square().sum()) / 2 for first, second in pairs])
+        ),
         "product": float(np.mean([float((first * second).sum()) for first, second in pairs])),
         "seconds": (min(seconds) - fewest) / (count - FEWEST),
     }
@@ -70,7 +94,12 @@ def leading(name: str, seeds: int) -> list[dict[str, float]]:
         for seed in range(seeds):
             start = time.process_time()
             nads = nc.compute_nads(
-                lambda: build(1, 32, 1), count, estimator=estimator, image_shape=SHAPE, seed=seed, progress=False
+                lambda: build(1, 32, 1),
+                count,
+                estimator=estimator,
+                image_shape=SHAPE,
+                seed=seed,
+                progress=False,
             )
             seconds.append(time.process_time() - start)
             errors.append(1 - overlap(nads.directions.flatten(1), goal))
@@ -90,7 +119,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--leading", action="store_true", help="judge the first ten directions, of LeNet and the CNN")
+    parser.add_argument(
+        "--leading",
+        action="store_true",
+        help="judge the first ten directions, of LeNet and the CNN",
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     results: dict = {}
@@ -103,11 +136,15 @@ def main() -> None:
         count = CASES[name]
         run(name, FEWEST, 16, 4, 0)  # warm up
         rows = [measure(name, count, *pair, options.seeds) for pair in GRID]
-        norm = float(np.mean([row.pop("product") for row in rows]))  # |C|^2, which is the same for all
+        norm = float(
+            np.mean([row.pop("product") for row in rows])
+        )  # |C|^2, which is the same for all
         for row in rows:
             row["error"] /= norm
         best = min(row["error"] * row["seconds"] for row in rows)
-        print(f"{name}: inputs, readouts, ms per network, error x networks, error x seconds over the best")
+        print(
+            f"{name}: inputs, readouts, ms per network, error x networks, error x seconds over the best"
+        )
         for row in rows:
             row["relative"] = row["error"] * row["seconds"] / best
             line = f"{row['inputs']:4} {row['readouts']:4} {1e3 * row['seconds']:9.2f} {count * row['error']:9.2f}"

@@ -45,7 +45,13 @@ def spectral() -> nn.Module:
 
 def product(depth: int, width: int) -> nn.Module:
     """A convolution and a deep and narrow stack, whose gain is a product of random factors."""
-    layers = [nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(32, width)]
+    layers = [
+        nn.Conv2d(1, 2, 3, padding=1),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, width),
+    ]
     for _ in range(depth):
         layers += [nn.LeakyReLU(0.5), nn.Linear(width, width)]
     return nn.Sequential(*layers, nn.LeakyReLU(0.5), nn.Linear(width, 1))
@@ -83,15 +89,24 @@ CASES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def run(factory: Callable[[], nn.Module], num_networks: int, seed: int) -> tuple[float, dict[str, Eigenpairs]]:
+def run(
+    factory: Callable[[], nn.Module], num_networks: int, seed: int
+) -> tuple[float, dict[str, Eigenpairs]]:
     """Return the effective number of networks, and directions with certainties as they were, are, and normalised."""
-    options = {"image_shape": SHAPE, "estimator": nc.SmoothedGradient(4), "seed": seed, "progress": False}
+    options = {
+        "image_shape": SHAPE,
+        "estimator": nc.SmoothedGradient(4),
+        "seed": seed,
+        "progress": False,
+    }
     result = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, normalise in (("as it is", None), ("normalised", "network")):
             path = Path(folder) / name
-            nc.compute_nads(factory, num_networks, checkpoint=path, normalise=normalise, device="cpu", **options)
+            nc.compute_nads(
+                factory, num_networks, checkpoint=path, normalise=normalise, device="cpu", **options
+            )
             saved = read_checkpoint(path)
             moments, first = restored(saved)
             share = effective_share(saved["powers"])
@@ -108,8 +123,12 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
     """Compare what the first directions promise with what pairs of runs keep."""
     promised, kept = [], []
     for one, other in itertools.pairwise(runs):
-        cosines = (one.directions[:RANKS].double() * other.directions[:RANKS].double()).sum(1).square()
-        promised.append(((one.certificates.agreement + other.certificates.agreement)[:RANKS] / 2).tolist())
+        cosines = (
+            (one.directions[:RANKS].double() * other.directions[:RANKS].double()).sum(1).square()
+        )
+        promised.append(
+            ((one.certificates.agreement + other.certificates.agreement)[:RANKS] / 2).tolist()
+        )
         kept.append(cosines.tolist())
     promised, kept = np.array(promised), np.array(kept)
     certain = np.array([(run.certificates.certainty[:RANKS] >= 0.9).tolist() for run in runs])
@@ -124,7 +143,9 @@ def compared(runs: list[Eigenpairs]) -> dict[str, object]:
 
 def main() -> None:
     """Measure, write and print the table."""
-    parser = argparse.ArgumentParser(description="Compare promised and kept squared cosines under heavy tails.")
+    parser = argparse.ArgumentParser(
+        description="Compare promised and kept squared cosines under heavy tails."
+    )
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--num-networks", type=int, default=512)
     parser.add_argument("--cases", nargs="*", default=list(CASES))
@@ -135,11 +156,20 @@ def main() -> None:
     for name in options.cases:
         runs = [run(CASES[name], options.num_networks, seed) for seed in range(options.runs)]
         effective = [number for number, _ in runs]
-        table[name] = {"effective_networks": [round(float(q), 1) for q in np.quantile(effective, [0, 0.5, 1])]}
+        table[name] = {
+            "effective_networks": [round(float(q), 1) for q in np.quantile(effective, [0, 0.5, 1])]
+        }
         table[name] |= {kind: compared([result[kind] for _, result in runs]) for kind in runs[0][1]}
-        print(f"{name}: effective {table[name]['effective_networks']} of {options.num_networks}", flush=True)
+        print(
+            f"{name}: effective {table[name]['effective_networks']} of {options.num_networks}",
+            flush=True,
+        )
         for kind in runs[0][1]:
-            print(f"  {kind:<11}", {key: value for key, value in table[name][kind].items()}, flush=True)
+            print(
+                f"  {kind:<11}",
+                {key: value for key, value in table[name][kind].items()},
+                flush=True,
+            )
     content = {"num_networks": options.num_networks, "runs": options.runs, "cases": table}
     with atomic_write(options.output) as file:
         json.dump(content | environment(torch.device("cpu")), file, indent=1)

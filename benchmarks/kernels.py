@@ -51,7 +51,9 @@ class Case:
         return self.method.startswith("triton")
 
 
-def draw_cases(name: str, count: int, image_size: int, device: torch.device, smoke: bool) -> Iterator[Case]:
+def draw_cases(
+    name: str, count: int, image_size: int, device: torch.device, smoke: bool
+) -> Iterator[Case]:
     """Draw the weights of ``count`` networks."""
     architecture, shape = nc.ARCHITECTURES[name], (1, image_size, image_size)
 
@@ -70,7 +72,9 @@ def draw_cases(name: str, count: int, image_size: int, device: torch.device, smo
     yield Case(problem, "torch, one block", lambda: together.draw(0), size)
 
 
-def moment_cases(count: int, per_network: int, size: int, device: torch.device, smoke: bool) -> Iterator[Case]:
+def moment_cases(
+    count: int, per_network: int, size: int, device: torch.device, smoke: bool
+) -> Iterator[Case]:
     """Add the contributions of ``count`` networks to both sums."""
     from nads_core.kernels.second_moments_triton import TUNING, launch
 
@@ -82,7 +86,11 @@ def moment_cases(count: int, per_network: int, size: int, device: torch.device, 
     flop = 1.0 * count * products * size * (size + 1)  # of the lower triangle
     case = partial(Case, problem, num_bytes=num_bytes, flop=flop)
     tiles = product((32, 64), (32,), (4, 8)) if not smoke else [(32, 32, 4)]
-    tuned = {"TILE": TUNING["TILE"], "NETWORKS": TUNING["NETWORKS"], "num_warps": TUNING["num_warps"]}
+    tuned = {
+        "TILE": TUNING["TILE"],
+        "NETWORKS": TUNING["NETWORKS"],
+        "num_warps": TUNING["num_warps"],
+    }
     choices = [tuned, *(dict(zip(tuned, tile, strict=True)) for tile in tiles)]
     for choice in choices if size == 1024 or smoke else choices[:1]:
         method = "triton, " + ", ".join(f"{name} {value}" for name, value in choice.items())
@@ -232,7 +240,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--out", type=Path, help="file of the results")
-    parser.add_argument("--smoke", action="store_true", help="toy sizes, to see that everything runs")
+    parser.add_argument(
+        "--smoke", action="store_true", help="toy sizes, to see that everything runs"
+    )
     options = parser.parse_args()
     device, smoke = torch.device(options.device), options.smoke
     out = options.out or RESULTS / f"kernels-{device.type}.json"
@@ -241,7 +251,11 @@ def main() -> None:
     if device.type == "cuda":
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(len(every), mp_context=context) as pool:
-            list(pool.map(partial(compile_kernels, smoke=smoke, device=str(device)), range(len(every))))
+            list(
+                pool.map(
+                    partial(compile_kernels, smoke=smoke, device=str(device)), range(len(every))
+                )
+            )
     content: dict = {"complete": False, "rows": []}
     for problem in every:
         rows = []

@@ -33,17 +33,28 @@ GOAL = 0.99
 
 def library(factory: Callable[[], nn.Module], count: int, seed: int = 0) -> Tensor:
     """Return directions (n, D), by the call that a user makes."""
-    return nc.compute_nads(factory, count, image_shape=SHAPE, seed=seed, progress=False).directions.flatten(1)
+    return nc.compute_nads(
+        factory, count, image_shape=SHAPE, seed=seed, progress=False
+    ).directions.flatten(1)
 
 
 def one_readout(factory: Callable[[], nn.Module], count: int, seed: int = 0) -> Tensor:
     """Return directions (n, D), from as many vectors as `own_loop` computes."""
-    options = {"estimator": nc.SmoothedGradient(readouts=1), "image_shape": SHAPE, "seed": seed, "progress": False}
+    options = {
+        "estimator": nc.SmoothedGradient(readouts=1),
+        "image_shape": SHAPE,
+        "seed": seed,
+        "progress": False,
+    }
     return nc.compute_nads(factory, count, **options).directions.flatten(1)
 
 
 def curve(
-    method: Callable[..., Tensor], factory: Callable[[], nn.Module], goal: Tensor, first: int, limit: float
+    method: Callable[..., Tensor],
+    factory: Callable[[], nn.Module],
+    goal: Tensor,
+    first: int,
+    limit: float,
 ) -> list[dict[str, float]]:
     """Run a method at growing numbers of networks until it reaches the goal, or a limit of seconds."""
     rows, count = [], first
@@ -52,7 +63,10 @@ def curve(
         directions = method(factory, count)
         seconds = time.process_time() - start
         rows.append({"networks": count, "seconds": seconds, "overlap": overlap(directions, goal)})
-        print(f"    {count:6} networks, {seconds:6.1f} s, overlap {rows[-1]['overlap']:.3f}", flush=True)
+        print(
+            f"    {count:6} networks, {seconds:6.1f} s, overlap {rows[-1]['overlap']:.3f}",
+            flush=True,
+        )
         count = 2 * count if rows[-1]["overlap"] < 0.95 else round(1.4 * count)
     return rows
 
@@ -96,7 +110,9 @@ def compare(name: str, counts: tuple[int, ...], goal: Tensor | None, limit: floa
     result: dict = {"networks": counts}
     for label, method in methods.items():
         timed(method, factory, min(16, *counts))  # warm up
-        result[label] = {"seconds": [min(timed(method, factory, count) for _ in range(2)) for count in counts]}
+        result[label] = {
+            "seconds": [min(timed(method, factory, count) for _ in range(2)) for count in counts]
+        }
         print(f"  {label}: {result[label]['seconds']} s", flush=True)
         if goal is not None and method is not one_readout:
             rows = curve(method, factory, goal, max(16, counts[0] // 16), limit)
@@ -108,26 +124,41 @@ def main() -> None:
     """Measure and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--limit", type=float, default=900, help="seconds after which a method is not run again")
-    parser.add_argument("--equal", action="store_true", help="compare equal numbers of networks alone")
+    parser.add_argument(
+        "--limit", type=float, default=900, help="seconds after which a method is not run again"
+    )
+    parser.add_argument(
+        "--equal", action="store_true", help="compare equal numbers of networks alone"
+    )
     parser.add_argument("--name", default="own_loop", help="name of the results file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     results = {}
     for name in options.cases:
         counts, long_run = CASES[name]
-        results[name] = compare(name, counts, None if options.equal else reference(name, long_run), options.limit)
+        results[name] = compare(
+            name, counts, None if options.equal else reference(name, long_run), options.limit
+        )
     imports = {module: import_seconds(module) for module in ("torch", "nads_core")}
-    write_result(options.name, {"goal": GOAL, "readouts": DEFAULT_READOUTS, "imports": imports, "cases": results})
-    print(f"{'':9} {'networks':>8} {'own loop':>9} {'library':>8} {'ratio':>6} {'1 readout':>9} {'ratio':>6}")
+    write_result(
+        options.name,
+        {"goal": GOAL, "readouts": DEFAULT_READOUTS, "imports": imports, "cases": results},
+    )
+    print(
+        f"{'':9} {'networks':>8} {'own loop':>9} {'library':>8} {'ratio':>6} {'1 readout':>9} {'ratio':>6}"
+    )
     for name, result in results.items():
         own, ours, one = (result[label] for label in ("own loop", "library", "library, 1 readout"))
-        for count, *seconds in zip(result["networks"], *(each["seconds"] for each in (own, ours, one)), strict=True):
+        for count, *seconds in zip(
+            result["networks"], *(each["seconds"] for each in (own, ours, one)), strict=True
+        ):
             line = f"{name:9} {count:8} {seconds[0]:8.2f}s {seconds[1]:7.2f}s {seconds[0] / seconds[1]:6.2f}"
             print(f"{line} {seconds[2]:8.2f}s {seconds[0] / seconds[2]:6.2f}")
         goals = own.get("seconds_to_goal"), ours.get("seconds_to_goal")
         if all(goals):
-            print(f"{name:9} to {GOAL}: {goals[0]:.1f} s, {goals[1]:.1f} s, {goals[0] / goals[1]:.1f}")
+            print(
+                f"{name:9} to {GOAL}: {goals[0]:.1f} s, {goals[1]:.1f} s, {goals[0] / goals[1]:.1f}"
+            )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ class Rotary(Model):
         self.register_buffer("turns", torch.polar(torch.ones(32), torch.arange(32.0)))
 
     def change(self, x):
-        return torch.view_as_real(torch.view_as_complex(x.reshape(-1, 32, 2)) * self.turns).flatten(1).to(x.dtype)
+        return (
+            torch.view_as_real(torch.view_as_complex(x.reshape(-1, 32, 2)) * self.turns)
+            .flatten(1)
+            .to(x.dtype)
+        )
 
 
 class Permuted(Model):
@@ -85,7 +89,13 @@ def spectral() -> nn.Module:
 def compute(factory: Callable[[], nn.Module], num_networks: int = 512, **options: Any) -> nc.NADs:
     """Compute the NADs of a small model."""
     estimator = nc.SmoothedGradient(8)
-    common = {"estimator": estimator, "image_shape": SHAPE, "debiasing": "subtract", "device": "cpu", "progress": False}
+    common = {
+        "estimator": estimator,
+        "image_shape": SHAPE,
+        "debiasing": "subtract",
+        "device": "cpu",
+        "progress": False,
+    }
     return nc.compute_nads(factory, num_networks, **(common | options))
 
 

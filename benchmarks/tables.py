@@ -30,14 +30,31 @@ def _work_table(costs: list[dict]) -> str:
     sheet, rows = DATA_SHEETS["H200"], []
     for cost in costs:
         work = Work(**cost["work"])
-        bound = [work.operations_seconds(sheet, precision) for precision in ("float32", "tf32", "bfloat16")]
+        bound = [
+            work.operations_seconds(sheet, precision)
+            for precision in ("float32", "tf32", "bfloat16")
+        ]
         if work.precision == "bfloat16":
             bound[:2] = None, None
-        times = ["" if seconds is None else _short(1e6 * seconds) for seconds in (*bound, work.bytes_seconds(sheet))]
+        times = [
+            "" if seconds is None else _short(1e6 * seconds)
+            for seconds in (*bound, work.bytes_seconds(sheet))
+        ]
         count = [work.weights / 1e6, work.forward / 1e9, work.backward / 1e9, work.moments / 1e9]
         sizes = [work.weight_bytes / 1e6, work.activation_bytes / 1e6]
-        rows.append([cost["architecture"], cost["method"], *map(_short, count), *map(_short, sizes), *times])
-    head = ["", "", "weights drawn, M", "forward, Gflop", "backward", "outer products", "weights, MB", "activations"]
+        rows.append(
+            [cost["architecture"], cost["method"], *map(_short, count), *map(_short, sizes), *times]
+        )
+    head = [
+        "",
+        "",
+        "weights drawn, M",
+        "forward, Gflop",
+        "backward",
+        "outer products",
+        "weights, MB",
+        "activations",
+    ]
     return _table(rows, [*head, "H200: float32, µs", "TF32", "bfloat16", "bytes"])
 
 
@@ -45,13 +62,27 @@ def _measured_table(costs: list[dict]) -> str:
     rows = []
     for cost in costs:
         parts, least = cost["parts"], cost.get("limit_seconds", {})
-        times = [least.get("operations"), least.get("bytes"), cost["seconds_per_network"], *parts.values()]
+        times = [
+            least.get("operations"),
+            least.get("bytes"),
+            cost["seconds_per_network"],
+            *parts.values(),
+        ]
         memory = cost["peak_memory_bytes"]
         rows.append([
             cost["architecture"], cost["method"], *("" if t is None else _short(1e3 * t) for t in times),
             _short(cost["times_limit"]) if least else "", "" if memory is None else _short(memory / 1e9),
         ])  # fmt: skip
-    head = ["", "", "limit: operations, ms", "bytes", "measured, ms", "draw", "gradients", "moments"]
+    head = [
+        "",
+        "",
+        "limit: operations, ms",
+        "bytes",
+        "measured, ms",
+        "draw",
+        "gradients",
+        "moments",
+    ]
     return _table(rows, [*head, "measured / limit", "peak memory, GB"])
 
 
@@ -108,7 +139,9 @@ def _runs_table(results: list[dict]) -> str:
          f"{result['throughput_gained']:.2f}", f"{result['relative_difference']:.1g}"]
         for result in results
     ]  # fmt: skip
-    return _table(rows, ["problem", "method", "one process, s", "together, s", "speed-up", "difference"])
+    return _table(
+        rows, ["problem", "method", "one process, s", "together, s", "speed-up", "difference"]
+    )
 
 
 def _training_table(results: list[dict]) -> str:
@@ -117,7 +150,9 @@ def _training_table(results: list[dict]) -> str:
          _short(result["seconds_per_network"]), f"{result['mean_test_accuracy']:.3f}"]
         for result in sorted(results, key=lambda r: -r["seconds"])
     ]  # fmt: skip
-    return _table(rows, ["problem", "method", "networks", "s", "s per network", "mean test accuracy"])
+    return _table(
+        rows, ["problem", "method", "networks", "s", "s per network", "mean test accuracy"]
+    )
 
 
 def _steps_table(results: list[dict]) -> str:
@@ -127,7 +162,10 @@ def _steps_table(results: list[dict]) -> str:
          _short(result["limit_flop_per_second"] / 1e9), f"{result['share_of_limit']:.0%}"]
         for result in sorted(results, key=lambda r: (names.index(r["architecture"]), r["precision"] != "float32"))
     ]  # fmt: skip
-    return _table(rows, ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"])
+    return _table(
+        rows,
+        ["problem", "precision", "ms per step", "Gflop", "limit, Gflop/s", "share of the limit"],
+    )
 
 
 def _own_loop_table(results: list[dict]) -> str:
@@ -136,7 +174,9 @@ def _own_loop_table(results: list[dict]) -> str:
     cases = [(run.get("readouts", 4), *case) for run in results for case in run["cases"].items()]
     for readouts, name, case in cases:
         if isinstance(case["networks"], list):
-            for count, *seconds in zip(case["networks"], *(case[who]["seconds"] for who in methods), strict=True):
+            for count, *seconds in zip(
+                case["networks"], *(case[who]["seconds"] for who in methods), strict=True
+            ):
                 ratios = [f"{seconds[0] / each:.2f}" for each in seconds[1:]]
                 rows.append([name, f"{count:,}", f"{readouts}", *map(_short, seconds), *ratios])
     head = [
@@ -186,13 +226,19 @@ def _order(cost: dict) -> tuple[int, int]:
 
 def _where(result: dict) -> str:
     limits = result.get("limits")
-    what = f"{result['device']} of {result['processor']}" if "processor" in result else result["device"]
+    what = (
+        f"{result['device']} of {result['processor']}"
+        if "processor" in result
+        else result["device"]
+    )
     if limits is None:
         return f"{what}, torch {result['torch']}, {result['date']}"
     rates = Limits(**limits).rates
     share = limits["cores"] or 1
     each = ", ".join(
-        f"{name} {_short(rate / share / 1e9)}" for name, rate in rates.items() if name != "tf32" or not limits["cores"]
+        f"{name} {_short(rate / share / 1e9)}"
+        for name, rate in rates.items()
+        if name != "tf32" or not limits["cores"]
     )
     per = "Gflop/s per core" if limits["cores"] else "Gflop/s"
     memory = f"{_short(limits['bandwidth'] / 1e9)} GB/s"
@@ -222,11 +268,27 @@ def tables(folder: Path | None = None) -> str:
         ("equal_error", "**Time to the same error**, by `equal_error.py`", _equal_error_table),
         ("processes", "**Several processes**, by `processes.py`", _runs_table),
         ("train_networks", "**Training**, by `train_networks.py`", _training_table),
-        ("training_step", "**A step of training on one core**, by `training_step.py`", _steps_table),
-        ("own_loop", "**Equal numbers of networks, library and own loop**, by `own_loop.py`", _own_loop_table),
+        (
+            "training_step",
+            "**A step of training on one core**, by `training_step.py`",
+            _steps_table,
+        ),
+        (
+            "own_loop",
+            "**Equal numbers of networks, library and own loop**, by `own_loop.py`",
+            _own_loop_table,
+        ),
         ("own_loop", "**Time to the overlap that is the goal**", _goals_table),
-        ("estimator_grid", "**Error of the second moment × time, over the best**, by `estimator_grid.py`", _grid_table),
-        ("estimator_leading", "**Error of the first ten directions × time, over the best**", _grid_table),
+        (
+            "estimator_grid",
+            "**Error of the second moment × time, over the best**, by `estimator_grid.py`",
+            _grid_table,
+        ),
+        (
+            "estimator_leading",
+            "**Error of the first ten directions × time, over the best**",
+            _grid_table,
+        ),
     ):
         if results := load_costs(kind, folder):
             parts += [f"{title}; {_where(results[0])}.", write(results)]
@@ -242,7 +304,9 @@ def rewrite(text: str, folder: Path | None = None) -> str:
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise ValueError(f"the page lacks the lines {START!r} and {END!r}, between which the tables go")
+        raise ValueError(
+            f"the page lacks the lines {START!r} and {END!r}, between which the tables go"
+        )
     return f"{before}{START}\n\n{tables(folder)}\n\n{END}{after}"
 
 

@@ -27,7 +27,9 @@ def plain_loop(architecture, train, test, recipe, device) -> list[float]:
         network = architecture.build(1, 32, 2).to(device)
         optimizer = torch.optim.SGD(network.parameters(), lr=recipe.learning_rate)
         total = recipe.num_steps(len(images))
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step, total=total: 1 - step / total)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step, total=total: 1 - step / total
+        )
         for _ in range(recipe.epochs):
             for batch in torch.randperm(len(images)).to(device).split(recipe.batch_size):
                 loss = F.cross_entropy(network(images[batch]), labels[batch])
@@ -50,7 +52,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
     device, architecture = torch.device(options.device), nc.ARCHITECTURES[options.architecture]
-    directions = torch.stack([nc.fourier_direction(k) for k in nb.grid_frequencies()[: options.num_networks]])
+    directions = torch.stack(
+        [nc.fourier_direction(k) for k in nb.grid_frequencies()[: options.num_networks]]
+    )
     train, test = (nc.SeparableDatasets(directions, 10_000, 1.0, 3.0, seed) for seed in (0, 1))
     for method in options.methods:
         start = time.perf_counter()
@@ -59,7 +63,9 @@ def main() -> None:
         else:
             method_, _, rounded = method.partition("-")
             options = {"method": method_, "mixed_precision": True if rounded else None}
-            result = nc.train_networks(architecture, train, test, recipe=nc.SEPARABLE_RECIPE, device=device, **options)
+            result = nc.train_networks(
+                architecture, train, test, recipe=nc.SEPARABLE_RECIPE, device=device, **options
+            )
             accuracies = result.test_accuracy
         if device.type == "cuda":
             torch.cuda.synchronize()
@@ -70,7 +76,10 @@ def main() -> None:
             "mean_test_accuracy": float(torch.as_tensor(accuracies).mean()),
         }  # fmt: skip
         write_result(f"train_networks-{architecture.name}-{method}-{device.type}", result, device)
-        print(f"{method:<12} {seconds:8.1f} s for {len(train)} networks, {seconds / len(train):.2f} s each", flush=True)
+        print(
+            f"{method:<12} {seconds:8.1f} s for {len(train)} networks, {seconds / len(train):.2f} s each",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -36,15 +36,24 @@ def operations(network: nn.Module, batch_size: int) -> int:
 
 def main() -> None:
     """Measure all cases, and print a line each."""
-    parser = argparse.ArgumentParser(description="Time a step of training against the limit of one core.")
-    parser.add_argument("--architectures", nargs="+", choices=tuple(nc.ARCHITECTURES), default=tuple(nc.ARCHITECTURES))
+    parser = argparse.ArgumentParser(
+        description="Time a step of training against the limit of one core."
+    )
+    parser.add_argument(
+        "--architectures",
+        nargs="+",
+        choices=tuple(nc.ARCHITECTURES),
+        default=tuple(nc.ARCHITECTURES),
+    )
     parser.add_argument("--out", type=Path, default=results_folder())
     options = parser.parse_args()
     torch.set_num_threads(1)
     limits = measure_limits()
     for name in options.architectures:
         recipe = nb.experiment(f"fig1-{name}", "laptop").recipe
-        flop = operations(nc.ARCHITECTURES[name].build(SHAPE[0], SHAPE[1], CLASSES), recipe.batch_size)
+        flop = operations(
+            nc.ARCHITECTURES[name].build(SHAPE[0], SHAPE[1], CLASSES), recipe.batch_size
+        )
         for precision, mixed in PRECISIONS.items():
             seconds = seconds_per_step(nc.ARCHITECTURES[name], SHAPE, recipe, mixed_precision=mixed)
             share = flop / seconds / limits.rates[precision]
@@ -54,7 +63,10 @@ def main() -> None:
                 "share_of_limit": share,
             }  # fmt: skip
             write_result(f"training_step-{name}-{precision}-cpu", result, folder=options.out)
-            print(f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit", flush=True)
+            print(
+                f"{name:<12} {precision:<9} {1e3 * seconds:8.1f} ms a step, {share:4.0%} of the limit",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

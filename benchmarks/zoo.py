@@ -97,7 +97,11 @@ def from_timm() -> list[Entry]:
 
     known = set(timm.list_models())
     pairs = [entry.split() for entry in TIMM.split(",")]
-    return [Entry("timm", name, factory(name, int(s)), (3, int(s), int(s))) for name, s in pairs if name in known]
+    return [
+        Entry("timm", name, factory(name, int(s)), (3, int(s), int(s)))
+        for name, s in pairs
+        if name in known
+    ]
 
 
 def from_torchvision() -> list[Entry]:
@@ -113,14 +117,19 @@ def from_torchvision() -> list[Entry]:
         return lambda: models.get_model(name, weights=None, **options)
 
     pairs = [entry.split() for entry in TORCHVISION.split(",")]
-    return [Entry("torchvision", name, factory(name, int(s)), (3, int(s), int(s))) for name, s in pairs]
+    return [
+        Entry("torchvision", name, factory(name, int(s)), (3, int(s), int(s))) for name, s in pairs
+    ]
 
 
 def from_transformers() -> list[Entry]:
     """Return small configurations of Hugging Face's models; their outputs are objects with logits."""
     import transformers as hf
 
-    too_small = ("EfficientNet", "MobileViT")  # gradients of 1e-65 and 1e-41, as these sizes are drawn here
+    too_small = (
+        "EfficientNet",
+        "MobileViT",
+    )  # gradients of 1e-65 and 1e-41, as these sizes are drawn here
 
     def entry(name: str, size: int, channels: int = 3, **config: Any) -> Entry:
         def factory() -> nn.Module:
@@ -131,7 +140,12 @@ def from_transformers() -> list[Entry]:
         shape, options = (channels, size, size), {"output": output}
         return Entry("transformers", name, factory, shape, options, name in too_small, output)
 
-    tiny = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96}
+    tiny = {
+        "hidden_size": 48,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 96,
+    }
     dino = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
     patches = {"image_size": 32, "patch_size": 8}
     named = [
@@ -182,10 +196,16 @@ def from_transformers() -> list[Entry]:
     }
     for name, config in words.items():
         extra = {"head_dim": 8} if name == "Gemma" else {}
-        extra |= {"num_key_value_heads": 2} if name in ("Llama", "Mistral", "Qwen2", "Gemma") else {}
+        extra |= (
+            {"num_key_value_heads": 2} if name in ("Llama", "Mistral", "Qwen2", "Gemma") else {}
+        )
         extra |= {"embedding_size": 32} if name == "Electra" else {}
         body = partial(getattr(hf, f"{name}Model"), config(**small, **extra))
-        named.append(Entry("transformers", f"{name} of vectors", lambda body=body: Tokens(body()), (1, 12, 32)))
+        named.append(
+            Entry(
+                "transformers", f"{name} of vectors", lambda body=body: Tokens(body()), (1, 12, 32)
+            )
+        )
     return named
 
 
@@ -211,7 +231,11 @@ class Rotary(Pixels):
         self.register_buffer("turns", torch.polar(torch.linspace(0.5, 2, 32), torch.arange(32.0)))
 
     def change(self, x):
-        return torch.view_as_real(torch.view_as_complex(x.reshape(-1, 32, 2)) * self.turns).flatten(1).to(x.dtype)
+        return (
+            torch.view_as_real(torch.view_as_complex(x.reshape(-1, 32, 2)) * self.turns)
+            .flatten(1)
+            .to(x.dtype)
+        )
 
 
 class RandomAttribute(Pixels):
@@ -361,16 +385,29 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
         warnings.simplefilter("always")
         try:
             nads = nc.compute_nads(
-                entry.factory, count, symmetries=(), device=device, progress=False, **common, **entry.options
+                entry.factory,
+                count,
+                symmetries=(),
+                device=device,
+                progress=False,
+                **common,
+                **entry.options,
             )
         except (ValueError, TypeError, RuntimeError, MemoryError) as error:
             own = type(error) in (ValueError, TypeError, MemoryError)
-            result = {"result": "rejected" if own else "error", "message": f"{type(error).__name__}: {error}"}
-            return result | {"expected": entry.rejected or "fresh_readout" in str(error)}  # a last layer of zeros
+            result = {
+                "result": "rejected" if own else "error",
+                "message": f"{type(error).__name__}: {error}",
+            }
+            return result | {
+                "expected": entry.rejected or "fresh_readout" in str(error)
+            }  # a last layer of zeros
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         seconds, effective = time.process_time() - start, nads.provenance["effective_networks"]
         vectors = plain_vectors(entry, count, 10_000 * (seed + 1))
-        if heavy := effective < 0.1 * count:  # standard errors mean nothing: compare the directions of the gradients
+        if (
+            heavy := effective < 0.1 * count
+        ):  # standard errors mean nothing: compare the directions of the gradients
             nads = nc.compute_nads(
                 entry.factory,
                 count,
@@ -399,10 +436,14 @@ def row(entry: Entry, count: int, seed: int = 0, device: str = "cpu") -> dict[st
 
 def main() -> None:
     """Add the rows that the results file lacks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=SOURCES, help="models of one source")
     parser.add_argument("--networks", type=int, default=48)
-    parser.add_argument("--again", action="store_true", help="replace rows that did not run as expected")
+    parser.add_argument(
+        "--again", action="store_true", help="replace rows that did not run as expected"
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--device", default="cpu", help="where compute_nads runs")
     args = parser.parse_args()
@@ -418,9 +459,15 @@ def main() -> None:
                 rows[key] = row(entry, count, device=args.device)
                 scores = [rows[key].get(name) or 0 for name in ("z_trace", "z_energy")]
                 if max(map(abs, scores)) > LARGE:
-                    rows[key] = row(entry, 5 * count, seed=1, device=args.device) | {"first": scores}
+                    rows[key] = row(entry, 5 * count, seed=1, device=args.device) | {
+                        "first": scores
+                    }
             except Exception as error:  # of the plain loop, or one that names no reason
-                rows[key] = {"result": "error", "message": f"{type(error).__name__}: {error}", "expected": False}
+                rows[key] = {
+                    "result": "error",
+                    "message": f"{type(error).__name__}: {error}",
+                    "expected": False,
+                }
             rows[key] |= {
                 "image_shape": list(entry.image_shape),
                 "version": nc.__version__ if hasattr(nc, "__version__") else "",

@@ -74,7 +74,9 @@ def average_gradient(network: nn.Module, inputs: Tensor) -> Tensor:
 def dipole(network: nn.Module, inputs: Tensor, step: float = 100.0) -> Tensor:
     """Return (f(x + step e_i) - f(x - step e_i)) / (2 step) for every pixel i, (D,), as the authors' code does."""
     centre = inputs[0]  # (C, H, W)
-    arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(-1, *centre.shape)  # (D, C, H, W)
+    arms = step * torch.eye(centre.numel(), dtype=centre.dtype).view(
+        -1, *centre.shape
+    )  # (D, C, H, W)
     with torch.no_grad():
         return (network(centre + arms) - network(centre - arms)).flatten() / (2 * step)
 
@@ -84,8 +86,17 @@ def mixed_derivative(network: nn.Module, inputs: Tensor, probe: Mapping[str, Ten
 
     r . grad_theta f is the derivative of f along r, which autograd takes in the length of a step along r.
     """
-    inputs, step = inputs.clone().requires_grad_(), torch.zeros((), dtype=inputs.dtype, requires_grad=True)
-    moved = {name: weight + step * probe[name] for name, weight in network.named_parameters() if name in probe}
-    (along,) = torch.autograd.grad(functional_call(network, moved, (inputs,)).sum(), step, create_graph=True)
+    inputs, step = (
+        inputs.clone().requires_grad_(),
+        torch.zeros((), dtype=inputs.dtype, requires_grad=True),
+    )
+    moved = {
+        name: weight + step * probe[name]
+        for name, weight in network.named_parameters()
+        if name in probe
+    }
+    (along,) = torch.autograd.grad(
+        functional_call(network, moved, (inputs,)).sum(), step, create_graph=True
+    )
     (gradients,) = torch.autograd.grad(along, inputs)
     return gradients.flatten(1).mean(0)

@@ -54,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_makereport():
     """Count a skipped test as failed where NADS_STRICT is set, unless it needs a GPU."""
     report = yield
-    for_a_gpu = any(reason in str(report.longrepr) for reason in ("needs a CUDA device", "there is no GPU"))
+    for_a_gpu = any(
+        reason in str(report.longrepr) for reason in ("needs a CUDA device", "there is no GPU")
+    )
     if os.environ.get("NADS_STRICT") and report.skipped and not for_a_gpu:
         report.outcome = "failed"
     return report
@@ -65,7 +67,9 @@ def published() -> Callable[[str], torch.Tensor]:
     """Give the authors' directions of "lenet" or "resnet18", (1023, 1, 32, 32); skip without NADS_REFERENCE."""
     folder = os.environ.get("NADS_REFERENCE")
     if not folder:
-        pytest.skip("NADS_REFERENCE is not set: it names the folder with the authors' published directions")
+        pytest.skip(
+            "NADS_REFERENCE is not set: it names the folder with the authors' published directions"
+        )
 
     def load(name: str) -> torch.Tensor:
         with np.load(Path(folder) / _PUBLISHED[name]) as file:
@@ -90,7 +94,9 @@ class _ConvolutionTwin:
             gradient = gradient * (output > 0).repeat(1, copies, 1, 1, 1)
         pairs = zip(weight, gradient, strict=True)
         shape = gradient.shape[1], weight.shape[2], *size
-        return torch.stack([torch.nn.grad.conv2d_input(shape, w, g, stride, padding) for w, g in pairs])
+        return torch.stack(
+            [torch.nn.grad.conv2d_input(shape, w, g, stride, padding) for w, g in pairs]
+        )
 
 
 @pytest.fixture
@@ -117,21 +123,34 @@ def distributions(tmp_path_factory) -> Path:
         shutil.copy(_ROOT / name, folder)
     for name in ("nads_core", "book/nads_book", "tests"):
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist", "."]  # the wheel from the sdist
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        "dist",
+        ".",
+    ]  # the wheel from the sdist
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "dist"
 
 
 # Variables that make a situation: whatever this machine has, or neither photos nor published directions.
-SITUATIONS = {"here": {}, "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""}}
+SITUATIONS = {
+    "here": {},
+    "no data": {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""},
+}
 
 
 # Chapters whose figures are drawn with all variants, which take longer than the figures; tests/test_figures.py draws
 # those of every figure.
-WITH_VARIANTS = ("02_pooling_theory", "08_flip")
+WITH_VARIANTS = ("04_pooling_theory", "08_flip")
 
-_failures: dict[tuple[str, str], Exception] = {}  # a chapter that failed is not executed again for the next test
+_failures: dict[
+    tuple[str, str], Exception
+] = {}  # a chapter that failed is not executed again for the next test
 
 
 def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) -> Path:
@@ -158,8 +177,14 @@ def execute_once(chapter: str, situation: str = "here", *, wait: bool = True) ->
         raise failure
     folder = BOOK if situation == "here" else BOOK / situation.replace(" ", "-")
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0), pytest.MonkeyPatch.context() as patch:
-        one_core = {"OMP_NUM_THREADS": "1", "LOKY_MAX_CPU_COUNT": "1"}  # other workers use the others
+    with (
+        FileLock(folder / f"{chapter}.lock", timeout=-1 if wait else 0),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        one_core = {
+            "OMP_NUM_THREADS": "1",
+            "LOKY_MAX_CPU_COUNT": "1",
+        }  # other workers use the others
         for name, value in (one_core | SITUATIONS[situation]).items():
             patch.setenv(name, value)
         if chapter not in WITH_VARIANTS:
@@ -200,17 +225,25 @@ def html() -> Path:
 def chromium() -> str | None:
     """Return the Chromium of this machine, or what NADS_CHROMIUM names: set to nothing, there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    return os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None)) or None
+    return (
+        os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), None)) or None
+    )
 
 
 @pytest.fixture(scope="session")
 def browser():
     """Drive the Chromium of this machine."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the pages need playwright")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="the tests of the pages need playwright"
+    )
     if chromium() is None:
         pytest.skip("no Chromium on this machine: the tests of the pages need one")
     with sync_api.sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-gpu", "--disable-ipc-flooding-protection"]  # many addresses in a row
+        options = [
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-ipc-flooding-protection",
+        ]  # many addresses in a row
         chrome = playwright.chromium.launch(executable_path=chromium(), args=options)
         yield chrome
         chrome.close()
@@ -241,7 +274,9 @@ def serve() -> Iterator[Callable[[Path], str]]:
     servers = []
 
     def start(folder: Path) -> str:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Server, directory=str(folder)))
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), functools.partial(_Server, directory=str(folder))
+        )
         servers.append(server)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"

@@ -41,7 +41,9 @@ def assert_rate(sizes: Tensor, errors: Tensor, rate: float, num_errors: float = 
     slopes = log_slopes(sizes, errors)
     error = float(standard_error(slopes))
     assert error < 0.1, f"{len(slopes)} replications know the slope to {error:.2f} only"
-    assert abs(float(slopes.mean()) - rate) < num_errors * error, f"slope {float(slopes.mean()):.3f} +- {error:.3f}"
+    assert abs(float(slopes.mean()) - rate) < num_errors * error, (
+        f"slope {float(slopes.mean()):.3f} +- {error:.3f}"
+    )
 
 
 def rank_correlation(first: Tensor, second: Tensor) -> float:

@@ -34,9 +34,13 @@ FOURIER, BY_NAD = nb.load_results("fig1-lenet"), nb.load_results("fig6-lenet")
 
 
 def own_nads(size=8, count=20):
-    basis = torch.linalg.qr(torch.randn(size**2, size**2, generator=torch.Generator().manual_seed(0))).Q.T
+    basis = torch.linalg.qr(
+        torch.randn(size**2, size**2, generator=torch.Generator().manual_seed(0))
+    ).Q.T
     directions = basis[:count].reshape(-1, 1, size, size)
-    return nc.NADs(directions.contiguous(), torch.linspace(1, 0.1, count), {"architecture": "small"})
+    return nc.NADs(
+        directions.contiguous(), torch.linspace(1, 0.1, count), {"architecture": "small"}
+    )
 
 
 HOSTILE = "</script><script>window.pwned = 1</script><!--\u2028\nimport os"
@@ -61,7 +65,10 @@ def write_page(folder, name, *explorers):
 def changed_pictures():
     """Give the note and the flip, with invented accuracies."""
     known = {"caption": "Accuracies", "accuracies": {"upright": 0.5, "signs": 0.4, "flipped": 0.3}}
-    halves = {"carriers": [0, 10], "accuracies": [{"clean": 0.53, "number": 0.52, "hole": 0.32, "both": 0.31}] * 2}
+    halves = {
+        "carriers": [0, 10],
+        "accuracies": [{"clean": 0.53, "number": 0.52, "hole": 0.32, "both": 0.31}] * 2,
+    }
     flips = [{"key": name, "label": name} | known for name in ("lenet", "resnet18")]
     note = {"key": "lenet", "label": "LeNet", "caption": "Accuracies"} | halves
     return [Changes("note", [note], book=True), Changes("flip", flips, book=True)]
@@ -73,7 +80,9 @@ def trained_directions():
                "cnn|photos": {"steps": [0, 1], "start": [1, 0.75], "signal": None}}  # fmt: skip
     waves = [nc.fourier_direction((0, 1 + i + step), 32)[0].numpy() for entry in entries.values()
              for step in range(len(entry["steps"])) for i in range(2)]  # fmt: skip
-    pixels = np.rint(127 * np.stack(waves) / np.abs(waves).max((1, 2), keepdims=True)).astype(np.int8)
+    pixels = np.rint(127 * np.stack(waves) / np.abs(waves).max((1, 2), keepdims=True)).astype(
+        np.int8
+    )
     names = {"networks": {"lenet": "LeNet", "cnn": "CNN"}, "data": {"photos": "photos"}}
     return compressed((names | {"entries": entries, "shown": 2}, pixels.tobytes()))
 
@@ -84,21 +93,38 @@ def write_site(folder):
     (folder / "module.mjs").write_text(bundle.module(), "utf8")
     shutil.copytree(bundle.SOURCES, folder / "sources")
     write_page(folder, "all.html", views.Page(views.View(), views.Source(), book=True))
-    two = [views.Page(views.View(parts), views.Source(), book=True) for parts in (("direction",), ("mixer",))]
+    two = [
+        views.Page(views.View(parts), views.Source(), book=True)
+        for parts in (("direction",), ("mixer",))
+    ]
     write_page(folder, "two.html", *two)
-    write_page(folder, "own.html", views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})))
+    write_page(
+        folder,
+        "own.html",
+        views.Page(views.View(("direction",), "small"), views.Source({"small": own_nads()})),
+    )
     write_page(folder, "empty.html")
     write_page(folder, "guess.html", Guess(book=True))
     curves = nb.experiments.stored.load_study("two-trainings.json")
-    write_page(folder, "training.html", Raw(bundle.element("nad-training", curves, "Curves.", book=True)))
-    write_page(folder, "trained.html", Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)))
+    write_page(
+        folder, "training.html", Raw(bundle.element("nad-training", curves, "Curves.", book=True))
+    )
+    write_page(
+        folder,
+        "trained.html",
+        Raw(bundle.element("nad-trained", trained_directions(), "Steps.", book=True)),
+    )
     write_page(folder, "fold.html", Raw(bundle.element("nad-fold", {}, "A wave.", book=True)))
     write_page(folder, "atlas.html", AtlasGallery(book=True))
     write_page(folder, "playground.html", Playground(small=False, shared=True, book=True))
-    small = Playground({"pooling": "stride"}, ("head", "global"), ["pooling", "head"], (0, 4), book=True)
+    small = Playground(
+        {"pooling": "stride"}, ("head", "global"), ["pooling", "head"], (0, 4), book=True
+    )
     write_page(folder, "playground-small.html", small)
     few = nc.NADs(-NADS["lenet"].directions.flip(0), NADS["lenet"].eigenvalues)
-    write_page(folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True))
+    write_page(
+        folder, "stack.html", Stack({3: few, 1_000: NADS["lenet"]}, NADS["lenet"], book=True)
+    )
     for figure in changed_pictures():
         write_page(folder, f"{figure.kind}.html", figure)
     write_page(folder, "atlas-own.html", AtlasGallery(chosen="vit", sort="effect", book=False))
@@ -112,7 +138,10 @@ class Reader:
         self.page, self.site, self.troubles = page, site, []
         page.set_default_timeout(240_000)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        page.on("console", lambda message: message.type == "error" and self.troubles.append(message.text))
+        page.on(
+            "console",
+            lambda message: message.type == "error" and self.troubles.append(message.text),
+        )
         page.on("request", lambda request: self._check(request.url))
 
     def _check(self, url):
@@ -133,7 +162,9 @@ class Reader:
                 return e.app && (e.app.begun ? e.app.root.getAttribute('aria-busy') === 'false' : !visible)
             })"""
         )
-        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
 
     def see(self, label, scope="nad-explorer"):
         """Read the pixels (H, W, 4) of the canvas whose label starts like this."""
@@ -145,7 +176,9 @@ class Reader:
 
     def get(self, key):
         """The first explorer's model."""
-        return self.page.evaluate("(key) => document.querySelector('nad-explorer').model.get(key)", key)
+        return self.page.evaluate(
+            "(key) => document.querySelector('nad-explorer').model.get(key)", key
+        )
 
     def go(self, hash):
         """Follow a link to a view."""
@@ -163,7 +196,9 @@ class Reader:
         control = (scope or self.page).get_by_role("slider", name=label, exact=True).first
         reach = "([slider, value]) => Number(slider.max) >= value"  # of a network chosen just now, once it has arrived
         self.page.wait_for_function(reach, arg=[control.element_handle(), value])
-        control.evaluate("(e, value) => { e.value = value; e.dispatchEvent(new Event('input')) }", value)
+        control.evaluate(
+            "(e, value) => { e.value = value; e.dispatchEvent(new Event('input')) }", value
+        )
         self.settle()
         return control
 
@@ -192,7 +227,9 @@ def assert_photo(pixels, expected, slack=4):
 def number(text):
     """Read a number that is written for people."""
     digits, _, exponent = text.partition(" × 10")
-    return float(digits) * 10 ** int(exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+    return float(digits) * 10 ** int(
+        exponent.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0
+    )
 
 
 DEAD = """() => {

@@ -13,7 +13,9 @@ from nads_core.networks.ensembles import Ensemble
 
 ALL = list(nc.ARCHITECTURES.values())
 PAPERS = [nc.LOGREG, nc.LENET, nc.VGG11, nc.RESNET18, nc.DENSENET121]
-DECLARED = [(architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries_at(32)]
+DECLARED = [
+    (architecture, symmetry) for architecture in ALL for symmetry in architecture.symmetries_at(32)
+]
 MAPS = {
     "flip_rows": lambda x: x.flip(-2),
     "flip_columns": lambda x: x.flip(-1),
@@ -64,7 +66,10 @@ def network(architecture, image_size: int = 32, in_channels: int = 1) -> nn.Modu
         ("lenet", 62_006),  # LeCun et al.'s with three input channels
         (
             "vgg11",
-            9 * (3 * 64 + 64 * 128 + 128 * 256 + 256**2 + 256 * 512 + 3 * 512**2) + 3 * 2752 + 2 * 513 * 512 + 5130,
+            9 * (3 * 64 + 64 * 128 + 128 * 256 + 256**2 + 256 * 512 + 3 * 512**2)
+            + 3 * 2752
+            + 2 * 513 * 512
+            + 5130,
         ),
         ("resnet18", 11_173_962),  # kuangliu/pytorch-cifar
         ("densenet121", 6_956_298),  # kuangliu/pytorch-cifar
@@ -94,7 +99,9 @@ def test_output_shape(architecture, in_channels, num_classes):
 )
 def test_resolution_before_the_head(architecture, part, shape):
     module, seen = network(architecture), []
-    getattr(module, part).register_forward_hook(lambda module, args, out: seen.append(tuple(out.shape)))
+    getattr(module, part).register_forward_hook(
+        lambda module, args, out: seen.append(tuple(out.shape))
+    )
     module(inputs(1, 1, 32, 32))
     assert seen == [shape]
 
@@ -165,16 +172,22 @@ def test_declared_symmetries_hold_exactly(architecture, symmetry):
     value = module(x)
     there = mapped(module, transform, LAST_SIZE[architecture.name])(transform(x))
     torch.testing.assert_close(there, value, rtol=1e-10, atol=1e-13)
-    assert (module(transform(x)) - value).abs().min() > 1e-6 * value.abs().max()  # the map moves this network itself
+    assert (
+        module(transform(x)) - value
+    ).abs().min() > 1e-6 * value.abs().max()  # the map moves this network itself
 
 
-@pytest.mark.parametrize("architecture", [a for a in ALL if "channels" in a.symmetries], ids=by_name)
+@pytest.mark.parametrize(
+    "architecture", [a for a in ALL if "channels" in a.symmetries], ids=by_name
+)
 def test_channels_are_alike(architecture):
     module, x = network(architecture, in_channels=3), inputs(2, 3, 32, 32)
     value = module(x)
     other = copy.deepcopy(module)
     first = next(layer for layer in other.modules() if isinstance(layer, nn.Conv2d))
-    first.weight.data = -first.weight.data[:, [1, 0, 2]]  # independent and symmetric about zero: as likely
+    first.weight.data = -first.weight.data[
+        :, [1, 0, 2]
+    ]  # independent and symmetric about zero: as likely
     torch.testing.assert_close(other(-x[:, [1, 0, 2]]), value, rtol=1e-10, atol=1e-13)
     assert architecture.symmetries_at(32, 3) == (*architecture.symmetries_at(32), "channels")
 
@@ -190,7 +203,10 @@ def test_resnet_has_no_flip_symmetry(flip):
 def test_resnets_sensitivity_differs_between_opposite_edges():
     ensemble = Ensemble(lambda: nc.RESNET18.build(1, 8, 1), (1, 8, 8))
     gradients = torch.cat(
-        [ensemble.input_gradients(ensemble.draw(b), ensemble.randn(b, 1, 1, 1, 8, 8)) for b in range(40)]
+        [
+            ensemble.input_gradients(ensemble.draw(b), ensemble.randn(b, 1, 1, 1, 8, 8))
+            for b in range(40)
+        ]
     )
     energy = gradients.flatten(0, 2).square()  # (N, 8, 8)
     rows = energy.sum(2) / energy.sum((1, 2))[:, None]
@@ -199,7 +215,9 @@ def test_resnets_sensitivity_differs_between_opposite_edges():
 
 
 @pytest.mark.parametrize(
-    ("architecture", "image_size"), [(nc.LENET, 34), (nc.VGG11, 40), (nc.DENSENET121, 12)], ids=by_name
+    ("architecture", "image_size"),
+    [(nc.LENET, 34), (nc.VGG11, 40), (nc.DENSENET121, 12)],
+    ids=by_name,
 )
 def test_no_flip_symmetry_is_claimed_where_pooling_drops_an_edge(architecture, image_size):
     module, x = network(architecture, image_size), inputs(2, 1, image_size, image_size)
@@ -207,7 +225,9 @@ def test_no_flip_symmetry_is_claimed_where_pooling_drops_an_edge(architecture, i
     last_size = math.isqrt(first.in_features // 16) if architecture is nc.LENET else 1
     for symmetry in MAPS:
         transform = MAPS[symmetry]
-        same = torch.allclose(mapped(module, transform, last_size)(transform(x)), module(x), rtol=1e-10, atol=1e-13)
+        same = torch.allclose(
+            mapped(module, transform, last_size)(transform(x)), module(x), rtol=1e-10, atol=1e-13
+        )
         assert same == (symmetry in architecture.symmetries_at(image_size)), symmetry
     assert architecture.symmetries_at(32, 3) == architecture.symmetries
 
@@ -232,7 +252,11 @@ def test_pooling_variants(architecture, pooling):
 
 def test_a_variant_can_be_named_and_claim_symmetries():
     variant = nc.LENET.variant(name="smooth", symmetries=("transpose",), pooling="average")
-    assert (variant.name, variant.symmetries, variant.options) == ("smooth", ("transpose",), {"pooling": "average"})
+    assert (variant.name, variant.symmetries, variant.options) == (
+        "smooth",
+        ("transpose",),
+        {"pooling": "average"},
+    )
     assert nc.LENET.options == {}
 
 
@@ -262,7 +286,9 @@ def test_a_pooled_resnet_refuses_too_small_images(pooling):
 
 @pytest.mark.parametrize("architecture", PAPERS[1:], ids=by_name)
 def test_unknown_pooling(architecture):
-    with pytest.raises(ValueError, match=r"unknown pooling 'median': choose from \('max', 'average'"):
+    with pytest.raises(
+        ValueError, match=r"unknown pooling 'median': choose from \('max', 'average'"
+    ):
         architecture.variant(pooling="median").build()
 
 
@@ -272,7 +298,9 @@ def test_unknown_symmetry():
 
 
 @pytest.mark.parametrize(("model", "options"), [("vit_b_16", {"image_size": 48}), ("resnet18", {})])
-def test_transformers_of_torchvision_are_built_for_the_size_of_the_image(monkeypatch, model, options):
+def test_transformers_of_torchvision_are_built_for_the_size_of_the_image(
+    monkeypatch, model, options
+):
     models = pytest.importorskip("torchvision.models")
     monkeypatch.setattr(models, "get_model", lambda *args, **kwargs: (args, kwargs))
     factory = architecture_named(f"torchvision:{model}", (3, 48, 48))
@@ -281,5 +309,7 @@ def test_transformers_of_torchvision_are_built_for_the_size_of_the_image(monkeyp
 
 def test_transformers_of_torchvision_need_square_images():
     pytest.importorskip("torchvision")
-    with pytest.raises(ValueError, match=r"vit_b_16 needs square images .*, got image_shape \(3, 48, 32\)"):
+    with pytest.raises(
+        ValueError, match=r"vit_b_16 needs square images .*, got image_shape \(3, 48, 32\)"
+    ):
         architecture_named("torchvision:vit_b_16", (3, 48, 32))

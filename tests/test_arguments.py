@@ -23,7 +23,9 @@ DATA = torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 0, 1])
 
 
 def compute(**options) -> nc.NADs:
-    return nc.compute_nads(nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options})
+    return nc.compute_nads(
+        nc.LOGREG, **{"num_networks": 8, "image_shape": (1, 8, 8), "progress": False, **options}
+    )
 
 
 def public_callables() -> Iterator[tuple[str, Callable]]:
@@ -35,12 +37,16 @@ def public_callables() -> Iterator[tuple[str, Callable]]:
             yield name, value
         if inspect.isclass(value) or isinstance(value, types.ModuleType):
             for member, function in inspect.getmembers(value, inspect.isroutine):
-                if not member.startswith("_") and (getattr(function, "__module__", None) or "").startswith("nads_core"):
+                if not member.startswith("_") and (
+                    getattr(function, "__module__", None) or ""
+                ).startswith("nads_core"):
                     yield f"{name}.{member}", function
 
 
 def signature_without_annotations(function: Callable) -> str:
-    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()]
+    parameters = [
+        p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()
+    ]
     return str(inspect.Signature(parameters))
 
 
@@ -105,13 +111,22 @@ def test_shapes_are_integers():
 def test_integers_of_numpy_are_those_of_python(tmp_path):
     number = np.int64(8)
     estimator = nc.SmoothedGradient(number, np.float64(1), readouts=np.int32(1))
-    options = {"image_shape": (np.int64(1), number, number), "num_directions": number, "batch_size": number}
+    options = {
+        "image_shape": (np.int64(1), number, number),
+        "num_directions": number,
+        "batch_size": number,
+    }
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 300"):
         result = compute(
             num_networks=np.int64(300), estimator=estimator, seed=np.uint8(3), output=np.int64(0),
             num_leading=np.int64(5), tolerance=0.1, checkpoint=tmp_path / "numpy.ckpt", **options,
         )  # fmt: skip
-    options = {"num_networks": 300, "estimator": nc.SmoothedGradient(8, 1.0), "seed": 3, "num_directions": 8}
+    options = {
+        "num_networks": 300,
+        "estimator": nc.SmoothedGradient(8, 1.0),
+        "seed": 3,
+        "num_directions": 8,
+    }
     options |= {"num_leading": 5, "tolerance": 0.1, "checkpoint": tmp_path / "numpy.ckpt"}
     with pytest.warns(UserWarning, match="tolerance 0.1"):
         others = [compute(**options), compute(**options | {"checkpoint": None})]
@@ -128,24 +143,35 @@ def test_integers_of_numpy_in_data_and_networks():
     assert torch.equal(nc.fourier_direction((np.int64(1), np.int64(0)), np.int64(4)), WAVE)
     for name, use in {
         "samples": lambda n, seed: nc.separable_dataset(WAVE, n, seed=seed)[0],
-        "images": lambda n, seed: nc.load_images("generated", num_images=n, seed=seed, size=n).images,
+        "images": lambda n, seed: (
+            nc.load_images("generated", num_images=n, seed=seed, size=n).images
+        ),
     }.items():
         assert torch.equal(use(five, five), use(5, 5)), name
-    assert nc.LENET.build(np.int64(1), np.int64(32), five)(torch.zeros(2, 1, 32, 32)).shape == (2, 5)
+    assert nc.LENET.build(np.int64(1), np.int64(32), five)(torch.zeros(2, 1, 32, 32)).shape == (
+        2,
+        5,
+    )
     recipe = nc.Recipe(epochs=np.int64(1), batch_size=np.int64(2))
     assert repr(recipe) == repr(nc.Recipe(epochs=1, batch_size=2))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_types_have_names(dtype):
-    assert torch.equal(compute(dtype=dtype).directions, compute(dtype=getattr(torch, dtype)).directions)
+    assert torch.equal(
+        compute(dtype=dtype).directions, compute(dtype=getattr(torch, dtype)).directions
+    )
     assert Ensemble(nc.LENET.build, (1, 32, 32), dtype=dtype).dtype == getattr(torch, dtype)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"symmetries": "flip_columns"}, ValueError, r"got 'flip_columns': pass \('flip_columns',\)"),
+        (
+            {"symmetries": "flip_columns"},
+            ValueError,
+            r"got 'flip_columns': pass \('flip_columns',\)",
+        ),
         ({"dtype": "float"}, None, None),
         ({"dtype": "float31"}, ValueError, "dtype .* got 'float31'"),
         ({"dtype": torch.int64}, ValueError, "dtype .* got torch.int64"),
@@ -167,12 +193,16 @@ def test_unsuitable_options_are_shown(options, error, message):
         usable_device,
         lambda device: compute(device=device),
         lambda device: Ensemble(nc.LENET.build, (1, 32, 32), device=device),
-        lambda device: nc.train_network(torch.nn.Linear(1, 1), DATA, recipe=nc.Recipe(), device=device),
+        lambda device: nc.train_network(
+            torch.nn.Linear(1, 1), DATA, recipe=nc.Recipe(), device=device
+        ),
         lambda device: nc.train_networks(nc.LOGREG, [DATA], recipe=nc.Recipe(), device=device),
     ],
 )
 def test_a_device_that_is_not_there_is_named(device, use):
-    with pytest.raises(ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"):
+    with pytest.raises(
+        ValueError, match=f"device '{device}' cannot be used .*leave it out, or take 'cpu'"
+    ):
         use(device)
 
 
@@ -182,8 +212,12 @@ def test_devices_that_are_there():
 
 
 def test_nothing_to_predict():
-    assert prediction.predicted_accuracy([]).shape == (0,) and statistics.isotonic_fit([]).shape == (0,)
-    assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy([[0], [1]]).shape == (2, 1)
+    assert prediction.predicted_accuracy([]).shape == (0,) and statistics.isotonic_fit(
+        []
+    ).shape == (0,)
+    assert prediction.predicted_accuracy(0.0) == 0.5 and prediction.predicted_accuracy(
+        [[0], [1]]
+    ).shape == (2, 1)
     assert statistics.crossing(np.array([]), np.array([]), 0.75) is None
     with pytest.raises(ValueError, match="no accuracies"):
         statistics.order_test([], 100)

@@ -16,9 +16,14 @@ SHAPE = (2, 6, 6)
 def halves(networks: int, seed: int, weights: Tensor | None = None, noise: float = 0.3) -> Tensor:
     """Draw (n, 1, 2, D) with independent pixels, times weights (C, H, W), and with noise of its own in each half."""
     generator = torch.Generator().manual_seed(seed)
-    vectors = torch.randn(networks, *SHAPE, generator=generator) * torch.rand(networks, 1, 1, 1, generator=generator)
+    vectors = torch.randn(networks, *SHAPE, generator=generator) * torch.rand(
+        networks, 1, 1, 1, generator=generator
+    )
     vectors = vectors * (1 if weights is None else weights)
-    return (vectors.flatten(1)[:, None, None] + noise * torch.randn(networks, 1, 2, 72, generator=generator)).float()
+    return (
+        vectors.flatten(1)[:, None, None]
+        + noise * torch.randn(networks, 1, 2, 72, generator=generator)
+    ).float()
 
 
 def shares_of(networks: Tensor) -> Tensor:
@@ -29,13 +34,19 @@ def shares_of(networks: Tensor) -> Tensor:
 
 def results_of(networks: Tensor, shape: tuple[int, ...] = SHAPE) -> dict[str, SymmetryTest]:
     """Test the symmetries of networks, all of which are stored."""
-    return symmetry_tests(shares_of(networks).mean(0), own_products(networks, shape), len(networks), networks, shape)
+    return symmetry_tests(
+        shares_of(networks).mean(0), own_products(networks, shape), len(networks), networks, shape
+    )
 
 
 def test_p_values_of_symmetric_networks_are_uniform():
-    p_values = torch.tensor([[test.p_value for test in results_of(halves(60, seed)).values()] for seed in range(150)])
+    p_values = torch.tensor(
+        [[test.p_value for test in results_of(halves(60, seed)).values()] for seed in range(150)]
+    )
     plain = p_values[:, : SYMMETRIES.index("channels")]  # of several maps the p-value is a bound
-    assert 0.03 < float((plain <= 0.1).double().mean()) < 0.17  # 450 tests: 0.1 +- 0.014, fewer were they dependent
+    assert (
+        0.03 < float((plain <= 0.1).double().mean()) < 0.17
+    )  # 450 tests: 0.1 +- 0.014, fewer were they dependent
     assert 0.4 < float(plain.mean()) < 0.6
     assert float((p_values[:, -1] <= 0.1).double().mean()) < 0.17
 
@@ -49,7 +60,9 @@ def test_a_broken_symmetry_is_found(symmetry):
     else:
         part[symmetry] *= 2
     tests = results_of(halves(512, 1, weights))
-    assert tests[symmetry].p_value < 0.005 and tests[symmetry].limit > tests[symmetry].asymmetry > 0.1
+    assert (
+        tests[symmetry].p_value < 0.005 and tests[symmetry].limit > tests[symmetry].asymmetry > 0.1
+    )
     broken = {symmetry, "transpose"} if symmetry.startswith("flip") else {symmetry}
     assert {name for name, test in tests.items() if test.p_value < 0.005} == broken
     assert not tests[symmetry].holds
@@ -79,10 +92,15 @@ def test_asymmetry_and_limit_are_those_of_their_definitions():
     energy = float(same[pairs].sum()) / count**2
     changed = energy - float(across[pairs].sum()) / count**2
     assert result.asymmetry == pytest.approx(changed / energy, rel=1e-5)
-    assert result.allowed == pytest.approx(min(NEGLIGIBLE, float(same.diagonal().sum()) / count**2 / energy), rel=1e-5)
+    assert result.allowed == pytest.approx(
+        min(NEGLIGIBLE, float(same.diagonal().sum()) / count**2 / energy), rel=1e-5
+    )
 
     differences = (same - across).masked_fill(~pairs, 0)
-    signs = torch.randint(2, (20_000, count), generator=torch.Generator().manual_seed(9)).double() * 2 - 1
+    signs = (
+        torch.randint(2, (20_000, count), generator=torch.Generator().manual_seed(9)).double() * 2
+        - 1
+    )
     random = ((signs @ differences) * signs).sum(1) / count**2 * count / (count - 1)
     assert result.limit == pytest.approx((changed + float(random.quantile(0.95))) / energy, rel=0.1)
 
@@ -94,7 +112,9 @@ def test_random_signs_of_the_first_networks_stand_for_all():
     for seed in range(60):
         networks = halves(1_024, seed)
         shares = shares_of(networks)
-        test = symmetry_tests(shares.mean(0), own_products(networks, SHAPE), 1_024, networks[:256], SHAPE)["flip_rows"]
+        test = symmetry_tests(
+            shares.mean(0), own_products(networks, SHAPE), 1_024, networks[:256], SHAPE
+        )["flip_rows"]
         levels.append(test.p_value)
     assert 0.03 < float((torch.tensor(levels) <= 0.2).double().mean()) < 0.4  # 0.2 +- 0.05
     assert 0.35 < float(torch.tensor(levels).mean()) < 0.65
@@ -105,7 +125,9 @@ def test_several_readouts_count_as_their_mean():
     shares = shares_of(networks)
     products = own_products(networks, SHAPE)
     assert float(products[0]) == pytest.approx(float(shares.square().sum()), rel=1e-4)
-    flipped = shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
+    flipped = (
+        shares.unflatten(1, SHAPE).flip(2).flatten(1, 3).unflatten(2, SHAPE).flip(3).flatten(2)
+    )
     assert float(products[1]) == pytest.approx(float((shares * flipped).sum()), rel=1e-4)
 
 
@@ -150,7 +172,9 @@ def test_compute_nads_takes_the_symmetries_that_hold():
     assert nads.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
     assert set(nads.types) <= {"++s", "++a", "--s", "--a", "+-", "-+"}
     small = {"image_shape": (1, 8, 8)}
-    nads = nc.compute_nads(lambda: nc.RESNET18.build(1, 8, 1), 64, estimator=nc.SmoothedGradient(2), **options | small)
+    nads = nc.compute_nads(
+        lambda: nc.RESNET18.build(1, 8, 1), 64, estimator=nc.SmoothedGradient(2), **options | small
+    )
     tests = nads.provenance["symmetry_tests"]
     assert not {"flip_rows", "flip_columns"} & set(nads.provenance["symmetries"])
     assert tests["flip_rows"]["p_value"] < 0.01 < tests["transpose"]["p_value"]
@@ -174,7 +198,11 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
         "--symmetries",
     ]
     assert main([*arguments, "test"]) == 0
-    assert set(nc.NADs.load("x.npz").provenance["symmetry_tests"]) == {"flip_rows", "flip_columns", "transpose"}
+    assert set(nc.NADs.load("x.npz").provenance["symmetry_tests"]) == {
+        "flip_rows",
+        "flip_columns",
+        "transpose",
+    }
     assert main([*arguments, "test", "transpose"]) != 0
     assert "test transpose" in capsys.readouterr().err
 
@@ -182,6 +210,8 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_networks_on_a_gpu_are_compared_there(channels):
     with FakeTensorMode():  # which knows the devices of tensors without having them
-        products = own_products(torch.zeros(4, 2, 2, channels * 16, device="cuda"), (channels, 4, 4))
+        products = own_products(
+            torch.zeros(4, 2, 2, channels * 16, device="cuda"), (channels, 4, 4)
+        )
     assert products.device.type == "cuda"
     assert len(products) == {1: 4, 3: 9}[channels]

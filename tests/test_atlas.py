@@ -41,7 +41,9 @@ NUM_PARAMETERS = {
     "vit-patch8": 139_265, "vit-noposition": 135_169, "vit-sine": 135_169, "mixer": 134_913, "convnext":
     147_969, "mlp": 328_449,
 }  # fmt: skip
-DECLARED = [(name, map) for name, entry in ATLAS.items() for map in entry.architecture.symmetries_at(32)]
+DECLARED = [
+    (name, map) for name, entry in ATLAS.items() for map in entry.architecture.symmetries_at(32)
+]
 
 
 def network(name, seed=0):
@@ -64,20 +66,30 @@ def test_every_entry_differs_from_its_base_in_one_thing():
         keys = own.options.keys() | other.options.keys()
         changed = [key for key in keys if own.options.get(key) != other.options.get(key)]
         assert len(changed) == 1, (name, changed)
-    assert len({json.dumps([e.architecture.module.__name__, e.architecture.options]) for e in ATLAS.values()}) == len(
-        ATLAS
-    )
+    assert len(
+        {
+            json.dumps([e.architecture.module.__name__, e.architecture.options])
+            for e in ATLAS.values()
+        }
+    ) == len(ATLAS)
     changes = [(entry.family, entry.factor, entry.change) for entry in ATLAS.values()]
     assert len(set(changes)) == len(changes)  # figures name them by these
 
 
 @pytest.mark.parametrize("name", ATLAS)
 def test_every_entry_has_all_its_layers_and_sees_the_image(name):
-    x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(0)).double().requires_grad_()
+    x = (
+        torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+        .double()
+        .requires_grad_()
+    )
     module = network(name)
     assert sum(parameter.numel() for parameter in module.parameters()) == NUM_PARAMETERS[name]
     out = module(x)
-    assert out.shape == (2, 1) and len(ATLAS[name].architecture.build(3, 32, 10)(x.repeat(1, 3, 1, 1).float())[0]) == 10
+    assert (
+        out.shape == (2, 1)
+        and len(ATLAS[name].architecture.build(3, 32, 10)(x.repeat(1, 3, 1, 1).float())[0]) == 10
+    )
     (gradient,) = torch.autograd.grad(out.sum(), x)
     assert gradient.isfinite().all() and (gradient != 0).any()
 
@@ -95,7 +107,9 @@ def mapped(module, transform):
     if isinstance(module, SmallCNN) and isinstance(module.head, nn.Flatten):
         side = math.isqrt(module.linear.in_features // _channels(module))
         module.linear.weight.data = on_places(module.linear.weight.data, side)
-    elif isinstance(module, nc.ARCHITECTURES["resnet18"].module) and isinstance(module.head, nn.Flatten):
+    elif isinstance(module, nc.ARCHITECTURES["resnet18"].module) and isinstance(
+        module.head, nn.Flatten
+    ):
         module.linear.weight.data = on_places(module.linear.weight.data, 4)
     elif isinstance(module, Tokens):
         if module.learned is not None:
@@ -132,7 +146,10 @@ def test_places_of_a_patch_can_be_exchanged_and_change_their_sign(name):
     module, patch = network(name), ATLAS[name].stride
     x = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(2)).double()
     order = torch.randperm(patch**2, generator=torch.Generator().manual_seed(3))
-    signs = torch.randint(0, 2, (patch**2,), generator=torch.Generator().manual_seed(4)).double() * 2 - 1
+    signs = (
+        torch.randint(0, 2, (patch**2,), generator=torch.Generator().manual_seed(4)).double() * 2
+        - 1
+    )
     patches = nn.functional.unfold(x, patch, stride=patch)  # (N, P^2, T)
     other = nn.functional.fold(patches[:, order] * signs[:, None], 32, patch, stride=patch)
     twin = copy.deepcopy(module)
@@ -192,7 +209,10 @@ def sampled_parts(covariance, num_parts=8, num_networks=200, noise=0.0, seed=0):
     for _ in range(num_parts):
         vectors = torch.randn(num_networks, len(covariance), generator=generator).double() @ root.T
         extra = noise * torch.randn(num_networks, 2, len(covariance), generator=generator).double()
-        first, second = vectors + extra[:, 0], vectors + extra[:, 1]  # noise of the inputs cancels in the mean
+        first, second = (
+            vectors + extra[:, 0],
+            vectors + extra[:, 1],
+        )  # noise of the inputs cancels in the mean
         product = first.T @ second / num_networks
         parts.append((product + product.T) / 2)
     return torch.stack(parts)
@@ -206,11 +226,16 @@ def test_measures_of_what_is_known():
     result = measures.describe(two_levels.expand(3, -1, -1), stride)
     trace, squares = float(two_levels.trace()), float(two_levels.square().sum())
     assert result["effective"].value == pytest.approx(trace**2 / squares)
-    assert result["unlike levels"].value == pytest.approx(0, abs=1e-9) and result["border"].value == pytest.approx(1)
+    assert result["unlike levels"].value == pytest.approx(0, abs=1e-9) and result[
+        "border"
+    ].value == pytest.approx(1)
     assert result["comb"].value == pytest.approx(3.2 / ((3 * 3.2 + 60 * 0.2) / 63))
     assert result["nyquist"].value == pytest.approx(1)
     flat = measures.describe(torch.eye(size**2).double().expand(3, -1, -1), 1)
-    assert flat["effective"].value == pytest.approx(size**2) and not {"comb", "unlike levels"} & flat.keys()
+    assert (
+        flat["effective"].value == pytest.approx(size**2)
+        and not {"comb", "unlike levels"} & flat.keys()
+    )
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -228,7 +253,10 @@ def test_measures_are_unbiased_and_their_intervals_hold(noise):
 
 
 def test_alignment():
-    first, second = torch.diag(torch.linspace(1, 0, 12).double()), torch.diag(torch.linspace(0, 1, 12).double())
+    first, second = (
+        torch.diag(torch.linspace(1, 0, 12).double()),
+        torch.diag(torch.linspace(0, 1, 12).double()),
+    )
     parts = [sampled_parts(c, seed=seed) for seed, c in enumerate((first, first, second))]
     products = [measures.products(part, part) for part in parts]
     same = alignment(products[0], products[1], measures.products(parts[0], parts[1]))
@@ -264,7 +292,9 @@ def test_an_entry_is_computed_once_and_read_again(computed):
     assert first.nads.provenance["num_networks"] == 64 and not list(folder.glob("*.ckpt"))
     before = (folder / "cnn-width4.pt").stat().st_mtime_ns
     again = nb.atlas.compute_entry(entry, folder, 64, progress=False)
-    assert (folder / "cnn-width4.pt").stat().st_mtime_ns == before and torch.equal(first.parts, again.parts)
+    assert (folder / "cnn-width4.pt").stat().st_mtime_ns == before and torch.equal(
+        first.parts, again.parts
+    )
     assert first.measures == again.measures
     options = {"estimator": nc.SmoothedGradient(16), "debiasing": "subtract", "progress": False}
     direct = nc.compute_nads(entry.architecture, 8, seed=runs.part_seed(entry, 0), **options)
@@ -319,16 +349,37 @@ def test_every_prediction_is_about_an_entry_and_a_measure():
 
 
 def scored(value, error, relation, than, other=None):
-    numbers = {"cnn-average": {"high": Measured(value, error, 8)}, "cnn": {"high": other or Measured(0.5, 0.01, 8)}}
+    numbers = {
+        "cnn-average": {"high": Measured(value, error, 8)},
+        "cnn": {"high": other or Measured(0.5, 0.01, 8)},
+    }
     atlas = nb.atlas.Atlas({}, numbers, *[np.zeros(0)] * 3, {})
-    return nb.atlas.score(nb.atlas.Prediction("cnn-average", "high", "because", relation, than), atlas).verdict
+    return nb.atlas.score(
+        nb.atlas.Prediction("cnn-average", "high", "because", relation, than), atlas
+    ).verdict
 
 
 def test_a_prediction_is_scored_by_its_interval():
-    assert [scored(value, 0.01, "less", "cnn") for value in (0.2, 0.49, 0.8)] == ["held", "open", "failed"]
-    assert [scored(value, 0.01, "greater", 0.5) for value in (0.2, 0.51, 0.8)] == ["failed", "open", "held"]
-    assert [scored(value, 0.001, "about", 0.5) for value in (0.51, 0.525, 0.6)] == ["held", "open", "failed"]
-    assert [scored(value, 0.001, "about", 0) for value in (0.01, 0.05, 0.1)] == ["held", "open", "failed"]
+    assert [scored(value, 0.01, "less", "cnn") for value in (0.2, 0.49, 0.8)] == [
+        "held",
+        "open",
+        "failed",
+    ]
+    assert [scored(value, 0.01, "greater", 0.5) for value in (0.2, 0.51, 0.8)] == [
+        "failed",
+        "open",
+        "held",
+    ]
+    assert [scored(value, 0.001, "about", 0.5) for value in (0.51, 0.525, 0.6)] == [
+        "held",
+        "open",
+        "failed",
+    ]
+    assert [scored(value, 0.001, "about", 0) for value in (0.01, 0.05, 0.1)] == [
+        "held",
+        "open",
+        "failed",
+    ]
     assert nb.atlas.score(nb.atlas.Prediction("cnn", None, "because"), None) is None
 
 
@@ -341,15 +392,24 @@ def test_the_atlas_that_ships():
     assert list(atlas.entries) == list(ATLAS)
     count = len(ATLAS)
     assert atlas.eigenvalues.shape == (count, 1024) and atlas.waves.shape == (count, 32, 32)
-    assert atlas.alignments.shape == (count, count) and np.array_equal(atlas.alignments, atlas.alignments.T)
+    assert atlas.alignments.shape == (count, count) and np.array_equal(
+        atlas.alignments, atlas.alignments.T
+    )
     for number, (name, entry) in enumerate(atlas.entries.items()):
         assert atlas.facts[name]["num_networks"] == entry.num_networks
         assert ("alignment" in atlas.measures[name]) == bool(entry.base)
         if entry.base:
             other = list(ATLAS).index(entry.base)
-            assert atlas.measures[name]["alignment"].value == pytest.approx(atlas.alignments[number, other], abs=1e-4)
-            assert atlas.effect(name).value == pytest.approx(1 - atlas.alignments[number, other], abs=1e-4)
-    size = sum(path.stat().st_size for path in (Path(nc.__file__).parent / "precomputed" / "atlas").iterdir())
+            assert atlas.measures[name]["alignment"].value == pytest.approx(
+                atlas.alignments[number, other], abs=1e-4
+            )
+            assert atlas.effect(name).value == pytest.approx(
+                1 - atlas.alignments[number, other], abs=1e-4
+            )
+    size = sum(
+        path.stat().st_size
+        for path in (Path(nc.__file__).parent / "precomputed" / "atlas").iterdir()
+    )
     assert size < 4e6
 
 
@@ -409,7 +469,10 @@ def test_what_was_trained_was_predicted_first():
     content = load_study("atlas-trained.json")
     predicted = {(row["entry"], *row["wave"]) for row in content["prediction"]["rows"]}
     assert len({entry for entry, *_ in predicted}) == 12 and len(predicted) == 96
-    assert all((row["entry"], *row["wave"]) in predicted and 0 <= row["accuracy"] <= 1 for row in content["rows"])
+    assert all(
+        (row["entry"], *row["wave"]) in predicted and 0 <= row["accuracy"] <= 1
+        for row in content["rows"]
+    )
 
 
 def test_the_first_certificates_of_many():

@@ -12,7 +12,14 @@ from nads_book.benchmarks import (
     measure_network,
     seconds_per_step,
 )
-from nads_book.benchmarks.roofline import DATA_SHEETS, Limits, Work, count_work, data_sheet, measure_limits
+from nads_book.benchmarks.roofline import (
+    DATA_SHEETS,
+    Limits,
+    Work,
+    count_work,
+    data_sheet,
+    measure_limits,
+)
 from tables import rewrite, tables
 from torch import nn
 
@@ -44,7 +51,9 @@ def test_work_of_two_linear_layers():
     multiplications = 64 * 10 + 10
     assert work.weights == 64 * 10 + 10 + 10 + 1
     assert work.forward == work.backward == 6 * 2 * multiplications
-    assert work.moments == 2 * 2 * 64 * 65 / 2  # one triangle, for the mean of two halves and their half difference
+    assert (
+        work.moments == 2 * 2 * 64 * 65 / 2
+    )  # one triangle, for the mean of two halves and their half difference
     assert work.weight_bytes == 4 * work.weights * 3
     assert work.activation_bytes == 4 * 6 * 11 * 2 * 2
 
@@ -61,7 +70,11 @@ def test_work_of_lenet():
 def test_readouts_share_the_forward_pass():
     networks = ensemble()
     one, many = (count_work(networks, nc.SmoothedGradient(16, readouts=r)) for r in (1, 8))
-    assert many.forward == one.forward and many.backward == 8 * one.backward and many.moments == 8 * one.moments
+    assert (
+        many.forward == one.forward
+        and many.backward == 8 * one.backward
+        and many.moments == 8 * one.moments
+    )
     assert many.weight_bytes == 4 * networks.num_parameters * (1 + 1 + 8)
 
 
@@ -85,13 +98,21 @@ def test_resnet18_with_sixteen_inputs_is_35_gigaflop():
 
 def test_mixed_derivative_passes_through_the_network_more_than_twice():
     networks = ensemble()
-    mixed, smoothed = (count_work(networks, kind(16)) for kind in (nc.MixedDerivative, nc.SmoothedGradient))
+    mixed, smoothed = (
+        count_work(networks, kind(16)) for kind in (nc.MixedDerivative, nc.SmoothedGradient)
+    )
     assert mixed.forward == smoothed.forward and mixed.backward > 3 * smoothed.backward
 
 
 def test_bfloat16_halves_the_bytes_and_vectors_need_no_outer_products():
-    single, half = (count_work(ensemble(dtype=d), nc.SmoothedGradient(4)) for d in (torch.float32, torch.bfloat16))
-    assert half.weight_bytes == single.weight_bytes / 2 and half.activation_bytes == single.activation_bytes / 2
+    single, half = (
+        count_work(ensemble(dtype=d), nc.SmoothedGradient(4))
+        for d in (torch.float32, torch.bfloat16)
+    )
+    assert (
+        half.weight_bytes == single.weight_bytes / 2
+        and half.activation_bytes == single.activation_bytes / 2
+    )
     assert count_work(ensemble(), nc.SmoothedGradient(4), dense=False).moments == 0
 
 
@@ -100,7 +121,10 @@ def test_the_larger_of_two_times_is_the_limit():
     fast_memory = Limits("x", 1e12, SLOW.rates, cores=1)
     assert work.operations_seconds(SLOW) == 4 and work.bytes_seconds(SLOW) == 2
     assert work.seconds(SLOW) == 4 and work.seconds(Limits("x", 0.1e9, SLOW.rates)) == 20
-    assert Work(30, 6e9, 3e9, 3e9, 3e9, 1.5e9, 1.5e9).seconds(fast_memory) == 12 and work.precision == "float32"
+    assert (
+        Work(30, 6e9, 3e9, 3e9, 3e9, 1.5e9, 1.5e9).seconds(fast_memory) == 12
+        and work.precision == "float32"
+    )
 
 
 def test_data_sheets_are_found_by_the_names_of_devices():
@@ -111,18 +135,27 @@ def test_data_sheets_are_found_by_the_names_of_devices():
 def test_measured_limits_are_those_of_a_computer():
     limits = measure_limits(128, 4)
     assert limits.cores == torch.get_num_threads()
-    assert all(1e8 < rate < 1e14 for rate in limits.rates.values()) and 1e8 < limits.bandwidth < 1e13
+    assert (
+        all(1e8 < rate < 1e14 for rate in limits.rates.values()) and 1e8 < limits.bandwidth < 1e13
+    )
 
 
 # --- measuring
 
 
-@pytest.mark.parametrize("estimator", [nc.SmoothedGradient(2, readouts=2), nc.PointGradient(), nc.Dipole()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(2, readouts=2), nc.PointGradient(), nc.Dipole()], ids=repr
+)
 def test_parts_of_a_network_add_up(estimator):
     result = measure_network(ensemble(perceptron, (1, 8, 8)), estimator, SLOW, seconds=0.01)
     assert result["seconds_per_network"] == sum(result["parts"].values())
-    assert set(result["parts"]) == {"draw", "gradients", "moments"} and min(result["parts"].values()) > 0
-    assert result["times_limit"] == result["seconds_per_network"] / max(result["limit_seconds"].values())
+    assert (
+        set(result["parts"]) == {"draw", "gradients", "moments"}
+        and min(result["parts"].values()) > 0
+    )
+    assert result["times_limit"] == result["seconds_per_network"] / max(
+        result["limit_seconds"].values()
+    )
     assert result["peak_memory_bytes"] is None or result["peak_memory_bytes"] > 1e7
     json.dumps(result)
 
@@ -139,7 +172,9 @@ def test_the_time_that_a_network_takes_is_in_its_gradients():
             return x
 
     result = measure_network(ensemble(slow, (1, 8, 8)), nc.PointGradient(), SLOW, 0.01)["parts"]
-    assert result["gradients"] * torch.get_num_threads() > 0.02  # each thread sleeps for networks of its own
+    assert (
+        result["gradients"] * torch.get_num_threads() > 0.02
+    )  # each thread sleeps for networks of its own
 
 
 @pytest.mark.parametrize(("dimension", "kind"), [(64, "dense"), (9_000, "gram")])
@@ -161,7 +196,14 @@ def test_first_directions_of_a_network_with_a_strong_preference():
             return self.scale * x.mean((1, 2, 3)) * 97 + (x * self.rest).sum((1, 2, 3))
 
     nads, result = first_directions(
-        Wave, (3, 56, 56), nc.SmoothedGradient(2), 256, count=3, compared=(1,), device="cpu", progress=False
+        Wave,
+        (3, 56, 56),
+        nc.SmoothedGradient(2),
+        256,
+        count=3,
+        compared=(1,),
+        device="cpu",
+        progress=False,
     )
     assert len(nads) == 3 and nads.directions.shape[1:] == (3, 56, 56)
     known = result["first_directions"]["1"]
@@ -181,7 +223,10 @@ def results(tmp_path_factory) -> Path:
     pytest.importorskip("torchvision")
     folder = tmp_path_factory.mktemp("benchmarks") / "results"
     options = ["--quick", "--device", "cpu", "--out", str(folder)]
-    assert main([*options, "--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"]) == 0
+    assert (
+        main([*options, "--architectures", "logreg", "--cases", "smoothed-16-bfloat16", "point"])
+        == 0
+    )
     assert main([*options, "--large"]) == 0
     return folder
 
@@ -212,19 +257,25 @@ def test_a_file_a_case(results):
     assert len(large["eigenvalues"]) <= 100 and set(large["first_directions"]) >= {"1"}
     (path,) = results.glob("large-*.npz")
     with np.load(path) as pictures:
-        assert pictures["directions"].shape[1:] == (3, 56, 56) and np.isfinite(pictures["scale"]).all()
+        assert (
+            pictures["directions"].shape[1:] == (3, 56, 56) and np.isfinite(pictures["scale"]).all()
+        )
 
 
 @pytest.mark.slow
 def test_tables_hold_what_the_files_say(results):
     page = results.parent / "README.md"
-    page.write_text("# Page\n\n<!-- made by python benchmarks/tables.py -->\nold\n<!-- end -->\n\nafter\n")
+    page.write_text(
+        "# Page\n\n<!-- made by python benchmarks/tables.py -->\nold\n<!-- end -->\n\nafter\n"
+    )
     text = rewrite(page.read_text(), results)
     assert text.startswith("# Page\n") and text.endswith("\n\nafter\n") and "old" not in text
     for expected in ("| logreg | point |", "smoothed-16-bfloat16", "3 × 56 × 56", "first 100 NADs"):
         assert expected in text
     assert rewrite(text, results) == text
-    columns = {line.count("|") for line in tables(results).splitlines() if line.startswith("| logreg")}
+    columns = {
+        line.count("|") for line in tables(results).splitlines() if line.startswith("| logreg")
+    }
     assert columns == {13, 11}
 
 
@@ -235,7 +286,9 @@ def test_a_page_without_markers_is_refused():
 
 def test_the_page_shows_the_files_beside_it():
     page = (ROOT / "benchmarks" / "README.md").read_text("utf8")
-    assert rewrite(page, ROOT / "benchmarks" / "results") == page, "run `python benchmarks/tables.py`"
+    assert rewrite(page, ROOT / "benchmarks" / "results") == page, (
+        "run `python benchmarks/tables.py`"
+    )
 
 
 def test_a_step_of_training_is_timed():

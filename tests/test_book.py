@@ -39,7 +39,11 @@ def stem(path):
 
 
 def test_every_chapter_is_a_text_a_notebook_and_a_line_of_the_toc():
-    assert [stem(path) for path in TEXTS] == [stem(path) for path in NOTEBOOKS] == sorted(map(stem, CHAPTERS))
+    assert (
+        [stem(path) for path in TEXTS]
+        == [stem(path) for path in NOTEBOOKS]
+        == sorted(map(stem, CHAPTERS))
+    )
     first_page = (ROOT / "book" / "intro.md").read_text("utf8")
     assert [name for name in map(stem, CHAPTERS) if f"notebooks/{name}`" not in first_page] == []
 
@@ -49,7 +53,10 @@ def test_text_and_notebook_are_in_sync(path):
     text = ROOT / "book" / "chapters" / f"{path.stem}.md"
     config = jupytext.config.load_jupytext_config(str(text))
     from_text, from_notebook = (
-        [(cell.cell_type, cell.source, cell.metadata) for cell in jupytext.read(source, config=config).cells]
+        [
+            (cell.cell_type, cell.source, cell.metadata)
+            for cell in jupytext.read(source, config=config).cells
+        ]
         for source in (text, path)
     )
     assert from_text == from_notebook, "run `make sync`, and commit both"
@@ -59,7 +66,9 @@ def test_text_and_notebook_are_in_sync(path):
 def test_notebook_has_no_outputs(path):
     for cell in nbformat.read(path, as_version=4).cells:
         assert set(cell.metadata) <= {"tags", "mystnb"}
-        assert not cell.get("outputs") and not cell.get("execution_count"), f"clear the outputs of {path.name}"
+        assert not cell.get("outputs") and not cell.get("execution_count"), (
+            f"clear the outputs of {path.name}"
+        )
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=stem)
@@ -67,10 +76,14 @@ def test_the_first_cell_that_follows_the_parameters_checks_all_of_them(path):
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     (place,) = (i for i, cell in enumerate(cells) if "parameters" in cell.metadata.get("tags", []))
     names = {statement.targets[0].id for statement in ast.parse(cells[place].source).body}
-    calls = (node for node in ast.walk(ast.parse(cells[place + 1].source)) if isinstance(node, ast.Call))
+    calls = (
+        node for node in ast.walk(ast.parse(cells[place + 1].source)) if isinstance(node, ast.Call)
+    )
     (check,) = (call for call in calls if getattr(call.func, "attr", "") == "check_parameters")
     given = {keyword.arg: keyword.value for keyword in check.keywords}
-    assert all(isinstance(given[name], ast.Name) and given[name].id == name for name in names - {"preset"})
+    assert all(
+        isinstance(given[name], ast.Name) and given[name].id == name for name in names - {"preset"}
+    )
     assert "dataset" in given and "preset" in given or not names & {"dataset", "data_root"}
 
 
@@ -132,7 +145,10 @@ def small_book(tmp_path, monkeypatch):
 
     def write(*sources, text="# Small", name="small", tags=()):
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        cells = [nbformat.v4.new_markdown_cell(text), *map(nbformat.v4.new_code_cell, ['preset = "demo"', *sources])]
+        cells = [
+            nbformat.v4.new_markdown_cell(text),
+            *map(nbformat.v4.new_code_cell, ['preset = "demo"', *sources]),
+        ]
         cells[1].metadata["tags"] = ["parameters", *tags]
         notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
         nbformat.write(notebook, tmp_path / "notebooks" / f"{name}.ipynb")
@@ -202,7 +218,12 @@ def test_a_failing_cell_fails_the_build_and_is_shown(small_book):
     with pytest.raises(build.BuildError) as failure:
         build.build(root / "_build", "smoke", root)
     message = str(failure.value)
-    for expected in ("notebooks/small.ipynb", "preset 'smoke'", "before / 0  # the culprit", "ZeroDivisionError"):
+    for expected in (
+        "notebooks/small.ipynb",
+        "preset 'smoke'",
+        "before / 0  # the culprit",
+        "ZeroDivisionError",
+    ):
         assert expected in message
     assert "\x1b" not in message
     assert not (root / "_build" / "executed" / "smoke" / "small.ipynb").exists()
@@ -222,7 +243,9 @@ def test_only_what_changed_is_executed_again(small_book, monkeypatch):
 
 
 def test_what_a_page_cannot_show_fails_the_build_and_leaves_the_last_book(small_book):
-    root = small_book(text="# Small\n\nSee {numref}`fig-missing`.\n\nWith $x^2$, but $\\nosuch{x}$.")
+    root = small_book(
+        text="# Small\n\nSee {numref}`fig-missing`.\n\nWith $x^2$, but $\\nosuch{x}$."
+    )
     last = root / "_build" / "html" / "index.html"
     last.parent.mkdir(parents=True)
     last.write_text("the last book")
@@ -299,7 +322,9 @@ pathlib.Path(f"{me}.pid").write_text(str(os.getpid()))
 """
 
 
-def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, papermill, monkeypatch, capsys):
+def test_chapters_share_the_cores_and_one_that_measures_runs_alone(
+    small_book, papermill, monkeypatch, capsys
+):
     monkeypatch.setattr(execution, "num_cores", lambda: 4)
     for name in "ab":
         small_book(text="# Long, looks: 3", name=name)
@@ -311,7 +336,10 @@ def test_chapters_share_the_cores_and_one_that_measures_runs_alone(small_book, p
     for shared in variables[:2]:
         assert (shared["OMP_NUM_THREADS"], shared["LOKY_MAX_CPU_COUNT"]) == ("2", "2")
     assert "OMP_NUM_THREADS" not in variables[2]
-    chapters = {name: execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "0ab"}
+    chapters = {
+        name: execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root)
+        for name in "0ab"
+    }
     assert chapters["a"].record["machine"].startswith("2 of 4 cores (")
     assert chapters["0"].record["machine"].startswith("4 cores (")
     assert re.findall(r"notebooks/(\w) +executed in", capsys.readouterr().out)[2] == "0"
@@ -326,9 +354,13 @@ def test_the_chapter_that_took_longest_begins(small_book):
         if seconds:
             chapter.target.parent.mkdir(parents=True, exist_ok=True)
             chapter.target.write_text(f'{{"metadata": {{"papermill": {{"duration": {seconds}}}}}}}')
-    chapters = [execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "abcde"]
+    chapters = [
+        execution.Chapter(f"notebooks/{name}", root / "_build", "smoke", root) for name in "abcde"
+    ]
     order = sorted(chapters, key=execution.Chapter.effort, reverse=True)
-    assert "".join(chapter.name[-1] for chapter in order) == "ecbda"  # those that nothing is known of go first
+    assert (
+        "".join(chapter.name[-1] for chapter in order) == "ecbda"
+    )  # those that nothing is known of go first
 
 
 def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
@@ -336,7 +368,10 @@ def test_a_chapter_that_fails_stops_the_others(small_book, papermill):
     root = small_book(text="# This one fails, looks: 2", name="b")
     with pytest.raises(build.BuildError, match=r"notebooks/b.ipynb.*status 1"):
         build.build(root / "_build", "smoke", root, jobs=2)
-    assert {name: process.signals for name, process in papermill[1].items()} == {"a": [signal.SIGINT], "b": []}
+    assert {name: process.signals for name, process in papermill[1].items()} == {
+        "a": [signal.SIGINT],
+        "b": [],
+    }
 
 
 def started_build(root):
@@ -346,14 +381,27 @@ def started_build(root):
         "build.STAGE = (build.ROOT / 'scripts' / 'stage.py',); "
         "raise SystemExit(build.main())"
     )
-    command = [sys.executable, "-c", code, "--preset", "smoke", "--jobs", "2", "--folder", str(root / "_build")]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "--preset",
+        "smoke",
+        "--jobs",
+        "2",
+        "--folder",
+        str(root / "_build"),
+    ]
     paths = os.pathsep.join([str(ROOT / "book"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": paths}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what a shell starts with & ignores Ctrl-C
     )  # fmt: skip
     finished = root / "_build" / "executed" / "smoke" / "a.ipynb"
-    until(lambda: (finished.exists() and (root / "b.pid").exists()) or process.poll() is not None, "never so far")
+    until(
+        lambda: (finished.exists() and (root / "b.pid").exists()) or process.poll() is not None,
+        "never so far",
+    )
     return process
 
 
@@ -366,7 +414,9 @@ def test_an_interrupt_keeps_finished_chapters_and_leaves_nothing_running(small_b
     process.send_signal(way)
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 130 and "are kept" in output, output
-    assert (root / "_build" / "executed" / "smoke" / "a.ipynb").exists() and "Traceback" not in output
+    assert (
+        root / "_build" / "executed" / "smoke" / "a.ipynb"
+    ).exists() and "Traceback" not in output
     kernel = int((root / "b.pid").read_text())
     until(lambda: not alive(kernel), "the kernel of the chapter is still there")
 
@@ -421,7 +471,11 @@ def test_a_results_file_that_cannot_be_shown_fails_the_build_at_once(small_book)
             build.build(root / "_build", "smoke", root)
         (folder / name).unlink()
     (folder / "fig6-lenet.json").write_text(whole)
-    for work in (".fig6-lenet.json.lock", "fig1-lenet.demo.json", "fig1-lenet.1of2.json"):  # somebody's, as they are
+    for work in (
+        ".fig6-lenet.json.lock",
+        "fig1-lenet.demo.json",
+        "fig1-lenet.1of2.json",
+    ):  # somebody's, as they are
         (folder / work).write_text("")
     assert build.stored_results(folder) == {"fig6-lenet.json"}
 
@@ -453,15 +507,22 @@ def test_results_of_the_book_are_those_that_every_reader_has(tmp_path):
 
 def test_parameters_that_the_page_tells_anyway_are_hidden():
     parameters = nbformat.v4.new_code_cell('preset = "auto"  # or smoke\nseed = 0')
-    for source, hidden in (('preset = "demo"\nseed = 0', True), ('preset = "demo"\nseed = 1', False)):
-        injected = nbformat.v4.new_code_cell(f"# Parameters\n{source}\n", metadata={"tags": ["injected-parameters"]})
+    for source, hidden in (
+        ('preset = "demo"\nseed = 0', True),
+        ('preset = "demo"\nseed = 1', False),
+    ):
+        injected = nbformat.v4.new_code_cell(
+            f"# Parameters\n{source}\n", metadata={"tags": ["injected-parameters"]}
+        )
         pages.hide_repeated_parameters(nbformat.v4.new_notebook(cells=[parameters, injected]))
         assert ("remove-cell" in injected.metadata["tags"]) == hidden
 
 
 def test_byline_says_what_was_recorded():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
-    notebook = nbformat.v4.new_notebook(metadata={"papermill": record, "machine": execution.machine(1)})
+    notebook = nbformat.v4.new_notebook(
+        metadata={"papermill": record, "machine": execution.machine(1)}
+    )
     assert execution.provenance.cpu_name() in execution.machine(1)
     for fact in ("41 s", execution.machine(1), "`demo`", "2026-03-01"):
         assert fact in pages.byline(notebook)
@@ -475,10 +536,18 @@ def test_byline_says_what_was_recorded():
 
 def test_what_a_chapter_must_say_first_is_lifted_under_its_title():
     record = {"duration": 41.4, "end_time": "2026-03-01T10:00:00", "parameters": {"preset": "demo"}}
-    note = nbformat.v4.new_code_cell("display(Markdown(note))", metadata={"tags": ["remove-input", "under-title"]})
+    note = nbformat.v4.new_code_cell(
+        "display(Markdown(note))", metadata={"tags": ["remove-input", "under-title"]}
+    )
     note.outputs = [nbformat.v4.new_output("display_data", {"text/markdown": "**No photos.**"})]
-    cells = [nbformat.v4.new_markdown_cell("# Title\n\nText."), nbformat.v4.new_code_cell("x = 1"), note]
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"papermill": record, "machine": "2 CPU cores"})
+    cells = [
+        nbformat.v4.new_markdown_cell("# Title\n\nText."),
+        nbformat.v4.new_code_cell("x = 1"),
+        note,
+    ]
+    notebook = nbformat.v4.new_notebook(
+        cells=cells, metadata={"papermill": record, "machine": "2 CPU cores"}
+    )
     shown = pages.with_byline(notebook).cells
     assert shown[0].source.endswith(":::\n\n**No photos.**\n\nText.")
     assert [cell.source for cell in shown[1:]] == ["x = 1"]
@@ -488,10 +557,13 @@ def test_the_picture_of_the_readme_is_what_the_library_draws(tmp_path):
     """If not: ``python -c "from nads_book.site import pages; pages.draw_maps(pages.MAPS)"`` draws it again."""
     pages.draw_maps(tmp_path / "maps.png")
     pictures = (
-        Image.open(path).convert("RGB") for path in (ROOT / "book" / "_static" / "maps.png", tmp_path / "maps.png")
+        Image.open(path).convert("RGB")
+        for path in (ROOT / "book" / "_static" / "maps.png", tmp_path / "maps.png")
     )
     shown, drawn = (np.asarray(picture, np.int16) for picture in pictures)
-    assert shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2  # of 255 levels: fonts may differ
+    assert (
+        shown.shape == drawn.shape and np.abs(shown - drawn).mean() < 2
+    )  # of 255 levels: fonts may differ
     assert "](book/_static/maps.png)" in (ROOT / "README.md").read_text("utf8")
 
 
@@ -510,7 +582,12 @@ def test_details_are_folded_up_to_the_next_heading_or_their_end():
     for summary in ("How &amp; why", "More", "Last"):
         assert f"\n<summary>{summary}</summary>\n" in page
     folded = "".join(re.findall("<details.*?</details>", page, re.DOTALL))
-    assert folded.count("Folded") == 3 and "CODE" in folded and "Seen" not in folded and "## Two" not in folded
+    assert (
+        folded.count("Folded") == 3
+        and "CODE" in folded
+        and "Seen" not in folded
+        and "## Two" not in folded
+    )
     inside = nbformat.v4.new_markdown_cell("<!-- details: a -->\n\n<!-- details: b -->")
     nested = nbformat.v4.new_notebook(cells=[inside])
     with pytest.raises(ValueError, match="within others"):
@@ -519,11 +596,16 @@ def test_details_are_folded_up_to_the_next_heading_or_their_end():
 
 def test_pictures_of_few_colours_shrink_and_photos_do_not(tmp_path):
     rng = np.random.default_rng(0)
-    chart, photo = np.full((200, 300, 3), 255, np.uint8), rng.integers(0, 256, (200, 300, 3), np.uint8)
+    chart, photo = (
+        np.full((200, 300, 3), 255, np.uint8),
+        rng.integers(0, 256, (200, 300, 3), np.uint8),
+    )
     chart[50:60, 20:280] = (31, 119, 180)
     for name, pixels in (("chart", chart), ("photo", photo)):
         Image.fromarray(pixels).convert("RGBA").save(tmp_path / f"{name}.png", compress_level=1)
         before = (tmp_path / f"{name}.png").stat().st_size
         pages.shrink(tmp_path / f"{name}.png")
-        assert np.array_equal(np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB")), pixels)
+        assert np.array_equal(
+            np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB")), pixels
+        )
         assert ((tmp_path / f"{name}.png").stat().st_size < before) == (name == "chart")

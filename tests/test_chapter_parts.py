@@ -5,7 +5,12 @@ import pytest
 import torch
 from nads_book import frequency_maps, load_results
 from nads_book.analysis.statistics import resampled_crossed_mean
-from nads_book.atlas.trained_waves import branch_ratios, predicted_from_others, resampled_groups, rising_fit
+from nads_book.atlas.trained_waves import (
+    branch_ratios,
+    predicted_from_others,
+    resampled_groups,
+    rising_fit,
+)
 from nads_book.benchmarks.scaling_panels import eigenvector_bytes, scaling_panels
 from nads_book.studies import toy_shortcuts, transform_summaries
 
@@ -43,7 +48,9 @@ def test_rising_fit_pools_what_falls_and_ignores_the_order_of_points():
     x, y = np.array([3.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])
     assert rising_fit(x, y) == pytest.approx([1.5, 0.0, 1.5])
     groups = np.array(["a", "a", "a", "b"])
-    assert predicted_from_others("b", groups, np.array([1.0, 2.0, 4.0, 2.0]), np.array([0, 1, 2, 9.0])) == [1.0]
+    assert predicted_from_others(
+        "b", groups, np.array([1.0, 2.0, 4.0, 2.0]), np.array([0, 1, 2, 9.0])
+    ) == [1.0]
 
 
 def test_resampled_groups_without_spread_have_no_width():
@@ -57,7 +64,12 @@ def test_branches_are_louder_with_he_initialisation():
 def test_panels_hold_each_measurement_and_its_model():
     limits = {"rates": {"float64": 1e9}, "bandwidth": 1e9, "device": "cpu"}
     solve = {"kind": "dense", "num_vectors": 60, "seconds": 2.0, "bytes": None}
-    cost = {"image_shape": (3, 16, 16), "seconds_per_network": 0.5, "parts": {"draw": 0.1}, "limits": limits}
+    cost = {
+        "image_shape": (3, 16, 16),
+        "seconds_per_network": 0.5,
+        "parts": {"draw": 0.1},
+        "limits": limits,
+    }
     cost |= {"limit_seconds": {"bytes": 0.2, "operations": 0.3}, "eigenvectors": solve}
     panels = scaling_panels({"live": [cost]})
     assert panels["seconds per network"]["live"] == ("live", [768], [0.5])
@@ -72,10 +84,17 @@ def test_kinds_of_maps_cover_the_stored_results():
     kinds = transform_summaries.by_kind(results)
     assert sum(kind.num_networks for kind in kinds) == len(results.rows)
     accuracies = [kind.test_accuracy for kind in kinds]
-    assert accuracies == sorted(accuracies, reverse=True) and kinds[0].label == transform_summaries.AS_THEY_ARE
-    kept, backwards = ({"source": "pca", "target": "lenet", "order": order} for order in ("kept", "reversed"))
+    assert (
+        accuracies == sorted(accuracies, reverse=True)
+        and kinds[0].label == transform_summaries.AS_THEY_ARE
+    )
+    kept, backwards = (
+        {"source": "pca", "target": "lenet", "order": order} for order in ("kept", "reversed")
+    )
     value, half, sides = transform_summaries.contrast(results, kept, backwards)
-    assert value > half > 0 and {transform_summaries.order_of(row) for row in sides[1]} == {"order reversed"}
+    assert value > half > 0 and {transform_summaries.order_of(row) for row in sides[1]} == {
+        "order reversed"
+    }
     assert transform_summaries.contrast(results, {"target": "nothing"}, kept) is None
 
 

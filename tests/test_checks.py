@@ -14,13 +14,20 @@ NUM_SAMPLES = 8_000
 KEYS = tuple(errata.STATEMENTS)
 # What holds as printed, and what does not: the verdicts of the errata page.
 AS_PRINTED = {"eq1", "zeta", "eq6"}
-BOUNDS = {"lemma2", "lemma2-dipole", "eq6", "eq6-dipole"}  # a bound that is too large is true as well
+BOUNDS = {
+    "lemma2",
+    "lemma2-dipole",
+    "eq6",
+    "eq6-dipole",
+}  # a bound that is too large is true as well
 CHANGED = {"theorem1", "theorem1-complex", "lemma1", "lemma2", "eq4", "eq5"}
 APPROXIMATED = {"lemma2-dipole", "eq6-dipole"}  # the paper itself calls the slope an approximation
 
 
 def run(key, **options):
-    return errata.STATEMENTS[key].check(1 if key.startswith("eq1") else NUM_SAMPLES, seed=0, **options)
+    return errata.STATEMENTS[key].check(
+        1 if key.startswith("eq1") else NUM_SAMPLES, seed=0, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +39,9 @@ def results():
 def test_ours_passes_in_at_least_twenty_settings(results, key):
     assert len({check.setting for check in results[key]}) == len(results[key]) >= 20
     assert all(check.statement == key for check in results[key])
-    assert all(math.isfinite(check.simulated) and check.standard_error >= 0 for check in results[key])
+    assert all(
+        math.isfinite(check.simulated) and check.standard_error >= 0 for check in results[key]
+    )
     assert checks.passed(results[key]), f"largest |z| {checks.worst(results[key])}"
 
 
@@ -49,12 +58,18 @@ def test_a_constant_off_by_ten_percent_fails(results, key, factor):
 def test_verdicts(results, key):
     verdict = errata.STATEMENTS[key].verdict(results[key])
     expected = (
-        "holds as printed" if key in AS_PRINTED else "holds with a changed constant" if key in CHANGED else "fails"
+        "holds as printed"
+        if key in AS_PRINTED
+        else "holds with a changed constant"
+        if key in CHANGED
+        else "fails"
     )
     if key in APPROXIMATED:
         assert "not exact" in verdict and not errata.STATEMENTS[key].is_exact
     else:
-        assert verdict == ("not printed; our form is confirmed" if key == "lemma1-theta" else expected)
+        assert verdict == (
+            "not printed; our form is confirmed" if key == "lemma1-theta" else expected
+        )
     assert verdict in errata.summary(key, results[key])
 
 
@@ -75,7 +90,10 @@ def test_z_of_equalities_and_bounds():
     assert (equal.z, equal.z_printed) == (pytest.approx(2), pytest.approx(-3))
     bound = Check("x", "", 1.2, 0.1, 1.0, 1.5, is_bound=True)
     assert (bound.z, bound.z_printed) == (pytest.approx(2), 0)
-    assert Check("x", "", 0.0, 0.0, 1.0, 0.0).z == -math.inf and Check("x", "", 0.0, 0.0, 1.0, 0.0).z_printed == 0
+    assert (
+        Check("x", "", 0.0, 0.0, 1.0, 0.0).z == -math.inf
+        and Check("x", "", 0.0, 0.0, 1.0, 0.0).z_printed == 0
+    )
     assert not checks.passed([Check("x", "", 1.0, 0.1, 1.0 - LIMIT / 10 - 0.01, 0.0)])
 
 
@@ -109,7 +127,9 @@ def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
     stored = {}
     monkeypatch.setattr(
         "IPython.display.publish_display_data",
-        lambda data, metadata=None: stored.update({metadata["scrapbook"]["name"] if metadata else "record": data}),
+        lambda data, metadata=None: stored.update(
+            {metadata["scrapbook"]["name"] if metadata else "record": data}
+        ),
     )
     errata.publish("lemma1", results["lemma1"])
     record = stored.pop("record")[CLAIM]  # for the register: the lemma as printed is wrong
@@ -122,15 +142,23 @@ def test_publish_stores_html_that_a_page_can_paste(monkeypatch, results):
 def test_every_claim_is_published_by_the_chapter_that_the_page_names():
     page = (ROOT / "book" / "errata.md").read_text("utf8")
     for key in errata.CLAIMS:
-        (name,) = set(re.findall(rf"\{{glue:\}} {key}-\w+\n    :doc: \.\./notebooks/(\w+)\.ipynb", page))
+        (name,) = set(
+            re.findall(rf"\{{glue:\}} {key}-\w+\n    :doc: \.\./notebooks/(\w+)\.ipynb", page)
+        )
         text = (ROOT / "book" / "chapters" / f"{name}.md").read_text("utf8")
         module = ROOT / "book" / "nads_book" / "pages" / f"{name.partition('_')[2]}.py"
         code = text + (module.read_text("utf8") if module.exists() else "")
-        assert len(re.findall(rf'(?:publish_claim|paste)\(\s*"{key}"', code)) == 1 and f"(claim-{key})=" in text
+        assert (
+            len(re.findall(rf'(?:publish_claim|paste)\(\s*"{key}"', code)) == 1
+            and f"(claim-{key})=" in text
+        )
     with pytest.raises(ValueError, match="unknown claim 'fig9'"):
         errata.publish_claim("fig9", "holds", "nothing")
 
 
 def test_a_simulated_number_has_no_more_digits_than_its_error_leaves():
-    rows = [Check("lemma1", "aliases", -7.361e-6, 0.0015, 0.0, 0.0), Check("lemma1", "at ℓ", 0.34567, 0.0015, 0.3, 0.3)]
+    rows = [
+        Check("lemma1", "aliases", -7.361e-6, 0.0015, 0.0, 0.0),
+        Check("lemma1", "at ℓ", 0.34567, 0.0015, 0.3, 0.3),
+    ]
     assert re.findall(r"\| (\S+) \| 0.0015 \|", checks.table(rows)) == ["0", "0.3457"]

@@ -24,7 +24,9 @@ def test_mixtures_are_separable_along_the_sum_of_their_waves():
 
 
 def test_parts_and_seeds_of_a_mixture_differ():
-    draws = [pooling.dataset("low", train, seed)[0][0] for train in (True, False) for seed in (0, 1)]
+    draws = [
+        pooling.dataset("low", train, seed)[0][0] for train in (True, False) for seed in (0, 1)
+    ]
     assert all(not torch.equal(a, b) for i, a in enumerate(draws) for b in draws[:i])
 
 
@@ -47,13 +49,23 @@ def test_a_prediction_is_written_once_and_trainings_resume(tmp_path, monkeypatch
     monkeypatch.setattr(pooling, "POOLINGS", {"max": "cnn", "average": "cnn-average"})
     monkeypatch.setattr(pooling, "DATA", ("low",))
     monkeypatch.setattr(pooling, "SEEDS", (0,))
-    options = {"out": tmp_path / "pooling.json", "executor": "sequential", "device": "cpu", "progress": False}
-    prediction = {row["pooling"]: row for row in run_study(pooling.PoolingPredictions(), **options).rows}
+    options = {
+        "out": tmp_path / "pooling.json",
+        "executor": "sequential",
+        "device": "cpu",
+        "progress": False,
+    }
+    prediction = {
+        row["pooling"]: row for row in run_study(pooling.PoolingPredictions(), **options).rows
+    }
     assert prediction["average"]["low"][0] > 5 > 1 > prediction["average"]["high"][0]
     monkeypatch.setattr(pooling.Pooling, "poolings", ("max", "average"))
     rows = run_study(pooling.Pooling(), **options).rows
     assert [row["pooling"] for row in rows] == ["max", "average"]
     stored = json.loads((tmp_path / "pooling.json").read_text())
-    assert stored["prediction"]["average"]["low"] == prediction["average"]["low"] and stored["rows"] == rows
+    assert (
+        stored["prediction"]["average"]["low"] == prediction["average"]["low"]
+        and stored["rows"] == rows
+    )
     monkeypatch.setattr(pooling, "train_one", None)
     assert run_study(pooling.Pooling(), **options).rows == rows

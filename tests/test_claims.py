@@ -64,7 +64,9 @@ def test_nothing_is_decided_at_smoke_or_at_an_unknown_size(size):
 @pytest.fixture
 def recorded(monkeypatch):
     found = []
-    monkeypatch.setattr("IPython.display.publish_display_data", lambda data: found.append(data[report.CLAIM]))
+    monkeypatch.setattr(
+        "IPython.display.publish_display_data", lambda data: found.append(data[report.CLAIM])
+    )
     monkeypatch.setattr(report, "show", lambda text: None)
     return found
 
@@ -73,13 +75,22 @@ def test_a_claim_of_stored_results_takes_size_seeds_and_trainings_from_them(reco
     rows = [{"seed": 0}, {"seed": 1}, {"seed": 1}]
     small, full = (Results("fig1-lenet", preset, {}, 3, rows, []) for preset in ("laptop", "paper"))
     report.claim(
-        np.bool_(True), "It holds.", id="a", value=np.float32(0.5), interval=(0, np.nan), results=[full, small]
+        np.bool_(True),
+        "It holds.",
+        id="a",
+        value=np.float32(0.5),
+        interval=(0, np.nan),
+        results=[full, small],
     )
     report.claim(False, id="b", results=[full])
     report.claim(True, "Nothing is recorded.", id="c", results=[full, None])
     report.claim(True, "This neither.")
     a, b = recorded
-    assert a == json.loads(json.dumps(a)) and (a["holds"], a["value"], a["interval"]) == (True, 0.5, [0.0, None])
+    assert a == json.loads(json.dumps(a)) and (a["holds"], a["value"], a["interval"]) == (
+        True,
+        0.5,
+        [0.0, None],
+    )
     assert (a["size"], a["num_seeds"], a["num_trainings"]) == ("laptop", 2, 6)
     assert a["sources"] == ["book/results/fig1-lenet.json", "book/results/fig1-lenet.laptop.json"]
     assert (b["holds"], b["size"], b["num_trainings"]) == (False, "paper", 3)
@@ -120,11 +131,16 @@ def write(root, text=MARKED, holds=True, size="theory", lemma=False, name="01_sm
     }
     found = {"measured": (holds, size), "errata-lemma": (lemma, "theory")}
     outputs = [
-        nbformat.v4.new_output("display_data", {report.CLAIM: facts | {"id": key, "holds": value, "size": of}})
+        nbformat.v4.new_output(
+            "display_data", {report.CLAIM: facts | {"id": key, "holds": value, "size": of}}
+        )
         for key, (value, of) in found.items()
         if value is not None
     ]
-    cells = [nbformat.v4.new_markdown_cell("# Small\n\n" + TAKEAWAY.format(text)), nbformat.v4.new_code_cell("1")]
+    cells = [
+        nbformat.v4.new_markdown_cell("# Small\n\n" + TAKEAWAY.format(text)),
+        nbformat.v4.new_code_cell("1"),
+    ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "notebooks" / f"{name}.ipynb")
     cells[1].outputs = outputs
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "executed" / f"{name}.ipynb")
@@ -137,7 +153,10 @@ def collected(root):
 def test_marked_sentences_pass_and_become_statements(book):
     claims.check_pages(book)
     found = collected(book)
-    assert found["derived"].statement == "So is *that*." and found["measured"].pages == ["notebooks/01_small", "README"]
+    assert found["derived"].statement == "So is *that*." and found["measured"].pages == [
+        "notebooks/01_small",
+        "README",
+    ]
     assert found["measured"].statement == "It is 3." and claims.problems(found.values(), book) == []
 
 
@@ -155,7 +174,9 @@ def test_a_sentence_of_a_takeaway_that_is_no_claim_fails(book, text, missing):
 
 
 def test_a_statement_is_the_sentence_alone_unless_the_register_has_words_for_it(book):
-    assert claims.marked(TAKEAWAY.format("It is 3.<!-- claim: measured -->")) == [("measured", "It is 3.")]
+    assert claims.marked(TAKEAWAY.format("It is 3.<!-- claim: measured -->")) == [
+        ("measured", "It is 3.")
+    ]
     path = book / "book" / "claims.toml"
     path.write_text(REGISTER.replace("[measured]", '[measured]\nstatement = "The number is 3."'))
     assert collected(book)["measured"].statement == "The number is 3."
@@ -184,7 +205,9 @@ def test_a_register_with_gaps_or_typos_is_rejected(book, entry, named):
 def test_an_altered_claim_is_found_with_all_that_follows_from_it(book):
     write(book, holds=False)
     measured, derived = claims.problems(collected(book).values(), book)
-    assert "measured: registered as verified, now falsified" in measured and derived.startswith("derived: ")
+    assert "measured: registered as verified, now falsified" in measured and derived.startswith(
+        "derived: "
+    )
 
 
 def test_an_altered_register_is_found(book):
@@ -196,11 +219,16 @@ def test_an_altered_register_is_found(book):
 
 def test_a_toy_claim_that_no_longer_holds_has_flipped(book):
     path = book / "book" / "claims.toml"
-    path.write_text(REGISTER.replace('"verified"\nfalsified_by = "Another', '"toy"\nfalsified_by = "Another'))
+    path.write_text(
+        REGISTER.replace('"verified"\nfalsified_by = "Another', '"toy"\nfalsified_by = "Another')
+    )
     write(book, size="laptop")
     assert not collected(book)["measured"].flipped
     write(book, holds=False, size="laptop")
-    assert "toy (holds), now toy (does not hold)" in claims.problems([collected(book)["measured"]], book)[0]
+    assert (
+        "toy (holds), now toy (does not hold)"
+        in claims.problems([collected(book)["measured"]], book)[0]
+    )
 
 
 def test_missing_results_are_an_error_and_not_inconclusive(book):
@@ -213,7 +241,9 @@ def test_missing_results_are_an_error_and_not_inconclusive(book):
 def test_what_no_chapter_decides_from_stored_results_is_an_error(book, how):
     write(book, **how)
     undecided = collected(book)["measured"]
-    assert undecided.verdict is None and "nothing decides it" in claims.problems([undecided], book)[0]
+    assert (
+        undecided.verdict is None and "nothing decides it" in claims.problems([undecided], book)[0]
+    )
 
 
 def test_a_record_that_is_not_registered_fails(book):
@@ -242,7 +272,9 @@ def test_verify_reports_functions_that_fail_and_decides_the_others(monkeypatch):
     monkeypatch.setattr(verification.pages, "decisions", lambda: functions)
     found, problems = verification.by_functions()
     assert set(found) == {"holds"} and len(problems) == 1
-    assert "fails" in problems[0] and "FileNotFoundError" in problems[0] and "job.json" in problems[0]
+    assert (
+        "fails" in problems[0] and "FileNotFoundError" in problems[0] and "job.json" in problems[0]
+    )
 
 
 def test_each_claim_is_decided_once_and_cells_of_ported_chapters_decide_nothing():
@@ -252,7 +284,9 @@ def test_each_claim_is_decided_once_and_cells_of_ported_chapters_decide_nothing(
     for name in chapters - set(pages.UNPORTED):
         cells = nbformat.read(claims.ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells
         code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-        assert not re.search(r"\b(claim|record_claim|publish_claim)\(|^\s*assert\b", code, re.MULTILINE), name
+        assert not re.search(
+            r"\b(claim|record_claim|publish_claim)\(|^\s*assert\b", code, re.MULTILINE
+        ), name
 
 
 def test_verify_executes_chapters_as_the_tests_do():
@@ -264,10 +298,17 @@ def test_verify_executes_chapters_as_the_tests_do():
 
 def test_marks_become_signs_and_records_become_anchors(book):
     found = collected(book)
-    notebook = claims.with_claims(nbformat.read(book / "executed" / "01_small.ipynb", as_version=4), found)
+    notebook = claims.with_claims(
+        nbformat.read(book / "executed" / "01_small.ipynb", as_version=4), found
+    )
     text, anchor, code = notebook.cells
-    assert "<!--" not in text.source and 'href="../book/claims.html#measured" title="Claim, verified"' in text.source
-    assert 'id="evidence-measured"' in anchor.source and 'id="evidence-errata-lemma"' in anchor.source
+    assert (
+        "<!--" not in text.source
+        and 'href="../book/claims.html#measured" title="Claim, verified"' in text.source
+    )
+    assert (
+        'id="evidence-measured"' in anchor.source and 'id="evidence-errata-lemma"' in anchor.source
+    )
     assert code.outputs == []
 
 
@@ -281,9 +322,19 @@ def test_the_page_has_a_row_for_each_claim_and_the_file_all_fields(book, tmp_pat
         and '<option value="verdict-verified">verified (2)' in page
     )
     claims.write(tmp_path / "claims.json", found)
-    stored = {entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))}
+    stored = {
+        entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))
+    }
     assert stored["measured"]["cell"] == "notebooks/01_small.html#evidence-measured"
-    assert {"statement", "value", "interval", "num_seeds", "num_trainings", "size", "verdict"} <= set(stored["derived"])
+    assert {
+        "statement",
+        "value",
+        "interval",
+        "num_seeds",
+        "num_trainings",
+        "size",
+        "verdict",
+    } <= set(stored["derived"])
 
 
 # Preregistrations
@@ -327,7 +378,9 @@ def test_a_prediction_is_older_than_its_results(history):
 def test_without_history_a_preregistration_is_not_checked_and_says_so(history, tmp_path):
     arguments = ("data/prediction.json", "data/result.json")
     shallow = tmp_path / "shallow"
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", history.as_uri(), shallow], check=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth", "1", history.as_uri(), shallow], check=True
+    )
     older, how = claims.first_in_history(*arguments, shallow)
     assert older is None and how.startswith("not checked") and "shallow" in how
     shutil.rmtree(shallow / ".git")

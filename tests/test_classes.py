@@ -30,7 +30,9 @@ def test_a_planted_difference_is_found_where_it_is(channels):
     result = nc.class_differences(planted(nads, 5, 3.0), nads)
     assert result.leading(1) == [5] and int(result.explained.argmax()) == 5
     per_channel = 3 // channels
-    assert float(result.between[5]) == pytest.approx(3 * per_channel, rel=0.2)  # of means 3, 0 and 0
+    assert float(result.between[5]) == pytest.approx(
+        3 * per_channel, rel=0.2
+    )  # of means 3, 0 and 0
     assert float(result.within.mean()) == pytest.approx(per_channel, rel=0.05)
     low, high = result.lift_interval
     assert low < result.lift < high < 1.2 * low
@@ -41,14 +43,21 @@ def test_a_planted_difference_is_found_where_it_is(channels):
 
 def test_the_interval_holds_the_truth_as_often_as_it_says():
     nads = basis()
-    truth = float(nads.eigenvalues[5] / nads.eigenvalues.mean())  # the classes differ along this NAD alone
-    result = [nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval for seed in range(60)]
+    truth = float(
+        nads.eigenvalues[5] / nads.eigenvalues.mean()
+    )  # the classes differ along this NAD alone
+    result = [
+        nc.class_differences(planted(nads, 5, 1.0, seed=seed), nads).lift_interval
+        for seed in range(60)
+    ]
     assert 51 <= sum(low < truth < high for low, high in result) <= 60  # 57 expected
 
 
 def test_without_a_difference_nothing_is_said_to_differ():
     nads = basis()
-    between = torch.stack([nc.class_differences(planted(nads, 0, 0.0, seed=s), nads).between for s in range(4)])
+    between = torch.stack(
+        [nc.class_differences(planted(nads, 0, 0.0, seed=s), nads).between for s in range(4)]
+    )
     error = float(between.std()) / between.numel() ** 0.5
     assert abs(float(between.mean())) < 4 * error
 
@@ -56,7 +65,9 @@ def test_without_a_difference_nothing_is_said_to_differ():
 def test_it_is_the_analysis_of_variance():
     nads, index = basis(), 3
     images = planted(nads, 5, 1.0)
-    x = (images.images.double().flatten(2) @ nads.directions[index].flatten().double()).numpy()  # (N, 3)
+    x = (
+        images.images.double().flatten(2) @ nads.directions[index].flatten().double()
+    ).numpy()  # (N, 3)
     labels = images.labels.numpy()
     total = ((x - x.mean(0)) ** 2).sum()
     groups = [x[labels == k] for k in range(3)]
@@ -65,7 +76,9 @@ def test_it_is_the_analysis_of_variance():
     result = nc.class_differences(images, nads)
     assert float(result.explained[index]) == pytest.approx(among / total, rel=1e-3)
     assert float(result.within[index]) == pytest.approx(inside, rel=1e-3)
-    assert float(result.between[index]) == pytest.approx((among / 2 - inside) / 200, rel=0.02, abs=1e-4)
+    assert float(result.between[index]) == pytest.approx(
+        (among / 2 - inside) / 200, rel=0.02, abs=1e-4
+    )
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -90,7 +103,19 @@ def test_the_command_on_a_folder(tmp_path, capsys):
             pixels = rng.normal(brightness, 30, size=(40, 40, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / f"{number}.png")
     picture = tmp_path / "found.png"
-    assert main(["class-differences", str(tmp_path / "photos"), "lenet", "resnet18", "--out", str(picture)]) == 0
+    assert (
+        main(
+            [
+                "class-differences",
+                str(tmp_path / "photos"),
+                "lenet",
+                "resnet18",
+                "--out",
+                str(picture),
+            ]
+        )
+        == 0
+    )
     output = capsys.readouterr().out
     assert (
         "48 images in photos, 2 classes, 32 x 32 pixels" in output
@@ -100,6 +125,7 @@ def test_the_command_on_a_folder(tmp_path, capsys):
         assert drawn.size[0] > 1000
     (tmp_path / "empty").mkdir()
     assert (
-        main(["class-differences", str(tmp_path / "empty")]) == 2 and "no folder of images" in capsys.readouterr().err
+        main(["class-differences", str(tmp_path / "empty")]) == 2
+        and "no folder of images" in capsys.readouterr().err
     )
     assert main(["class-differences", str(tmp_path / "photos"), "alexnet"]) == 2

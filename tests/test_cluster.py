@@ -15,7 +15,9 @@ import pytest
 from nads_book.cli import main
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install -e .[cluster]")
-PATHS = os.pathsep.join(str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "book"))
+PATHS = os.pathsep.join(
+    str(Path(__file__).resolve().parents[1] / folder) for folder in (".", "book")
+)
 STUDY = "random-logreg", "smoke"
 
 
@@ -23,8 +25,14 @@ STUDY = "random-logreg", "smoke"
 def started(*arguments, until):
     """Start a program of Dask, wait for a line of its output, and give the process and the line's match."""
     command = [sys.executable, "-m", *arguments]
-    environment = os.environ | {"PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
+    environment = os.environ | {
+        "PYTHONPATH": PATHS,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "default",
+    }
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    )
     try:
         found = next(filter(None, (re.search(until, line) for line in process.stderr)), None)
         assert found, f"{arguments} ended before {until}"
@@ -41,17 +49,35 @@ def started(*arguments, until):
 @contextlib.contextmanager
 def cluster(num_workers):
     """Give the address of a scheduler on 127.0.0.1, and the processes of its workers."""
-    scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    scheduler = (
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+    )
     with contextlib.ExitStack() as stack:
         _, found = stack.enter_context(started(*scheduler, until=r"Scheduler at: +(tcp://\S+)"))
-        worker = ("distributed.cli.dask_worker", found[1], "--nthreads", "1", "--no-nanny", "--no-dashboard")
-        workers = [stack.enter_context(started(*worker, until="Registered to")) for _ in range(num_workers)]
+        worker = (
+            "distributed.cli.dask_worker",
+            found[1],
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+        )
+        workers = [
+            stack.enter_context(started(*worker, until="Registered to")) for _ in range(num_workers)
+        ]
         yield found[1], [process for process, _ in workers]
 
 
 def computed(results):
     """Return what does not depend on where a unit was computed."""
-    return [{name: row[name] for name in row if name not in ("seconds", "run")} for row in results.rows]
+    return [
+        {name: row[name] for name in row if name not in ("seconds", "run")} for row in results.rows
+    ]
 
 
 @pytest.mark.slow
@@ -66,7 +92,9 @@ def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
 
         thread = threading.Thread(target=kill_one)
         thread.start()
-        results = nb.run_experiment(*STUDY, out=out, executor=f"dask:{address}", device="cpu", progress=False)
+        results = nb.run_experiment(
+            *STUDY, out=out, executor=f"dask:{address}", device="cpu", progress=False
+        )
         thread.join(timeout=60)
         assert workers[0].wait(timeout=60) == -signal.SIGKILL and workers[1].poll() is None
     alone = nb.run_experiment(*STUDY, device="cpu", progress=False)
@@ -77,7 +105,16 @@ def test_a_killed_workers_units_run_again_and_give_the_same_numbers(tmp_path):
 @pytest.mark.slow
 def test_the_command_line_computes_on_a_cluster(tmp_path, capsys):
     with cluster(1) as (address, _):
-        command = ["run", STUDY[0], "--preset", STUDY[1], "--device", "cpu", "--out", str(tmp_path / "r.json")]
+        command = [
+            "run",
+            STUDY[0],
+            "--preset",
+            STUDY[1],
+            "--device",
+            "cpu",
+            "--out",
+            str(tmp_path / "r.json"),
+        ]
         assert main([*command, "--executor", f"dask:{address}", "--count", "2"]) == 0
     assert "2 of 6 networks" in capsys.readouterr().out
 

@@ -35,7 +35,9 @@ MISSING = ("nads_core", "loky", "torchvision", "papermill", "nbformat")
 
 def install_cell(path):
     """Return the first code cell of a notebook."""
-    return next(cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code")
+    return next(
+        cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"
+    )
 
 
 # The cell that fetches the library
@@ -53,10 +55,18 @@ def test_address_of_the_repository_is_the_one_of_the_configuration():
     if listing.returncode:
         pytest.skip("not a git checkout")
     count = 0
-    for path in (ROOT / line for line in listing.stdout.split("\0") if line and not line.startswith("tests/")):
-        text = path.read_text("utf8") if path.suffix not in (".npz", ".png", ".woff2", ".xz") and path.is_file() else ""
+    for path in (
+        ROOT / line for line in listing.stdout.split("\0") if line and not line.startswith("tests/")
+    ):
+        text = (
+            path.read_text("utf8")
+            if path.suffix not in (".npz", ".png", ".woff2", ".xz") and path.is_file()
+            else ""
+        )
         for address in re.findall(rf"https://github\.com/{owner}[\w./-]*", text):
-            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), f"{path.name} has {address}"
+            assert (address.removesuffix(".") + "/").startswith(f"{ADDRESS}/"), (
+                f"{path.name} has {address}"
+            )
             count += 1
         for address in re.findall(r"https://[\w-]+\.github\.io/[\w-]*", text):
             assert address == f"https://{owner}.github.io/{name}", f"{path.name} has {address}"
@@ -80,7 +90,9 @@ def needed(names):
             seen.add(name)
             yield package
             requirements = map(Requirement, package.requires or ())
-            waiting += [r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
+            waiting += [
+                r.name for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})
+            ]
 
 
 def bare_environment(folder):
@@ -88,7 +100,9 @@ def bare_environment(folder):
     venv.EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     for package in needed(COLAB):
-        for part in {file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")}:
+        for part in {
+            file.parts[0] for file in package.files if file.parts[0] not in ("..", "__pycache__")
+        }:
             if not (packages / part).exists():
                 (packages / part).symlink_to(package.locate_file(part))
     return folder / "bin" / "python", packages
@@ -96,7 +110,13 @@ def bare_environment(folder):
 
 def environment(**variables):
     """Return the variables of this process, less those that would lend the bare environment our packages and data."""
-    ours = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", *execution.dependencies.DATA_VARIABLES, "NADS_RESULTS"}
+    ours = {
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "VIRTUAL_ENV",
+        *execution.dependencies.DATA_VARIABLES,
+        "NADS_RESULTS",
+    }
     return {name: value for name, value in os.environ.items() if name not in ours} | variables
 
 
@@ -111,7 +131,11 @@ def as_wheel(name, folder):
 
 def run(command, folder, **variables):
     result = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environment(**variables), capture_output=True, text=True
+        list(map(str, command)),
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
@@ -147,16 +171,29 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
         "print(json.dumps([nads_core.__file__, torch.__file__, nads_book.load_results('fig1-lenet') is not None]))\n"
     )
     ipython = [python, "-m", "IPython", "--no-banner"]
-    library, torch_file, results = json.loads(run([*ipython, cell], content, **offline).splitlines()[-1])
+    library, torch_file, results = json.loads(
+        run([*ipython, cell], content, **offline).splitlines()[-1]
+    )
     assert Path(library) == content / "nads-book" / "nads_core" / "__init__.py"
     assert Path(torch_file).parent == packages / "torch" and results
 
     after = {path.name: path.resolve() for path in packages.iterdir()}
     assert {name: after.get(name) for name in before} == before, "a package was replaced"
-    assert {re.split("-", name)[0].strip("_") for name in after.keys() - before.keys()} >= {"loky", "nads_core"}
+    assert {re.split("-", name)[0].strip("_") for name in after.keys() - before.keys()} >= {
+        "loky",
+        "nads_core",
+    }
 
-    look.write_text(f"{install_cell(NOTEBOOKS[0]).source}\nimport nads_core\nprint(nads_core.__file__)\n")
-    output = run([*ipython, look], tmp_path, GIT_CONFIG_COUNT="0", PATH="", IPYTHONDIR=str(tmp_path / "ipython"))
+    look.write_text(
+        f"{install_cell(NOTEBOOKS[0]).source}\nimport nads_core\nprint(nads_core.__file__)\n"
+    )
+    output = run(
+        [*ipython, look],
+        tmp_path,
+        GIT_CONFIG_COUNT="0",
+        PATH="",
+        IPYTHONDIR=str(tmp_path / "ipython"),
+    )
     assert output.splitlines() == [str(library)], "nothing is to be done where the library is there"
     assert not (tmp_path / "nads-book").exists()
 
@@ -174,18 +211,31 @@ def with_wheel(tmp_path_factory, distributions):
     kernel = folder / "kernels" / "bare"
     kernel.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "bare", "language": "python"}))
+    (kernel / "kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": "bare", "language": "python"})
+    )
     return folder
 
 
 @pytest.mark.slow
 def test_a_chapter_runs_in_a_bare_environment(with_wheel):
     """There are no photos, and the leading published directions: what needs the complete sets is left out."""
-    name = "05_nad_computation"
+    name = "09_nad_computation"
     (with_wheel / "book").mkdir()
-    (with_wheel / "book" / "results").symlink_to(ROOT / "book" / "results")  # The wheel has no results; a clone has.
+    (with_wheel / "book" / "results").symlink_to(
+        ROOT / "book" / "results"
+    )  # The wheel has no results; a clone has.
     result = with_wheel / f"{name}.ipynb"
-    options = ["-k", "bare", "-p", "preset", "smoke", "--execution-timeout", "300", "--no-progress-bar"]
+    options = [
+        "-k",
+        "bare",
+        "-p",
+        "preset",
+        "smoke",
+        "--execution-timeout",
+        "300",
+        "--no-progress-bar",
+    ]
     run(
         [sys.executable, "-m", "papermill", ROOT / "notebooks" / f"{name}.ipynb", result, *options],
         with_wheel,
@@ -203,6 +253,8 @@ def test_a_chapter_runs_in_a_bare_environment(with_wheel):
 
     assert [figure for figure, kinds in figures(notebook).items() if "image/png" not in kinds] == []
     assert [row for row in rows(notebook) if row[0] == "LeNet"]
-    assert any("rank correlation of 64" in str(output.get("data")) for output in outputs), "the ranks of what ships"
+    assert any("rank correlation of 64" in str(output.get("data")) for output in outputs), (
+        "the ranks of what ships"
+    )
     errors = [output.text for output in outputs if output.get("name") == "stderr"]
     assert "Warning" not in "".join(errors)

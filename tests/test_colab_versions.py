@@ -36,12 +36,18 @@ def python_of_colab():
     look = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2], sys.executable)"
     for command in (sys.executable, f"python{VERSION}"):
         if shutil.which(command):
-            variables = os.environ | {"PYENV_VERSION": VERSION}  # pyenv has each version under the same name
-            result = subprocess.run([command, "-c", look], env=variables, capture_output=True, text=True)
+            variables = os.environ | {
+                "PYENV_VERSION": VERSION
+            }  # pyenv has each version under the same name
+            result = subprocess.run(
+                [command, "-c", look], env=variables, capture_output=True, text=True
+            )
             version, _, path = result.stdout.strip().partition(" ")
             if version == VERSION:
                 return path
-    pytest.skip(f"no Python {VERSION} with venv, which Colab has: its versions of our packages cannot be installed")
+    pytest.skip(
+        f"no Python {VERSION} with venv, which Colab has: its versions of our packages cannot be installed"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +58,32 @@ def colab(tmp_path_factory):
     python = python_of_colab()
     folder = tmp_path_factory.mktemp("colab")
     if (free := shutil.disk_usage(folder).free) < BYTES:
-        pytest.skip(f"Colab's packages take {BYTES / 1e9:.0f} GB of disk, and {free / 1e9:.0f} GB are free")
+        pytest.skip(
+            f"Colab's packages take {BYTES / 1e9:.0f} GB of disk, and {free / 1e9:.0f} GB are free"
+        )
     try:
         subprocess.run([python, "-m", "venv", folder / "environment"], check=True)
         python = folder / "environment" / "bin" / "python"
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-        result = subprocess.run([*pip, "-r", PACKAGES], env=environment(), capture_output=True, text=True)
+        pip = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-compile",
+        ]
+        result = subprocess.run(
+            [*pip, "-r", PACKAGES], env=environment(), capture_output=True, text=True
+        )
         if result.returncode:
             pytest.skip(f"pip cannot install Colab's packages: {result.stderr.strip()[-500:]}")
         kernel = folder / "kernels" / "colab"
         kernel.mkdir(parents=True)
         argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Colab", "language": "python"}))
+        (kernel / "kernel.json").write_text(
+            json.dumps({"argv": argv, "display_name": "Colab", "language": "python"})
+        )
         cell = folder / "cell.ipy"
         cell.write_text(install_cell(NOTEBOOKS[0]).source)
         checkout = {  # stands in for the repository's address
@@ -96,10 +116,17 @@ def imports(path):
 def test_what_the_notebooks_import_is_there(colab):
     notebooks = sorted((colab / "nads-book" / "notebooks").glob("*.ipynb"))
     statements = {path.name: imports(path) for path in notebooks}
-    assert len(statements) > 10 and all("import nads_book as nb" in lines for lines in statements.values())
+    assert len(statements) > 10 and all(
+        "import nads_book as nb" in lines for lines in statements.values()
+    )
     command = [colab / "environment" / "bin" / "python", "-c", IMPORT_ALL]
     result = subprocess.run(
-        command, input=json.dumps(statements), cwd=colab, env=environment(), capture_output=True, text=True
+        command,
+        input=json.dumps(statements),
+        cwd=colab,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
 
@@ -110,7 +137,16 @@ def test_a_chapter_runs(colab, title):
     checkout = colab / "nads-book"
     (notebook,) = (checkout / "notebooks").glob(f"*_{title}.ipynb")
     executed = colab / notebook.name
-    options = ["-k", "colab", "-p", "preset", "smoke", "--execution-timeout", "300", "--no-progress-bar"]
+    options = [
+        "-k",
+        "colab",
+        "-p",
+        "preset",
+        "smoke",
+        "--execution-timeout",
+        "300",
+        "--no-progress-bar",
+    ]
     run(
         [sys.executable, "-m", "papermill", notebook, executed, *options],
         checkout,
@@ -118,7 +154,9 @@ def test_a_chapter_runs(colab, title):
         HOME=str(colab),
         OMP_WAIT_POLICY="PASSIVE",
     )
-    outputs = [o for cell in nbformat.read(executed, as_version=4).cells for o in cell.get("outputs", ())]
+    outputs = [
+        o for cell in nbformat.read(executed, as_version=4).cells for o in cell.get("outputs", ())
+    ]
     kinds = {kind for output in outputs for kind in output.get("data", {})}
     assert kinds & {"image/png", "application/vnd.jupyter.widget-view+json"}
     errors = "".join(output.text for output in outputs if output.get("name") == "stderr")
@@ -131,8 +169,14 @@ def test_notebooks_need_no_newer_version_than_colab_has():
 
     from packaging.requirements import Requirement
 
-    pinned = dict(line.split("==") for line in PACKAGES.read_text("utf8").splitlines() if "==" in line)
+    pinned = dict(
+        line.split("==") for line in PACKAGES.read_text("utf8").splitlines() if "==" in line
+    )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
     needed = map(Requirement, [*project["dependencies"], *project["optional-dependencies"]["book"]])
-    too_new = [str(need) for need in needed if need.name in pinned and pinned[need.name] not in need.specifier]
+    too_new = [
+        str(need)
+        for need in needed
+        if need.name in pinned and pinned[need.name] not in need.specifier
+    ]
     assert not too_new

@@ -96,22 +96,44 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 def test_one_of_our_architectures(folder, capsys):
-    arguments = ["compute", "logreg", "--out", "new/folder/x.npz", "--num-networks", "64", "--seed", "3", *SMALL]
+    arguments = [
+        "compute",
+        "logreg",
+        "--out",
+        "new/folder/x.npz",
+        "--num-networks",
+        "64",
+        "--seed",
+        "3",
+        *SMALL,
+    ]
     assert main(arguments) == 0
     nads = nc.NADs.load("new/folder/x.npz")
     expected = nc.compute_nads(
-        nc.LOGREG, 64, estimator=nc.SmoothedGradient(2), image_shape=(1, 8, 8), seed=3, device="cpu", progress=False
+        nc.LOGREG,
+        64,
+        estimator=nc.SmoothedGradient(2),
+        image_shape=(1, 8, 8),
+        seed=3,
+        device="cpu",
+        progress=False,
     )
     assert torch.equal(nads.directions, expected.directions)
     assert torch.equal(nads.eigenvalues, expected.eigenvalues)
     printed = capsys.readouterr().out
     assert f"{nads} -> new/folder/x.npz" in printed and "64 networks (effective: 6" in printed
     (checkpoint,) = (folder / "new/folder").glob("x.*.ckpt")
-    assert f"{checkpoint.relative_to(folder)} ({checkpoint.stat().st_size / 1e6:,.0f} MB)" in printed
+    assert (
+        f"{checkpoint.relative_to(folder)} ({checkpoint.stat().st_size / 1e6:,.0f} MB)" in printed
+    )
 
 
 SURPRISES = {  # a command that cannot work, and what it shows
@@ -135,13 +157,30 @@ def test_commands_that_cannot_work_name_the_remedy_in_one_line(folder, capsys, k
 def test_the_help_has_the_defaults_of_the_function(capsys):
     with pytest.raises(SystemExit):
         main(["compute", "--help"])
-    (readouts,) = re.findall(r"default: (\d+) if possible", " ".join(capsys.readouterr().out.split()))
+    (readouts,) = re.findall(
+        r"default: (\d+) if possible", " ".join(capsys.readouterr().out.split())
+    )
     assert int(readouts) == DEFAULT_READOUTS
 
 
 def test_options_are_the_arguments_of_the_function(folder):
-    arguments = ["compute", "logreg", "--out", "x.npz", "--num-networks", "8", "--device", "cpu", *SMALL]
-    assert main([*arguments, "--num-directions", "5", "--symmetries", "flip_rows", "--batch-size", "4"]) == 0
+    arguments = [
+        "compute",
+        "logreg",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "8",
+        "--device",
+        "cpu",
+        *SMALL,
+    ]
+    assert (
+        main(
+            [*arguments, "--num-directions", "5", "--symmetries", "flip_rows", "--batch-size", "4"]
+        )
+        == 0
+    )
     nads = nc.NADs.load("x.npz")
     assert len(nads) == 5 and nads.provenance["symmetries"] == ["flip_rows"]
     assert main([*arguments, "--symmetries"]) == 0  # none
@@ -159,11 +198,27 @@ def test_options_are_the_arguments_of_the_function(folder):
     ],
 )
 def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
-    arguments = ["compute", "factories:small", "--out", "x.npz", "--num-networks", "10", "--device", "cpu"]
+    arguments = [
+        "compute",
+        "factories:small",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "10",
+        "--device",
+        "cpu",
+    ]
     arguments += ["--estimator", name, *(SMALL if hasattr(estimator, "num_inputs") else SMALL[:4])]
-    assert main([*arguments, "--debiasing", "none", "--quantized", "--checkpoint", "state.ckpt"]) == 0
+    assert (
+        main([*arguments, "--debiasing", "none", "--quantized", "--checkpoint", "state.ckpt"]) == 0
+    )
     provenance = nc.NADs.load("x.npz").provenance
-    expected = {"architecture": "small", "num_networks": 10, "debiasing": "none", "estimator": repr(estimator)}
+    expected = {
+        "architecture": "small",
+        "num_networks": 10,
+        "debiasing": "none",
+        "estimator": repr(estimator),
+    }
     assert expected.items() <= provenance.items()
     assert (folder / "state.ckpt").exists()
     with np.load("x.npz") as file:
@@ -186,7 +241,9 @@ def test_estimators_and_a_factory_of_ones_own(folder, name, estimator):
 )
 def test_a_bad_architecture_is_an_error(folder, capsys, architecture, message):
     with torch.random.fork_rng():
-        assert main(["compute", architecture, "--out", "x.npz", "--num-networks", "10", *SMALL]) == 2
+        assert (
+            main(["compute", architecture, "--out", "x.npz", "--num-networks", "10", *SMALL]) == 2
+        )
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert re.search(message, error)
@@ -210,14 +267,21 @@ def test_bad_options_are_errors(folder, capsys, arguments, message):
     ("arguments", "option", "users"),
     [
         (["--estimator", "mixed", "--readouts", "8"], "--readouts 8", "use smoothed"),
-        (["--estimator", "point", "--num-inputs", "16"], "--num-inputs 16", "use smoothed or mixed"),
+        (
+            ["--estimator", "point", "--num-inputs", "16"],
+            "--num-inputs 16",
+            "use smoothed or mixed",
+        ),
         (["--estimator", "dipole", "--num-inputs", "8"], "--num-inputs 8", "use smoothed or mixed"),
         (["--estimator", "dipole", "--readouts", "1"], "--readouts 1", "use smoothed"),
         (["--num-leading", "5"], "num_leading = 5", "tolerance"),
     ],
 )
 def test_options_without_effect_are_rejected(folder, capsys, arguments, option, users):
-    assert main(["compute", "logreg", "--out", "x.npz", "--image-shape", "1", "8", "8", *arguments]) == 2
+    assert (
+        main(["compute", "logreg", "--out", "x.npz", "--image-shape", "1", "8", "8", *arguments])
+        == 2
+    )
     error = capsys.readouterr().err
     assert option in error and users in error
     assert not list(folder.glob("x.*"))
@@ -228,7 +292,10 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
 
     def checkpoints(*more: str) -> dict[str, int]:
         assert main([*arguments, *more]) == 0, capsys.readouterr().err
-        return {path.name: torch.load(path, weights_only=True)["blocks_done"] for path in folder.glob("x.*.ckpt")}
+        return {
+            path.name: torch.load(path, weights_only=True)["blocks_done"]
+            for path in folder.glob("x.*.ckpt")
+        }
 
     (first,) = checkpoints("--num-networks", "64")
     both = checkpoints("--num-networks", "64", "--seed", "1")
@@ -236,11 +303,22 @@ def test_a_finished_run_does_not_stand_in_the_way_of_the_next_seed(folder, capsy
     assert nc.NADs.load("x.npz").provenance["seed"] == 1
     extended = checkpoints("--num-networks", "192")
     assert extended == both | {first: 3}  # a finished one is extended
-    more = [("--dtype", "bfloat16"), ("--tolerance", "0.1"), ("--kernels", "triton"), ("--readouts", "2")]
+    more = [
+        ("--dtype", "bfloat16"),
+        ("--tolerance", "0.1"),
+        ("--kernels", "triton"),
+        ("--readouts", "2"),
+    ]
     for count, option in enumerate(more, 3):
-        with pytest.warns(UserWarning, match="tolerance 0.1 not") if "--tolerance" in option else nullcontext():
+        with (
+            pytest.warns(UserWarning, match="tolerance 0.1 not")
+            if "--tolerance" in option
+            else nullcontext()
+        ):
             assert len(checkpoints("--num-networks", "320", *option)) == count
-    assert len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6  # the same networks
+    assert (
+        len(checkpoints("--num-networks", "320", "--debiasing", "none", "--readouts", "1")) == 6
+    )  # the same networks
     assert extended.keys() <= checkpoints("--num-networks", "320").keys()
 
 
@@ -258,12 +336,17 @@ def test_a_missing_gpu_is_an_error(folder, capsys, run, arguments):
         assert run([*arguments, "--device", device]) == 2
         error = capsys.readouterr().err
         assert error.startswith(f"error: device '{device}'") and "'cpu'" in error
-    assert [path.name for path in folder.iterdir() if path.suffix in (".npz", ".json", ".ckpt")] == []
+    assert [
+        path.name for path in folder.iterdir() if path.suffix in (".npz", ".json", ".ckpt")
+    ] == []
 
 
 def test_workers_are_for_a_cpu(folder, capsys, monkeypatch):
     monkeypatch.setattr("nads_book.cli.run.usable_device", lambda device: torch.device("cuda"))
-    assert book_main(["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json", "--workers", "2"]) == 2
+    assert (
+        book_main(["run", "fig1-logreg", "--preset", "smoke", "--out", "r.json", "--workers", "2"])
+        == 2
+    )
     assert "--workers 2" in capsys.readouterr().err
 
 
@@ -336,10 +419,16 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
             for key, value in inspect.signature(function).parameters.items()
         }
         for action in parser._actions:
-            if action.dest not in ("help", "num_inputs", "readouts"):  # the last two are fields of estimators
+            if action.dest not in (
+                "help",
+                "num_inputs",
+                "readouts",
+            ):  # the last two are fields of estimators
                 default = parameters[action.dest].default
                 if default not in (None, False, (), inspect.Parameter.empty):
-                    shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+                    shown = (
+                        " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+                    )
                     assert f"(default: {shown.removeprefix('torch.')})" in action.help
     with pytest.raises(SystemExit, match="0"):
         cli.main(["--help"])
@@ -347,14 +436,20 @@ def test_help_lists_every_command_and_its_defaults(capsys, package):
     assert all(name in listing for name in cli.COMMANDS)
 
 
-@pytest.mark.parametrize("arguments", [[name, "--help"] for name in COMMANDS] + [["compute", "lenet", "--outt", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [[name, "--help"] for name in COMMANDS] + [["compute", "lenet", "--outt", "x"]]
+)
 def test_help_and_mistyped_options_do_not_wait_for_torch(arguments):
     code = (
         "import sys\nfrom nads_core.cli import main\n"
         f"try: main({arguments})\nfinally: assert not {{'torch', 'scipy', 'matplotlib'}} & sys.modules.keys()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
-    assert "Assertion" not in done.stderr and "usage: python -m nads_core" in done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
+    )
+    assert (
+        "Assertion" not in done.stderr and "usage: python -m nads_core" in done.stdout + done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", ["nads", "nads.exe"])
@@ -392,7 +487,18 @@ def test_nads_in_a_file_of_any_name_are_read(folder, capsys):
 
 
 def test_nads_without_certain_directions_are_similar_to_none(folder, capsys):
-    few = ["compute", "lenet", "--out", "x.npz", "--num-networks", "16", "--num-inputs", "2", "--device", "cpu"]
+    few = [
+        "compute",
+        "lenet",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "16",
+        "--num-inputs",
+        "2",
+        "--device",
+        "cpu",
+    ]
     assert main(few) == 0
     capsys.readouterr()
     assert main(["similar", "x.npz"]) == 2
@@ -415,10 +521,22 @@ def test_class_differences_need_matplotlib_from_the_start(folder, capsys, monkey
 
 @pytest.mark.slow
 def test_ctrl_c_and_resume(folder):
-    arguments = ["compute", "factories:slow", "--out", "x.npz", "--num-networks", "640", "--device", "cpu", *SMALL]
+    arguments = [
+        "compute",
+        "factories:slow",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "640",
+        "--device",
+        "cpu",
+        *SMALL,
+    ]
     progress, hold = "", folder / "hold"
     hold.touch()
-    with subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=environment()) as process:
+    with subprocess.Popen(
+        command(*arguments), stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
         while not re.search(r" [1-9]\d*/640", progress):  # until the first networks are counted
             character = process.stderr.read(1)
             assert character, progress
@@ -447,7 +565,10 @@ def test_ctrl_c_and_resume(folder):
 
 def test_exit_status_of_the_process(folder):
     done = subprocess.run(
-        command("compute", "alexnet", "--out", "x.npz"), capture_output=True, text=True, env=environment()
+        command("compute", "alexnet", "--out", "x.npz"),
+        capture_output=True,
+        text=True,
+        env=environment(),
     )
     assert done.returncode == 2
     assert "error: unknown architecture 'alexnet'" in done.stderr
@@ -460,5 +581,11 @@ def test_an_interrupt_after_the_work_is_silent(tmp_path):
         "import os, signal, sys; from nads_core.cli import console; sys.argv = ['nads', 'similar', 'missing.npz'];"
         "status = console(); os.kill(os.getpid(), signal.SIGINT); sys.exit(status)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr, done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert (
+        done.returncode == 2
+        and done.stderr.startswith("error: ")
+        and "Traceback" not in done.stderr
+    ), done.stderr

@@ -91,7 +91,7 @@ ADDITIONS = {  # content of the lists: file -> texts in it with what takes their
         '"plot_matrices",': '"plot_line",\n    "plot_matrices",',
     },
     "tests/test_figures.py": {"CALLS = {": 'CALLS = {"plot_line": lambda: figures.plot_line([1.0, 2.0]), '},
-    "book/chapters/02_pooling_theory.md": {"": "figures.plot_line(kept)"},
+    "book/chapters/04_pooling_theory.md": {"": "figures.plot_line(kept)"},
 }  # fmt: skip
 ASKING = (  # the tests that read what the lists name
     "test_architectures.py::test_declared_symmetries_hold_exactly[twolayers-flip_rows]",
@@ -138,16 +138,25 @@ def copy(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments", [["-m", "pytest", "-q", *(f"tests/{test}" for test in ASKING)], ["-c", AT_WORK]], ids=["tests", "work"]
+    "arguments",
+    [["-m", "pytest", "-q", *(f"tests/{test}" for test in ASKING)], ["-c", AT_WORK]],
+    ids=["tests", "work"],
 )
 def test_the_lists_are_all_that_has_to_be_touched(copy, arguments):
-    environment = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'book'}", "NADS_STRICT": ""}
-    result = subprocess.run([sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True)
+    environment = os.environ | {
+        "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'book'}",
+        "NADS_STRICT": "",
+    }
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_what_was_touched_is_in_the_lists():
-    for name in set(ADDITIONS) - {"book/chapters/02_pooling_theory.md"}:  # "the chapter that draws it"
+    for name in set(ADDITIONS) - {
+        "book/chapters/04_pooling_theory.md"
+    }:  # "the chapter that draws it"
         assert f"`{name}`" in PAGE or f"`{Path(name).parent.as_posix()}/`" in PAGE, name
 
 
@@ -155,12 +164,25 @@ def test_an_architecture(monkeypatch, tmp_path):
     class TwoLayers(nn.Sequential):
         def __init__(self, in_channels, image_size, num_classes, width=7):
             pixels = in_channels * image_size**2
-            super().__init__(nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, num_classes))
+            super().__init__(
+                nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, num_classes)
+            )
 
     added = nc.Architecture("twolayers", TwoLayers, symmetries=("flip_rows",))
     monkeypatch.setitem(nc.ARCHITECTURES, added.name, added)
     path = tmp_path / "x.npz"
-    options = ["--out", str(path), "--num-networks", "8", "--image-shape", "1", "8", "8", "--device", "cpu"]
+    options = [
+        "--out",
+        str(path),
+        "--num-networks",
+        "8",
+        "--image-shape",
+        "1",
+        "8",
+        "8",
+        "--device",
+        "cpu",
+    ]
     assert main(["compute", "twolayers", *options]) == 0
     assert nc.NADs.load(path).provenance["symmetries"] == ["flip_rows"]
     job = study_class("fig1")(
@@ -204,19 +226,29 @@ def test_a_chapter(tmp_path):
         build.chapters(tmp_path)[5] == "notebooks/99_mine"
         and len(build.chapters(tmp_path)) == len(build.chapters()) + 1
     )
-    cells = nbformat.read(build.Chapter("notebooks/99_mine", tmp_path / "_build", "smoke", tmp_path).source, 4).cells
-    assert [cell.cell_type for cell in cells] == ["markdown", "code"] and cells[1].metadata["tags"] == ["parameters"]
+    cells = nbformat.read(
+        build.Chapter("notebooks/99_mine", tmp_path / "_build", "smoke", tmp_path).source, 4
+    ).cells
+    assert [cell.cell_type for cell in cells] == ["markdown", "code"] and cells[1].metadata[
+        "tags"
+    ] == ["parameters"]
 
 
 def test_a_check(monkeypatch):
     def check_variance(num_samples, *, seed=0, factor=1.0):
         """The variance of a uniform number on [0, 1] is a twelfth; printed: a tenth."""
-        x = torch.rand(num_samples, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        x = torch.rand(
+            num_samples, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        )
         squares = (x - 0.5).square()
         error = float(squares.std() / num_samples**0.5)
-        return [Check("variance", "uniform", float(squares.mean()), error, factor / 12, factor / 10)]
+        return [
+            Check("variance", "uniform", float(squares.mean()), error, factor / 12, factor / 10)
+        ]
 
-    monkeypatch.setitem(errata.STATEMENTS, "variance", errata.Statement("A variance", check_variance))
+    monkeypatch.setitem(
+        errata.STATEMENTS, "variance", errata.Statement("A variance", check_variance)
+    )
     statement = errata.STATEMENTS["variance"]
     assert statement.verdict(statement.check(10_000)) == "holds with a changed constant"
     assert "not settled" in errata.summary("variance", statement.check(10_000, factor=2.0))

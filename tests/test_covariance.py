@@ -33,7 +33,10 @@ def definite(dimension: int, seed: int) -> Tensor:
 def stacked(contributions: Tensor) -> tuple[Tensor, Tensor]:
     """M and W from all vectors at once, by the formulas of the module's docstring."""
     networks, count, dimension = contributions.shape
-    seen, noise = torch.zeros(dimension, dimension).double(), torch.zeros(dimension, dimension).double()
+    seen, noise = (
+        torch.zeros(dimension, dimension).double(),
+        torch.zeros(dimension, dimension).double(),
+    )
     half = count // 2
     for g in contributions.double():
         mean = sum(g) / count
@@ -133,7 +136,10 @@ def test_merged_workers_equal_one(cut, kind, seed):
     whole.update(contributions)
     one.merge(other)
     assert one.num_networks == 300
-    results = [m.moments() if kind is DenseMoments else [r.T @ r / 300 for r in rows(m)] for m in (one, whole)]
+    results = [
+        m.moments() if kind is DenseMoments else [r.T @ r / 300 for r in rows(m)]
+        for m in (one, whole)
+    ]
     for a, b in zip(*results, strict=True):
         close(a, b)
 
@@ -162,7 +168,10 @@ def test_bad_use_of_the_accumulators(kind):
 
 def two_levels(networks: int, inputs: int, signal: Tensor, noise: Tensor, seed: int) -> Tensor:
     """Draw g_ij = s_i + e_ij, Gaussian with the covariances whose Cholesky factors are ``signal`` and ``noise``."""
-    s, e = normal(networks, 1, len(signal), seed=seed), normal(networks, inputs, len(noise), seed=seed + 1)
+    s, e = (
+        normal(networks, 1, len(signal), seed=seed),
+        normal(networks, inputs, len(noise), seed=seed + 1),
+    )
     return s @ signal.T + e @ noise.T
 
 
@@ -188,7 +197,9 @@ def test_shrink_is_positive_and_lies_between_its_ends(seed, strength, rank):
     shrunk = debias(seen, noise, "shrink", floor=0.1)
     scale = float(seen.trace())
     assert torch.linalg.eigvalsh((shrunk + shrunk.T) / 2).min() > -1e-9 * scale
-    assert torch.linalg.eigvalsh(shrunk - (seen - noise)).min() > -1e-6 * scale  # never below subtract
+    assert (
+        torch.linalg.eigvalsh(shrunk - (seen - noise)).min() > -1e-6 * scale
+    )  # never below subtract
     close(shrunk, shrunk.T)
 
 
@@ -206,7 +217,8 @@ def test_shrink_keeps_the_floor_where_noise_dominates():
 
 def test_shrink_by_hand_in_two_dimensions():
     noise, signal, expected = (
-        torch.diag(torch.tensor(row, dtype=torch.float64)) for row in ([2.0, 3.0], [8.0, -1.0], [8.0, 0.3])
+        torch.diag(torch.tensor(row, dtype=torch.float64))
+        for row in ([2.0, 3.0], [8.0, -1.0], [8.0, 0.3])
     )
     close(debias(noise + signal, noise, "shrink", floor=0.1), expected)  # ratios 4 and -1/3
 
@@ -247,7 +259,9 @@ def test_debias_scales_with_its_arguments(method):
 
 
 def test_bad_debiasing():
-    with pytest.raises(ValueError, match=r"unknown debiasing 'shrnk': choose from \('shrink', 'subtract', 'none'\)"):
+    with pytest.raises(
+        ValueError, match=r"unknown debiasing 'shrnk': choose from \('shrink', 'subtract', 'none'\)"
+    ):
         debias(torch.eye(2), torch.eye(2), "shrnk")
     with pytest.raises(ValueError, match="floor must be positive, got 0"):
         debias(torch.eye(2), torch.eye(2), "shrink", floor=0)
@@ -270,7 +284,10 @@ def test_leading_eigenpairs(seed, count):
 @given(seed=SEEDS, networks=st.integers(2, 12), noise=st.sampled_from([0, 1, 2]))
 def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
     dimension = 40
-    means, spreads = normal(networks, dimension, seed=seed), 0.5 * normal(noise * networks, dimension, seed=seed + 1)
+    means, spreads = (
+        normal(networks, dimension, seed=seed),
+        0.5 * normal(noise * networks, dimension, seed=seed + 1),
+    )
     matrix = (means.T @ means - spreads.T @ spreads) / networks
     values, rows = gram_eigenpairs(means, spreads, dimension)
     expected = torch.linalg.eigvalsh(matrix).flip(0)
@@ -284,7 +301,9 @@ def test_gram_eigenpairs_equal_those_of_the_matrix(seed, networks, noise):
 
 def test_gram_eigenpairs_of_dependent_rows():
     means = normal(3, 20, seed=1)
-    spreads = torch.cat([means[:1], -means[:1]]) / 4  # what two halves give: opposite rows, in the span of the means
+    spreads = (
+        torch.cat([means[:1], -means[:1]]) / 4
+    )  # what two halves give: opposite rows, in the span of the means
     values, rows = gram_eigenpairs(means, spreads, 20)
     matrix = (means.T @ means - spreads.T @ spreads) / 3
     torch.testing.assert_close(values, torch.linalg.eigvalsh(matrix).flip(0)[:3])
@@ -311,7 +330,11 @@ def generated(subset: tuple[str, ...]) -> list[list[int]]:
     pixels = torch.arange(32).view(SHAPE)
     group, changed = {tuple(range(32)): pixels}, True
     while changed:
-        new = {tuple(MAPS[name](p).flatten().tolist()): MAPS[name](p) for p in group.values() for name in subset}
+        new = {
+            tuple(MAPS[name](p).flatten().tolist()): MAPS[name](p)
+            for p in group.values()
+            for name in subset
+        }
         changed = bool(new.keys() - group.keys())
         group |= new
     return [list(order) for order in group]
@@ -321,7 +344,10 @@ def generated(subset: tuple[str, ...]) -> list[list[int]]:
 def test_symmetrize_is_the_average_over_the_group(subset):
     matrix, group = definite(32, 1), generated(subset)
     assert len(group) == {0: 1, 1: 2, 2: 8 if "transpose" in subset else 4, 3: 8}[len(subset)]
-    close(symmetrize(matrix, SHAPE, subset), sum(matrix[order][:, order] for order in group) / len(group))
+    close(
+        symmetrize(matrix, SHAPE, subset),
+        sum(matrix[order][:, order] for order in group) / len(group),
+    )
 
 
 @given(seed=SEEDS, subset=st.sampled_from(SUBSETS), order=st.randoms())
@@ -350,10 +376,15 @@ def test_channels_that_are_alike_share_one_block():
     blocks = matrix.view(2, 16, 2, 16)
     exchangeable = torch.block_diag(*[(blocks[0, :, 0] + blocks[1, :, 1]) / 2] * 2)
     close(symmetrize(matrix, SHAPE, ("channels",)), exchangeable)
-    close(symmetrize(matrix, SHAPE, ("channels", "transpose")), (exchangeable + moved(exchangeable, "transpose")) / 2)
+    close(
+        symmetrize(matrix, SHAPE, ("channels", "transpose")),
+        (exchangeable + moved(exchangeable, "transpose")) / 2,
+    )
 
 
-@pytest.mark.parametrize("subset", [*SUBSETS, ("channels",), ("flip_rows", "transpose", "channels")], ids=str)
+@pytest.mark.parametrize(
+    "subset", [*SUBSETS, ("channels",), ("flip_rows", "transpose", "channels")], ids=str
+)
 @pytest.mark.parametrize("shape", [SHAPE, (3, 5, 5), (1, 1, 1)], ids=str)
 def test_types_are_an_orthonormal_basis_without_mixed_blocks(subset, shape):
     kinds = symmetry_types(shape, subset)
@@ -382,11 +413,16 @@ def test_names_say_what_a_map_does():
 
 
 def test_the_blocks_of_the_square():
-    sizes = {kind.names: len(kind) for kind in symmetry_types((1, 32, 32), ("flip_rows", "flip_columns", "transpose"))}
+    sizes = {
+        kind.names: len(kind)
+        for kind in symmetry_types((1, 32, 32), ("flip_rows", "flip_columns", "transpose"))
+    }
     assert sizes == {("++s",): 136, ("++a",): 120, ("--s",): 136, ("--a",): 120, ("+-", "-+"): 256}
 
 
-@pytest.mark.parametrize("subset", [("flip_rows",), ("flip_columns",), ("flip_rows", "flip_columns")], ids=str)
+@pytest.mark.parametrize(
+    "subset", [("flip_rows",), ("flip_columns",), ("flip_rows", "flip_columns")], ids=str
+)
 def test_flips_of_images_that_are_not_square(subset):
     shape = (1, 2, 5)
     average = symmetrize(definite(10, 1), shape, subset)

@@ -31,7 +31,10 @@ def test_any_flipped_bit_is_noticed(tmp_path, kind):
     content, read_before = path.read_bytes(), read(path)
     assert read_before
     places = np.random.default_rng(0).choice(8 * len(content), 200, replace=False)
-    for place in [*places, *range(8 * (len(content) - 100), 8 * len(content), 7)]:  # of the end, where the checksum is
+    for place in [
+        *places,
+        *range(8 * (len(content) - 100), 8 * len(content), 7),
+    ]:  # of the end, where the checksum is
         damaged = bytearray(content)
         damaged[place // 8] ^= 1 << (place % 8)
         path.write_bytes(damaged)
@@ -102,7 +105,9 @@ def test_a_full_disk_leaves_the_previous_files(tmp_path):
     )  # fmt: skip
     assert not run.returncode, run.stderr
     lines = run.stdout.splitlines()
-    assert len(lines) == 2 and all("OSError" in line and "free space" in line for line in lines), run.stdout
+    assert len(lines) == 2 and all("OSError" in line and "free space" in line for line in lines), (
+        run.stdout
+    )
     assert "run.ckpt" in lines[0] and "run.npz" in lines[1]
 
 
@@ -112,4 +117,8 @@ def test_no_space_left(tmp_path):
     with pytest.raises(OSError, match=r"a\.json .*No space left") as error:
         with atomic_write(path):
             raise OSError(28, "No space left on device")
-    assert error.value.errno == 28 and path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+    assert (
+        error.value.errno == 28
+        and path.read_text() == "before"
+        and len(list(tmp_path.iterdir())) == 1
+    )

@@ -23,8 +23,12 @@ def draws(num, size, stride, seed=0):
 @pytest.mark.parametrize("stride", (1, 2, 3, 6))
 def test_output_equals_a_loop(stride):
     theta, phi, x = (t[0] for t in draws(1, 6, stride))
-    loop = sum(theta[i % (6 // stride)] * RESPONSE[i] * phi[i] * x[i] for i in range(6)) / math.sqrt(stride)
-    assert float(deep_linear.deep_linear_output(theta, phi, x, RESPONSE, stride)) == pytest.approx(float(loop))
+    loop = sum(
+        theta[i % (6 // stride)] * RESPONSE[i] * phi[i] * x[i] for i in range(6)
+    ) / math.sqrt(stride)
+    assert float(deep_linear.deep_linear_output(theta, phi, x, RESPONSE, stride)) == pytest.approx(
+        float(loop)
+    )
 
 
 @pytest.mark.parametrize("stride, frequency", tuple(itertools.product((2, 3), (0, 1, 4))))
@@ -42,10 +46,18 @@ def test_blocks_are_parts_of_both():
     args = (torch.tensor([0, 3]), RESPONSE, 2, 1.2, 0.7)
     both = deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="both")
     assert both.shape == (2, 9, 9)
-    assert torch.equal(both[:, :6, :6], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1))
-    assert torch.equal(both[:, 6:, 6:], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="theta"))
+    assert torch.equal(
+        both[:, :6, :6], deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1)
+    )
+    assert torch.equal(
+        both[:, 6:, 6:],
+        deep_linear.expected_hessian(*args, theta_std=0.9, phi_std=1.1, block="theta"),
+    )
     assert torch.equal(both, both.mT)
-    assert torch.equal(both[1], deep_linear.expected_hessian(3, *args[1:], theta_std=0.9, phi_std=1.1, block="both"))
+    assert torch.equal(
+        both[1],
+        deep_linear.expected_hessian(3, *args[1:], theta_std=0.9, phi_std=1.1, block="both"),
+    )
 
 
 @pytest.mark.parametrize("stride", (1, 2, 3))
@@ -56,9 +68,13 @@ def test_gradient_covariance_and_mixed_moment(stride):
     alive = (gradients.std(0) > 0)[:, None] & (gradients.std(0) > 0)
     expected = deep_linear.gradient_covariance(RESPONSE, stride, theta_std=1.3, phi_std=0.6)
     assert_mean((gradients[:, :, None] * gradients[:, None, :])[:, alive], expected[alive])
-    of_phi = theta.repeat(1, stride) * RESPONSE / math.sqrt(stride)  # row of phi[i] has one entry, at x[i]
+    of_phi = (
+        theta.repeat(1, stride) * RESPONSE / math.sqrt(stride)
+    )  # row of phi[i] has one entry, at x[i]
     of_theta = phi * RESPONSE / math.sqrt(stride)
-    moment = deep_linear.mixed_second_moment(RESPONSE, stride, theta_std=1.3, phi_std=0.6).diagonal()
+    moment = deep_linear.mixed_second_moment(
+        RESPONSE, stride, theta_std=1.3, phi_std=0.6
+    ).diagonal()
     positive = moment > 0
     assert_mean((of_phi.square() + of_theta.square())[:, positive], moment[positive])
 
@@ -67,10 +83,14 @@ def test_the_model_as_a_network_has_the_covariance_of_eq_4():
     response = torch.linspace(1, 2, 8)
     networks = [DeepLinear(response) for _ in range(4_000)]
     x = torch.randn(3, 8)
-    expected = deep_linear.deep_linear_output(networks[0].theta, networks[0].phi, x, response.double())
+    expected = deep_linear.deep_linear_output(
+        networks[0].theta, networks[0].phi, x, response.double()
+    )
     torch.testing.assert_close(networks[0](x)[:, 0], expected)
     inputs = torch.zeros(1, 8, requires_grad=True)
-    gradients = torch.cat([torch.autograd.grad(network(inputs).sum(), inputs)[0] for network in networks])
+    gradients = torch.cat(
+        [torch.autograd.grad(network(inputs).sum(), inputs)[0] for network in networks]
+    )
     products = gradients[:, :, None] * gradients[:, None]
     assert_mean(products.double(), deep_linear.gradient_covariance(response))
 
@@ -79,9 +99,18 @@ def test_printed_forms_differ_by_the_stride_and_agree_without_pooling():
     hessian = deep_linear.expected_hessian(1, RESPONSE, 3)
     torch.testing.assert_close(deep_linear.expected_hessian_printed(1, RESPONSE, 3), 3 * hessian)
     for ours, printed in (
-        (deep_linear.gradient_covariance(RESPONSE, 1), deep_linear.gradient_covariance_printed(RESPONSE)),
-        (deep_linear.mixed_second_moment(RESPONSE, 1), deep_linear.mixed_second_moment_printed(RESPONSE, 1)),
-        (deep_linear.expected_hessian(1, RESPONSE, 1), deep_linear.expected_hessian_printed(1, RESPONSE, 1)),
+        (
+            deep_linear.gradient_covariance(RESPONSE, 1),
+            deep_linear.gradient_covariance_printed(RESPONSE),
+        ),
+        (
+            deep_linear.mixed_second_moment(RESPONSE, 1),
+            deep_linear.mixed_second_moment_printed(RESPONSE, 1),
+        ),
+        (
+            deep_linear.expected_hessian(1, RESPONSE, 1),
+            deep_linear.expected_hessian_printed(1, RESPONSE, 1),
+        ),
     ):
         torch.testing.assert_close(ours, printed)
 
@@ -97,23 +126,37 @@ def test_zeta_is_a_ratio_of_curvatures():
 
 
 def test_gradient_descent_follows_automatic_differentiation():
-    run = gradient_descent(torch.tensor([1]), RESPONSE, 2, learning_rate=0.05, num_steps=4, num_runs=1, seed=3)
+    run = gradient_descent(
+        torch.tensor([1]), RESPONSE, 2, learning_rate=0.05, num_steps=4, num_runs=1, seed=3
+    )
     generator = torch.Generator().manual_seed(3)
-    theta, phi = (torch.randn(1, n, generator=generator, dtype=torch.float64)[0].requires_grad_() for n in (3, 6))
+    theta, phi = (
+        torch.randn(1, n, generator=generator, dtype=torch.float64)[0].requires_grad_()
+        for n in (3, 6)
+    )
     for expected in run.losses[0, 0]:
         beta = theta.repeat(2) * RESPONSE * phi / math.sqrt(2)
         loss = 1 - 2 * beta[1] + beta[1] ** 2 + 0.25 * beta.square().sum()
         assert float(loss.detach()) == pytest.approx(float(expected))
         slopes = torch.autograd.grad(loss, (theta, phi))
-        theta, phi = ((p - 0.05 * s).detach().requires_grad_() for p, s in zip((theta, phi), slopes, strict=True))
+        theta, phi = (
+            (p - 0.05 * s).detach().requires_grad_()
+            for p, s in zip((theta, phi), slopes, strict=True)
+        )
 
 
 def test_iterations_end_where_the_loss_stays_near_its_optimum():
     args = dict(num_steps=60, num_runs=3, seed=0)
-    run = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, learning_rate=0.05, batch_size=4, **args)
+    run = gradient_descent(
+        torch.tensor([0, 2]), RESPONSE, 2, learning_rate=0.05, batch_size=4, **args
+    )
     line = run.optimum + 0.1 * (1 - run.optimum)
-    for losses, iterations in zip(run.losses.flatten(0, 1).tolist(), run.iterations.flatten().tolist(), strict=True):
-        assert iterations == 1 + max((step for step, loss in enumerate(losses) if loss > line), default=-1)
+    for losses, iterations in zip(
+        run.losses.flatten(0, 1).tolist(), run.iterations.flatten().tolist(), strict=True
+    ):
+        assert iterations == 1 + max(
+            (step for step, loss in enumerate(losses) if loss > line), default=-1
+        )
     assert 0 < run.iterations.min() < 60
     still = gradient_descent(torch.tensor([0]), RESPONSE, 2, learning_rate=1e-9, **args)
     assert (still.iterations == 61).all()
@@ -123,7 +166,9 @@ def test_stochastic_descent_approaches_the_exact_one():
     args = dict(learning_rate=0.02, num_steps=60, num_runs=2, seed=0)
     exact = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, **args).losses
     noisy = gradient_descent(torch.tensor([0, 2]), RESPONSE, 2, batch_size=512, **args).losses
-    assert (noisy[..., -1] - exact[..., -1]).abs().max() < 0.05 and exact[..., -1].max() < exact[..., 0].max()
+    assert (noisy[..., -1] - exact[..., -1]).abs().max() < 0.05 and exact[..., -1].max() < exact[
+        ..., 0
+    ].max()
 
 
 def test_error_of_the_simulated_hessian_falls_as_one_over_the_root():
@@ -132,7 +177,9 @@ def test_error_of_the_simulated_hessian_falls_as_one_over_the_root():
     sizes, generator = torch.tensor([100, 1_600]), torch.Generator().manual_seed(0)
 
     def error(num_samples):
-        samples = checks.sample_hessians(*args, 1.0, 1.0, num_samples, num_batches=10, block="phi", generator=generator)
+        samples = checks.sample_hessians(
+            *args, 1.0, 1.0, num_samples, num_batches=10, block="phi", generator=generator
+        )
         return (samples[:, 1, 1].mean() - expected).abs()
 
     errors = torch.stack([torch.stack([error(int(n)) for n in sizes]) for _ in range(150)])

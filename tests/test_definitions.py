@@ -4,7 +4,13 @@ import nads_book as nb
 import pytest
 import torch
 from nads_book.experiments.stored import load_study
-from nads_book.studies.definitions import SIZE, SmallNetwork, moved_share, sampled_halves, wave_shares
+from nads_book.studies.definitions import (
+    SIZE,
+    SmallNetwork,
+    moved_share,
+    sampled_halves,
+    wave_shares,
+)
 
 import nads_core as nc
 
@@ -12,10 +18,16 @@ import nads_core as nc
 def test_energies_of_waves():
     wave = nc.fourier_direction((1, 3), SIZE).flatten()
     shares = wave_shares(wave.expand(5, 2, -1))
-    twins = {(ky % SIZE, kx % SIZE) for a, b in ((1, 3), (3, 1)) for ky in (a, -a) for kx in (b, -b)}
-    assert {tuple(place) for place in (shares > 1e-9).nonzero().tolist()} == twins  # by the symmetries of the square
+    twins = {
+        (ky % SIZE, kx % SIZE) for a, b in ((1, 3), (3, 1)) for ky in (a, -a) for kx in (b, -b)
+    }
+    assert {
+        tuple(place) for place in (shares > 1e-9).nonzero().tolist()
+    } == twins  # by the symmetries of the square
     assert float(shares.sum()) == pytest.approx(1) and float(shares.max()) == pytest.approx(1 / 8)
-    noise = torch.randn(4_000, 2, SIZE**2, generator=torch.Generator().manual_seed(0))  # halves with nothing in common
+    noise = torch.randn(
+        4_000, 2, SIZE**2, generator=torch.Generator().manual_seed(0)
+    )  # halves with nothing in common
     noisy = wave_shares(wave + 0.3 * noise)
     assert float(noisy[1, 3]) == pytest.approx(1 / 8, rel=0.1)  # without the noise of inputs
 
@@ -34,7 +46,9 @@ def test_energy_elsewhere():
     assert moved < 3 * chance + 0.02
 
 
-@pytest.mark.parametrize("network", [SmallNetwork(2), SmallNetwork(1, "average"), SmallNetwork(2, "none")], ids=str)
+@pytest.mark.parametrize(
+    "network", [SmallNetwork(2), SmallNetwork(1, "average"), SmallNetwork(2, "none")], ids=str
+)
 def test_small_networks(network):
     assert network.build(3)(torch.zeros(2, 1, SIZE, SIZE)).shape == (2, 3)
     halves = sampled_halves(network.build, (1, SIZE, SIZE), nc.SmoothedGradient(2), 4, seed=0)
@@ -51,6 +65,8 @@ def test_what_was_measured():
     for facts in measured["trainings"].values():
         assert len({tuple(wave) for wave in facts["waves"]}) == len(facts["accuracies"][0]) == 16
     for facts in measured["deep"].values():
-        assert [tuple(wave) for wave in facts["waves"]] == list(nb.waves.predicted_energies("vgg11"))
+        assert [tuple(wave) for wave in facts["waves"]] == list(
+            nb.waves.predicted_energies("vgg11")
+        )
         for groups in facts["shares"].values():
             assert torch.tensor(groups).shape == (8, len(facts["waves"]))

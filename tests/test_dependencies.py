@@ -31,7 +31,14 @@ MODULES = {
     "late": "VALUE = 1\n",
     "unused": "VALUE = 1\n",
 }
-RESULTS = ("a.json", "by_worker.json", "by_program.json", "unread.json", "studies/one.json", "studies/two.json")
+RESULTS = (
+    "a.json",
+    "by_worker.json",
+    "by_program.json",
+    "unread.json",
+    "studies/one.json",
+    "studies/two.json",
+)
 AFTER_A_CHANGE = {  # what is changed, and how: who has to be executed again
     ("book/results/a.json", "2"): {"scores"},
     ("book/results/by_worker.json", "2"): {"scores"},
@@ -67,7 +74,10 @@ def book(small_book):  # noqa: F811
     small_book(LOOKS, name="looks")
 
     def chapters(preset="smoke"):
-        return [execution.Chapter(f"notebooks/{name}", root / "_build", preset, root) for name in ("scores", "looks")]
+        return [
+            execution.Chapter(f"notebooks/{name}", root / "_build", preset, root)
+            for name in ("scores", "looks")
+        ]
 
     execution.execute_together(chapters(), 2, lambda chapter, seconds: None)
     return root, lambda *preset: {one.source.stem for one in chapters(*preset) if one.changed}

@@ -36,7 +36,12 @@ def convnet() -> nn.Module:
 
 
 def compute(factory=convnet, num_networks: int = 100, **options) -> nc.NADs:
-    options = {"image_shape": SHAPE, "estimator": nc.SmoothedGradient(4), "progress": False, **options}
+    options = {
+        "image_shape": SHAPE,
+        "estimator": nc.SmoothedGradient(4),
+        "progress": False,
+        **options,
+    }
     return nc.compute_nads(factory, num_networks, **options)
 
 
@@ -52,10 +57,14 @@ def assert_orthonormal(rows: Tensor, tolerance: float = 1e-5) -> None:
 
 def random_nads(seed: int, count: int = 12, shape=(2, 3, 4)) -> nc.NADs:
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.linalg.qr(torch.randn(math.prod(shape), count, generator=generator, dtype=torch.float64)).Q.T
+    rows = torch.linalg.qr(
+        torch.randn(math.prod(shape), count, generator=generator, dtype=torch.float64)
+    ).Q.T
     eigenvalues = torch.rand(count, generator=generator).sort(descending=True).values
     return nc.NADs(
-        rows.reshape(-1, *shape).float().contiguous(), eigenvalues, {"architecture": "random", "num_networks": seed}
+        rows.reshape(-1, *shape).float().contiguous(),
+        eigenvalues,
+        {"architecture": "random", "num_networks": seed},
     )
 
 
@@ -67,10 +76,14 @@ def test_logistic_regression_is_isotropic(at_once):
     nads = compute(nc.LOGREG, networks, symmetries=())
     level, ratio = 1 / (3 * D), D / networks  # uniform weights within 1 / sqrt(D)
     scaled = nads.eigenvalues.double() / level
-    margin = 5 * (1 + ratio**0.5) ** (4 / 3) * networks ** (-2 / 3)  # five widths of the Tracy-Widom law
+    margin = (
+        5 * (1 + ratio**0.5) ** (4 / 3) * networks ** (-2 / 3)
+    )  # five widths of the Tracy-Widom law
     assert scaled[0] < (1 + ratio**0.5) ** 2 + margin
     assert scaled[-1] > (1 - ratio**0.5) ** 2 - margin
-    assert abs(scaled.mean() - 1) < 5 * math.sqrt(4 / 5 / networks / D)  # var(w^2) = 4 / 45 for w uniform in [-1, 1]
+    assert abs(scaled.mean() - 1) < 5 * math.sqrt(
+        4 / 5 / networks / D
+    )  # var(w^2) = 4 / 45 for w uniform in [-1, 1]
     assert scaled[0] > 1.2  # but not more isotropic than so many networks can be
 
 
@@ -79,7 +92,9 @@ def test_symmetries_make_logistic_regression_more_isotropic():
     plain, averaged = compute(nc.LOGREG, 500), compute(nc.LOGREG, 500, symmetries=square)
     assert plain.provenance["symmetries"] == []
     assert averaged.provenance["symmetries"] == ["flip_rows", "flip_columns", "transpose"]
-    assert averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()  # 8 symmetries: variance 1/8 at best
+    assert (
+        averaged.eigenvalues.std() < 0.6 * plain.eigenvalues.std()
+    )  # 8 symmetries: variance 1/8 at best
     torch.testing.assert_close(averaged.eigenvalues.sum(), plain.eigenvalues.sum())
 
 
@@ -98,8 +113,12 @@ class RankOne(nn.Module):
 def test_a_network_that_sees_one_direction():
     nads = compute(RankOne, 400, dtype=torch.float64)
     u = torch.arange(1.0, D + 1).double()
-    torch.testing.assert_close(nads.directions[0].flatten().double(), u / u.norm(), rtol=1e-5, atol=1e-6)
-    assert abs(float(nads.eigenvalues[0] / u.square().sum()) - 1) < 5 * math.sqrt(2 / 400)  # E s^2 = 1, var s^2 = 2
+    torch.testing.assert_close(
+        nads.directions[0].flatten().double(), u / u.norm(), rtol=1e-5, atol=1e-6
+    )
+    assert abs(float(nads.eigenvalues[0] / u.square().sum()) - 1) < 5 * math.sqrt(
+        2 / 400
+    )  # E s^2 = 1, var s^2 = 2
     assert nads.eigenvalues[1:].abs().max() < 1e-6 * nads.eigenvalues[0]
 
 
@@ -111,9 +130,17 @@ def test_a_network_that_sees_one_direction():
 def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
     networks, estimator = 90, nc.SmoothedGradient(8)
     nads = compute(
-        num_networks=networks, estimator=estimator, debiasing=debiasing, symmetries=symmetries, dtype=torch.float64
+        num_networks=networks,
+        estimator=estimator,
+        debiasing=debiasing,
+        symmetries=symmetries,
+        dtype=torch.float64,
     )
-    ensemble, expected, count = Ensemble(convnet, SHAPE, dtype=torch.float64), torch.zeros(D, D).double(), 0
+    ensemble, expected, count = (
+        Ensemble(convnet, SHAPE, dtype=torch.float64),
+        torch.zeros(D, D).double(),
+        0,
+    )
     norms = []
     for block in range(networks):
         draw = estimator.draw(ensemble, block)
@@ -126,14 +153,24 @@ def test_compute_nads_against_a_loop_over_networks(debiasing, symmetries):
             (g,) = torch.autograd.grad(module(x).sum(), x)
             x, y = g.flatten(1).unflatten(0, (2, 4)).mean(1)  # halves, each of two opposite pairs
             mean = (x + y) / 2
-            expected += torch.outer(mean, mean) if debiasing == "none" else (torch.outer(x, y) + torch.outer(y, x)) / 2
+            expected += (
+                torch.outer(mean, mean)
+                if debiasing == "none"
+                else (torch.outer(x, y) + torch.outer(y, x)) / 2
+            )
             norms.append(mean.square().sum())
             count += 1
     expected = symmetrize(expected / networks, SHAPE, symmetries)
-    torch.testing.assert_close(second_moment(nads), expected, rtol=0, atol=1e-6 * float(expected.abs().max()))
-    torch.testing.assert_close(nads.eigenvalues.double(), torch.linalg.eigvalsh(expected).flip(0), rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(
+        second_moment(nads), expected, rtol=0, atol=1e-6 * float(expected.abs().max())
+    )
+    torch.testing.assert_close(
+        nads.eigenvalues.double(), torch.linalg.eigvalsh(expected).flip(0), rtol=1e-5, atol=1e-9
+    )
     if debiasing == "none":
-        torch.testing.assert_close(nads.eigenvalues.double().sum(), torch.stack(norms).mean(), rtol=1e-6, atol=0)
+        torch.testing.assert_close(
+            nads.eigenvalues.double().sum(), torch.stack(norms).mean(), rtol=1e-6, atol=0
+        )
 
 
 # --- properties of the result
@@ -151,7 +188,9 @@ def test_directions_are_orthonormal_and_ordered(architecture, debiasing):
     if debiasing != "subtract":
         assert nads.eigenvalues[-1] > -1e-6 * nads.eigenvalues[0]
     for row in nads.directions.flatten(1):
-        assert row[row.abs() > 0.999 * row.abs().max()][0] > 0  # of the largest entries, the first is positive
+        assert (
+            row[row.abs() > 0.999 * row.abs().max()][0] > 0
+        )  # of the largest entries, the first is positive
 
 
 def test_fewer_directions_are_the_first():
@@ -161,7 +200,9 @@ def test_fewer_directions_are_the_first():
 
 
 def test_provenance_says_how():
-    provenance = compute(nc.LENET, 3, image_shape=(2, 16, 16), seed=5, dtype=torch.float64).provenance
+    provenance = compute(
+        nc.LENET, 3, image_shape=(2, 16, 16), seed=5, dtype=torch.float64
+    ).provenance
     expected = {
         "architecture": "lenet",
         "image_shape": [2, 16, 16],
@@ -176,16 +217,19 @@ def test_provenance_says_how():
         "torch": torch.__version__,
     }
     assert expected.items() <= provenance.items()
-    assert provenance["estimator"] == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True, readouts=1)"
+    assert (
+        provenance["estimator"]
+        == "SmoothedGradient(num_inputs=4, input_std=1.0, antithetic=True, readouts=1)"
+    )
     assert provenance["seconds"] >= 0
     json.dumps(provenance)
 
 
 def test_symmetries_follow_the_image_size():
     assert compute(nc.LENET, 2, image_shape=(1, 18, 18)).provenance["symmetries"] == ["transpose"]
-    assert compute(nc.LENET, 2, image_shape=(1, 16, 16), symmetries=("flip_rows",)).provenance["symmetries"] == [
-        "flip_rows"
-    ]
+    assert compute(nc.LENET, 2, image_shape=(1, 16, 16), symmetries=("flip_rows",)).provenance[
+        "symmetries"
+    ] == ["flip_rows"]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 100, 1000])
@@ -201,7 +245,10 @@ def test_any_batch_size_gives_the_same_result_under_vmap(request, batch_size):
     request.getfixturevalue("at_once")
     nads = compute(num_networks=150, dtype=torch.float64, batch_size=batch_size)
     torch.testing.assert_close(
-        second_moment(nads), second_moment(expected), rtol=0, atol=1e-6 * float(expected.eigenvalues[0])
+        second_moment(nads),
+        second_moment(expected),
+        rtol=0,
+        atol=1e-6 * float(expected.eigenvalues[0]),
     )
 
 
@@ -218,7 +265,9 @@ def test_the_global_random_state_is_left_alone():
     assert np.array_equal(before[1], np.random.get_state()[1])
 
 
-@pytest.mark.parametrize("estimator", [nc.PointGradient(), nc.Dipole(), nc.MixedDerivative(2)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [nc.PointGradient(), nc.Dipole(), nc.MixedDerivative(2)], ids=repr
+)
 def test_every_estimator_serves(estimator):
     nads = compute(num_networks=20, estimator=estimator)
     assert_orthonormal(nads.directions)
@@ -232,7 +281,9 @@ def test_every_estimator_serves(estimator):
 def at_once(monkeypatch) -> None:
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     monkeypatch.setattr(
-        directions_module, "Ensemble", lambda *args, **options: Ensemble(*args, **(options | {"evaluation": "vmap"}))
+        directions_module,
+        "Ensemble",
+        lambda *args, **options: Ensemble(*args, **(options | {"evaluation": "vmap"})),
     )
 
 
@@ -244,7 +295,11 @@ def test_monte_carlo_error_falls_with_the_square_root_of_the_number_of_networks(
             first, second = (
                 second_moment(
                     compute(
-                        num_networks=count, estimator=nc.SmoothedGradient(2), seed=seed, debiasing="none", symmetries=()
+                        num_networks=count,
+                        estimator=nc.SmoothedGradient(2),
+                        seed=seed,
+                        debiasing="none",
+                        symmetries=(),
                     )
                 )
                 for seed in (2 * replication, 2 * replication + 1)
@@ -259,14 +314,21 @@ def test_debiasing_removes_the_noise_of_few_inputs(at_once):
     for debiasing, values in traces.items():
         for seed in range(20):
             nads = compute(
-                num_networks=64, estimator=nc.SmoothedGradient(2, antithetic=False), debiasing=debiasing, seed=seed
+                num_networks=64,
+                estimator=nc.SmoothedGradient(2, antithetic=False),
+                debiasing=debiasing,
+                seed=seed,
             )
             values.append(nads.eigenvalues.double().sum())
-    reference = compute(num_networks=256, estimator=nc.SmoothedGradient(64), debiasing="subtract", seed=99)
+    reference = compute(
+        num_networks=256, estimator=nc.SmoothedGradient(64), debiasing="subtract", seed=99
+    )
     expected = reference.eigenvalues.double().sum()
     relative = 3 / math.sqrt(256)  # what the reference's own trace may be off by
     subtracted = torch.stack(traces["subtract"])
-    assert (subtracted.mean() - expected).abs() < 5 * standard_error(subtracted) + relative * expected
+    assert (subtracted.mean() - expected).abs() < 5 * standard_error(
+        subtracted
+    ) + relative * expected
     assert torch.stack(traces["none"]).mean() > 1.2 * expected
 
 
@@ -304,7 +366,9 @@ class Interrupted(Estimator):
 
 
 def same(first: nc.NADs, second: nc.NADs) -> bool:
-    return torch.equal(first.directions, second.directions) and torch.equal(first.eigenvalues, second.eigenvalues)
+    return torch.equal(first.directions, second.directions) and torch.equal(
+        first.eigenvalues, second.eigenvalues
+    )
 
 
 ESTIMATOR = nc.SmoothedGradient(4)
@@ -317,7 +381,9 @@ def test_resumed_equals_uninterrupted(tmp_path, num_networks, call):
     path, handler = tmp_path / "state.ckpt", signal.getsignal(signal.SIGINT)
     at_once = 64 * torch.get_num_threads()  # a thread works on a block
     done = min(math.ceil(64 * (call - 1) / at_once) * at_once, 192)
-    with pytest.raises(KeyboardInterrupt, match=f"stopped after {done} of {num_networks} networks") as caught:
+    with pytest.raises(
+        KeyboardInterrupt, match=f"stopped after {done} of {num_networks} networks"
+    ) as caught:
         compute(num_networks=num_networks, estimator=Interrupted(ESTIMATOR, call), checkpoint=path)
     assert f"checkpoint={str(path)!r}" in str(caught.value)
     assert signal.getsignal(signal.SIGINT) is handler
@@ -331,8 +397,12 @@ def test_interrupted_in_the_last_networks(tmp_path):
         compute(num_networks=100, estimator=Interrupted(ESTIMATOR, 3), checkpoint=path)
     assert same(compute(num_networks=100, checkpoint=path), compute(num_networks=100))
     with pytest.raises(KeyboardInterrupt, match="stopped after 0 of 50 networks"):
-        compute(num_networks=50, estimator=Interrupted(ESTIMATOR, 2), checkpoint=tmp_path / "other.ckpt")
-    assert same(compute(num_networks=50, checkpoint=tmp_path / "other.ckpt"), compute(num_networks=50))
+        compute(
+            num_networks=50, estimator=Interrupted(ESTIMATOR, 2), checkpoint=tmp_path / "other.ckpt"
+        )
+    assert same(
+        compute(num_networks=50, checkpoint=tmp_path / "other.ckpt"), compute(num_networks=50)
+    )
 
 
 def test_without_a_checkpoint_the_message_names_a_file(tmp_path, monkeypatch):
@@ -381,7 +451,9 @@ def test_an_extended_checkpoint_equals_a_longer_run(tmp_path, short, long):
 def test_a_finished_checkpoint_is_not_computed_again(tmp_path):
     path, counter = tmp_path / "state.ckpt", Interrupted(ESTIMATOR, 0)
     first = compute(num_networks=128, checkpoint=path)
-    assert same(compute(num_networks=128, checkpoint=path, estimator=counter, debiasing="shrink"), first)
+    assert same(
+        compute(num_networks=128, checkpoint=path, estimator=counter, debiasing="shrink"), first
+    )
     assert counter.calls == 1  # the check of the first networks
     other = compute(num_networks=128, checkpoint=path, debiasing="none")
     assert same(other, compute(num_networks=128, debiasing="none"))
@@ -413,7 +485,10 @@ def test_a_checkpoint_in_a_new_folder(tmp_path):
     ("options", "message"),
     [
         ({"seed": 1}, "seed was 0, now 1"),
-        ({"estimator": nc.SmoothedGradient(8)}, "estimator was .*num_inputs=4.*, now .*num_inputs=8"),
+        (
+            {"estimator": nc.SmoothedGradient(8)},
+            "estimator was .*num_inputs=4.*, now .*num_inputs=8",
+        ),
         ({"image_shape": (1, 7, 7)}, r"image_shape was \[1, 8, 8\], now \[1, 7, 7\]"),
         ({"dtype": torch.float64}, "dtype was 'torch.float32', now 'torch.float64'"),
         ({"factory": nc.LOGREG}, "architecture was 'convnet', now 'logreg'"),
@@ -424,7 +499,9 @@ def test_a_checkpoint_of_another_computation_is_refused_and_kept(tmp_path, optio
     path = tmp_path / "state.ckpt"
     compute(num_networks=64, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=f"belongs to another computation .*{message}.*: name another file"):
+    with pytest.raises(
+        ValueError, match=f"belongs to another computation .*{message}.*: name another file"
+    ):
         compute(num_networks=128, checkpoint=path, **options)
     assert path.read_bytes() == before
 
@@ -447,7 +524,10 @@ def test_a_fresh_readout_is_part_of_the_description(tmp_path):
     assert nads.provenance["fresh_readout"] is True and nads.eigenvalues[0] > 0
     again = nc.compute_nads(silent_at_first, 8, fresh_readout=True, **options)
     assert torch.equal(again.directions, nads.directions)
-    assert "fresh_readout" not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
+    assert (
+        "fresh_readout"
+        not in nc.compute_nads(nc.LOGREG, 8, image_shape=(1, 8, 8), progress=False).provenance
+    )
 
 
 class Residual(nn.Module):
@@ -456,7 +536,11 @@ class Residual(nn.Module):
     def __init__(self, gain, kind: str = "factor"):
         super().__init__()
         self.first, self.branch, self.last = nn.Linear(64, 8), nn.Linear(8, 8), nn.Linear(8, 1)
-        self.knob, self.token, self.kind = nn.Parameter(torch.tensor(gain)), nn.Parameter(torch.zeros(8)), kind
+        self.knob, self.token, self.kind = (
+            nn.Parameter(torch.tensor(gain)),
+            nn.Parameter(torch.zeros(8)),
+            kind,
+        )
         self.unused = nn.Parameter(torch.zeros(3))
 
     def forward(self, x):
@@ -473,9 +557,17 @@ class Residual(nn.Module):
 @pytest.mark.parametrize("gain", [0.0, [0.0] * 8, 1e-6, [1e-6] * 8, 0.2])
 def test_a_branch_is_silent_by_what_a_parameter_does(kind, gain, evaluation):
     expected = {} if gain == 0.2 or kind == "added" else {"knob": pytest.approx(np.ravel(gain)[0])}
-    with pytest.warns(UserWarning, match=r"silent .*\(knob = ") if expected else contextlib.nullcontext():
+    with (
+        pytest.warns(UserWarning, match=r"silent .*\(knob = ")
+        if expected
+        else contextlib.nullcontext()
+    ):
         nads = nc.compute_nads(
-            lambda: Residual(gain, kind), 8, image_shape=(1, 8, 8), evaluation=evaluation, progress=False
+            lambda: Residual(gain, kind),
+            8,
+            image_shape=(1, 8, 8),
+            evaluation=evaluation,
+            progress=False,
         )
     assert nads.provenance.get("silent_parts", {}) == expected
 
@@ -503,7 +595,8 @@ def test_a_corrupted_checkpoint_is_refused_and_kept(tmp_path, content):
         content = path.read_bytes()
     path.write_bytes(content)
     with pytest.raises(
-        ValueError, match=f"{re.escape(str(path))} is (damaged, or )?no checkpoint of compute_nads.*name another"
+        ValueError,
+        match=f"{re.escape(str(path))} is (damaged, or )?no checkpoint of compute_nads.*name another",
     ):
         compute(num_networks=64, checkpoint=path)
     assert path.read_bytes() == content
@@ -527,7 +620,9 @@ def test_memory_does_not_grow_with_the_number_of_networks(tmp_path, at_once):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         sizes.append(path.stat().st_size)
-    vectors = 512 * D * 4 + 2 * D**2 * 8 + 512 * 2 * D * 4  # the buffer, the two sums, and halves of the first networks
+    vectors = (
+        512 * D * 4 + 2 * D**2 * 8 + 512 * 2 * D * 4
+    )  # the buffer, the two sums, and halves of the first networks
     assert max(sizes) < vectors + 20_000
     assert peaks[1] < 1.2 * peaks[0] + 50_000
 
@@ -541,7 +636,9 @@ def test_the_gram_side_refuses_symmetries(monkeypatch):
         compute(symmetries=("transpose",))
 
 
-@pytest.mark.parametrize("estimator", [nc.SmoothedGradient(4), nc.SmoothedGradient(2), nc.PointGradient()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(4), nc.SmoothedGradient(2), nc.PointGradient()], ids=repr
+)
 @pytest.mark.parametrize("debiasing", ["subtract", "none"])
 def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debiasing):
     options = {
@@ -555,7 +652,9 @@ def test_the_gram_side_agrees_with_the_dense_side(monkeypatch, estimator, debias
     dense = compute(**options)
     monkeypatch.setattr(directions_module, "DENSE_LIMIT", 10)
     gram = compute(**options)
-    noise_is_known = estimator == nc.SmoothedGradient(4)  # the others have one contribution a network
+    noise_is_known = estimator == nc.SmoothedGradient(
+        4
+    )  # the others have one contribution a network
     expected = debiasing if noise_is_known else "none"
     assert gram.provenance["debiasing"] == dense.provenance["debiasing"] == expected
     count = len(gram)
@@ -569,7 +668,11 @@ def test_an_image_with_three_channels_of_64_pixels(tmp_path):
     factory = lambda: nn.Sequential(  # noqa: E731
         nn.Conv2d(3, 4, 5, stride=4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 15 * 15, 1)
     )
-    options = {"image_shape": (3, 64, 64), "num_directions": 25, "checkpoint": tmp_path / "state.ckpt"}
+    options = {
+        "image_shape": (3, 64, 64),
+        "num_directions": 25,
+        "checkpoint": tmp_path / "state.ckpt",
+    }
     nads = compute(factory, 60, **options)
     assert nads.directions.shape == (25, 3, 64, 64)
     assert_orthonormal(nads.directions)
@@ -607,7 +710,9 @@ class TimesZero(IgnoresInput):
 class NumpyWeights(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.from_numpy(np.random.default_rng().standard_normal(D)).float())
+        self.weight = nn.Parameter(
+            torch.from_numpy(np.random.default_rng().standard_normal(D)).float()
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(1) @ self.weight
@@ -657,8 +762,12 @@ def seeded() -> nn.Module:
     ],
     ids=lambda value: None,
 )  # fmt: skip
-def test_bad_input_is_refused_before_any_network_is_counted(monkeypatch, factory, options, error, message):
-    monkeypatch.setattr(directions_module, "accumulate", lambda *args: pytest.fail("started to add networks"))
+def test_bad_input_is_refused_before_any_network_is_counted(
+    monkeypatch, factory, options, error, message
+):
+    monkeypatch.setattr(
+        directions_module, "accumulate", lambda *args: pytest.fail("started to add networks")
+    )
     with torch.random.fork_rng(), pytest.raises(error, match=message):
         compute(factory, **options)
 
@@ -685,7 +794,9 @@ def test_a_network_that_fails_is_named_where_blocks_do_not_follow_each_other():
             return draw
 
     ensemble = Ensemble(convnet, SHAPE, device="cpu")
-    evaluation = Evaluation(ensemble, InBlockFour(nc.SmoothedGradient(4, readouts=2), 0), "convnet", 64)
+    evaluation = Evaluation(
+        ensemble, InBlockFour(nc.SmoothedGradient(4, readouts=2), 0), "convnet", 64
+    )
     with pytest.raises(ValueError, match=rf"network {4 * ensemble.block_size + 5} of convnet"):
         evaluation.contributions([(0, ensemble.block_size), (2, ensemble.block_size), (4, 10)])
 
@@ -716,7 +827,11 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
     nads.save(tmp_path / "small.npz", quantized=True)
     loaded = nc.NADs.load(tmp_path / "small.npz")
     assert_orthonormal(loaded.directions, 1e-6)
-    steps = (loaded.directions - nads.directions) / nads.directions.abs().amax((1, 2, 3), keepdim=True) * (2**15 - 1)
+    steps = (
+        (loaded.directions - nads.directions)
+        / nads.directions.abs().amax((1, 2, 3), keepdim=True)
+        * (2**15 - 1)
+    )
     assert_mean(steps.flatten(), 0.0)  # rounded to the nearest, not down
     for k in (1, 10, 50, 500):
         assert loaded.overlap(nads, k) > 1 - 1e-6
@@ -725,7 +840,9 @@ def test_a_quantized_basis_of_a_thousand_directions(tmp_path):
 
 def test_files_that_hold_no_nads(tmp_path):
     np.savez(tmp_path / "other.npz", nads=np.eye(3), singular_values=np.ones(3))
-    with pytest.raises(ValueError, match=r"other.npz .*\['directions', 'eigenvalues', 'provenance'\]"):
+    with pytest.raises(
+        ValueError, match=r"other.npz .*\['directions', 'eigenvalues', 'provenance'\]"
+    ):
         nc.NADs.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         nc.NADs.load(tmp_path / "none.npz")
@@ -742,13 +859,17 @@ def test_overlap_of_two_subspaces(seed, k):
     turned = first.directions.clone()
     turned[:k] = torch.einsum("ij,j...->i...", rotation, turned[:k])
     assert abs(dataclasses.replace(first, directions=turned).overlap(second, k) - overlap) < 1e-5
-    assert abs(first.overlap(-second.directions.numpy(), k) - overlap) < 1e-6  # blind to sign; takes arrays
+    assert (
+        abs(first.overlap(-second.directions.numpy(), k) - overlap) < 1e-6
+    )  # blind to sign; takes arrays
     cosines = torch.linalg.svdvals(first.basis[:, :k].T.double() @ second.basis[:, :k].double())
     assert abs(overlap - cosines.square().mean()) < 1e-6
 
 
 def test_random_subspaces_overlap_by_their_share_of_the_dimension():
-    overlaps = torch.tensor([random_nads(2 * seed).overlap(random_nads(2 * seed + 1), k=6) for seed in range(300)])
+    overlaps = torch.tensor(
+        [random_nads(2 * seed).overlap(random_nads(2 * seed + 1), k=6) for seed in range(300)]
+    )
     assert_mean(overlaps, 6 / 24)
 
 
@@ -772,7 +893,9 @@ def test_energy_is_the_quadratic_form(seed, count):
     expected = torch.einsum("md,de,me->m", v.flatten(1), second_moment(nads), v.flatten(1))
     torch.testing.assert_close(nads.energy(v), expected, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(nads.energy(v[0].numpy()), expected[0], rtol=1e-6, atol=1e-9)
-    torch.testing.assert_close(nads.energy(nads.directions), nads.eigenvalues.double(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        nads.energy(nads.directions), nads.eigenvalues.double(), rtol=1e-5, atol=1e-6
+    )
     assert nads.basis.shape == (24, count)
     assert torch.equal(nads.basis[:, 0], nads.directions[0].flatten())
 
@@ -836,7 +959,11 @@ def test_what_nads_say_of_themselves():
 def agreement(nads: nc.NADs, published: Tensor) -> tuple[float, float, float]:
     """Overlap of the first 10 and 50; rank correlation of the published directions' energies with their order."""
     order = torch.arange(len(published), 0, -1)
-    return nads.overlap(published), nads.overlap(published, k=50), rank_correlation(nads.energy(published), order)
+    return (
+        nads.overlap(published),
+        nads.overlap(published, k=50),
+        rank_correlation(nads.energy(published), order),
+    )
 
 
 @pytest.mark.slow
@@ -850,7 +977,9 @@ def test_the_smoothed_estimator_finds_the_published_lenet_directions(published):
 
 @pytest.mark.slow
 def test_the_smoothed_estimator_finds_the_published_resnet_directions(published):
-    nads = nc.compute_nads(nc.RESNET18, 40, estimator=nc.SmoothedGradient(8), seed=1, progress=False)
+    nads = nc.compute_nads(
+        nc.RESNET18, 40, estimator=nc.SmoothedGradient(8), seed=1, progress=False
+    )
     first_10, first_50, rank = agreement(nads, published("resnet18"))
     assert (
         first_10 > 0.65
@@ -865,7 +994,13 @@ def test_a_gradient_at_a_point_does_not_find_them(published):
     assert nads.overlap(published("lenet")) < 0.15
 
 
-NUM_NETWORKS = {"logreg": 10_000, "lenet": 10_000, "vgg11": 10_000, "resnet18": 5_000, "densenet121": 5_000}
+NUM_NETWORKS = {
+    "logreg": 10_000,
+    "lenet": 10_000,
+    "vgg11": 10_000,
+    "resnet18": 5_000,
+    "densenet121": 5_000,
+}
 
 
 @pytest.mark.stored
@@ -880,7 +1015,9 @@ def test_shipped_directions(name):
     assert nads.provenance["num_networks"] >= NUM_NETWORKS[name]
     if name != "logreg":  # whose first version was averaged over the square
         assert nads.provenance["symmetries"] == list(nc.ARCHITECTURES[name].symmetries_at(32))
-    path = resources.files("nads_core") / "precomputed" / f"{name}.v{nads.provenance['version']}.npz"
+    path = (
+        resources.files("nads_core") / "precomputed" / f"{name}.v{nads.provenance['version']}.npz"
+    )
     assert len(path.read_bytes()) <= 2.5 * 2**20
 
 
@@ -910,7 +1047,8 @@ def test_shipped_directions_against_the_published(published, name, least_50):
 @pytest.mark.stored
 def test_shipped_names():
     with pytest.raises(
-        ValueError, match=r"no NADs of alexnet ship: choose from densenet121, lenet, .*, or compute them"
+        ValueError,
+        match=r"no NADs of alexnet ship: choose from densenet121, lenet, .*, or compute them",
     ):
         nc.load_nads("alexnet")
     assert same(nc.load_nads("ResNet-18"), nc.load_nads("resnet18"))
@@ -936,11 +1074,16 @@ def stored(path, **changes):
     """Write a sealed file of four directions of (1, 2, 2) in which arrays are changed, or left out where None."""
     names = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
     arrays = {name: np.full(4, 0.5, np.float32) for name in names}
-    arrays |= {"directions": np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), "types": np.array(["++s"] * 4)}
+    arrays |= {
+        "directions": np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2),
+        "types": np.array(["++s"] * 4),
+    }
     arrays |= {"eigenvalues": np.arange(4, 0, -1.0, dtype=np.float32), "provenance": np.array("{}")}
     arrays |= {"bands": np.array("[]")} | changes
     with open(path, "w+b") as file:
-        np.savez_compressed(file, **{name: array for name, array in arrays.items() if array is not None})
+        np.savez_compressed(
+            file, **{name: array for name, array in arrays.items() if array is not None}
+        )
         seal(file)
     return path
 
@@ -964,7 +1107,10 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
     "another number of eigenvalues": ({"eigenvalues": ONES[:3]}, r"\(3,\)"),
     "nan in eigenvalues": ({"eigenvalues": ONES * np.nan}, "nan"),
     "eigenvalues that ascend": ({"eigenvalues": ONES * [1, 1, 1, 2]}, "descend"),
-    "another shape than the provenance's": ({"provenance": np.array('{"image_shape": [1, 4, 1]}')}, r"\[1, 4, 1\]"),
+    "another shape than the provenance's": (
+        {"provenance": np.array('{"image_shape": [1, 4, 1]}')},
+        r"\[1, 4, 1\]",
+    ),
     "a negative eigenvalue": ({"eigenvalues": ONES * [1, 1, 1, -1]}, "-1"),
     "integer eigenvalues": ({"eigenvalues": ONES.astype(int)}, "int64"),
     "a certainty of 7": ({"certainty": 7 * ONES}, "certainty .*7"),
@@ -977,9 +1123,15 @@ BAD = {  # arrays that are no NADs, although the checksum is right, and what the
     "types that clear the screen": ({"types": np.array(["\x1b[2J"] * 4)}, r"\\x1b"),
     "a list as provenance": ({"provenance": np.array("[]")}, "list"),
     "null as provenance": ({"provenance": np.array("null")}, "NoneType"),
-    "a text as number of networks": ({"provenance": np.array('{"num_networks": "\\u001b[2J"}')}, r"\\x1b"),
+    "a text as number of networks": (
+        {"provenance": np.array('{"num_networks": "\\u001b[2J"}')},
+        r"\\x1b",
+    ),
     "no eigenvalues": ({"eigenvalues": None}, "lacks .'eigenvalues'"),
-    "a scale of another shape": ({"directions": EYE.astype(np.int16), "scale": np.ones((3, 1, 1, 1), "f4")}, "3"),
+    "a scale of another shape": (
+        {"directions": EYE.astype(np.int16), "scale": np.ones((3, 1, 1, 1), "f4")},
+        "3",
+    ),
 }
 
 
@@ -993,8 +1145,13 @@ def test_arrays_that_are_no_nads_are_rejected(tmp_path, kind):
 
 
 def test_types_of_other_machines_are_read(tmp_path):
-    loaded = nc.NADs.load(stored(tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8")))
-    assert torch.equal(loaded.directions, torch.eye(4).view(4, 1, 2, 2)) and loaded.eigenvalues.tolist() == [1] * 4
+    loaded = nc.NADs.load(
+        stored(tmp_path / "x.npz", directions=EYE.astype(">f4"), eigenvalues=ONES.astype(">f8"))
+    )
+    assert (
+        torch.equal(loaded.directions, torch.eye(4).view(4, 1, 2, 2))
+        and loaded.eigenvalues.tolist() == [1] * 4
+    )
     again = nc.NADs.load(stored(tmp_path / "y.npz", eigenvalues=ONES.astype("f8")))
     assert again.fingerprint == loaded.fingerprint
 
@@ -1006,7 +1163,10 @@ def test_names_in_files_do_not_reach_the_terminal_as_commands(tmp_path):
 
 
 FILES = {  # content of a file that is no archive, and what the error shows
-    "a pointer of git-lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "version https://git-lfs"),
+    "a pointer of git-lfs": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+        "version https://git-lfs",
+    ),
     "a page": (b"<!doctype html><html>", "<!doctype html>"),
     "a pickle": (pickle.dumps({"directions": 1}), "no npz file"),
     "text": (b"not a zip file", "not a zip file"),

@@ -40,7 +40,10 @@ def slow():
 
 
 def mortal():
-    Path(f"worker-{os.environ.get('RANK', 0)}.pid").write_text(str(os.getpid()))
+    rank = os.environ.get("RANK", 0)
+    draft = Path(f"worker-{rank}.draft")
+    draft.write_text(str(os.getpid()))
+    draft.replace(f"worker-{rank}.pid")  # at once: each network writes it, and the test reads it at any time
     return slow()
 """
 
@@ -52,7 +55,14 @@ def folder(tmp_path):
 
 
 def torchrun(folder, processes, *arguments, options=(), program=("-m", "nads_core")):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc-per-node={processes}",
+        *options,
+    ]
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -106,7 +116,11 @@ def test_processes_give_what_one_process_gives(folder, processes):
 @pytest.mark.slow
 def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
     alone(folder, networks=320, checkpoint=folder / "out.ckpt")
-    finish(torchrun(folder, 2, *compute(folder, networks=640), "--checkpoint", str(folder / "out.ckpt")))
+    finish(
+        torchrun(
+            folder, 2, *compute(folder, networks=640), "--checkpoint", str(folder / "out.ckpt")
+        )
+    )
     assert torch.load(folder / "out.ckpt", weights_only=True)["blocks_done"] * 64 == 640
     again = alone(folder, networks=1_000, checkpoint=folder / "out.ckpt")
     assert same(again, alone(folder)) < 1e-6
@@ -114,7 +128,9 @@ def test_a_checkpoint_passes_between_any_numbers_of_processes(folder):
 
 @pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(folder):
-    process = torchrun(folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"])
+    process = torchrun(
+        folder, 2, *compute(folder, "factories:mortal", 9_600), options=["--max-restarts=2"]
+    )
     deadline = time.monotonic() + 600
     while not list(folder.glob("out.*.ckpt")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[0]
@@ -131,5 +147,8 @@ def test_more_processes_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="3 or more processes, but 2 GPUs"), distributed.process_group(None):
+    with (
+        pytest.raises(ValueError, match="3 or more processes, but 2 GPUs"),
+        distributed.process_group(None),
+    ):
         pass

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = [path for folder in ("nads_core", "book/nads_book") for path in sorted((ROOT / folder).rglob("*.py"))]
+FILES = [
+    path
+    for folder in ("nads_core", "book/nads_book")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
 NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
 # First words of entries that continue the name of the argument instead of describing it ("of the job").
 # "whether" is not among them: it introduces a condition that stands alone.

@@ -35,12 +35,20 @@ def by_name(value) -> str:
 
 def convnet() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(), nn.Flatten(), nn.Linear(36, 3)
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(),
+        nn.Flatten(),
+        nn.Linear(36, 3),
     )
 
 
 def smooth_net() -> nn.Module:
-    return nn.Sequential(nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 5), nn.Tanh(), nn.Linear(5, 1))
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(108, 5), nn.Tanh(), nn.Linear(5, 1)
+    )
 
 
 class OneLayer(nn.Module):
@@ -121,8 +129,21 @@ def spectral() -> nn.Module:
 
 
 REPLAYED = [convnet, smooth_net, shifted, fan_out]
-CALLED = [orthogonal, on_a_slice, copied, unit_norm, ScaledParameter, RandomBuffers, TiedWeights, spectral]
-SMALL = [*REPLAYED, *CALLED, truncated]  # torch draws truncated normal numbers in one way or the other, by version
+CALLED = [
+    orthogonal,
+    on_a_slice,
+    copied,
+    unit_norm,
+    ScaledParameter,
+    RandomBuffers,
+    TiedWeights,
+    spectral,
+]
+SMALL = [
+    *REPLAYED,
+    *CALLED,
+    truncated,
+]  # torch draws truncated normal numbers in one way or the other, by version
 
 
 def whole_state(module: nn.Module) -> dict[str, Tensor]:
@@ -142,7 +163,9 @@ def built(ensemble: Ensemble, factory, state: dict[str, Tensor], index: int) -> 
 
 
 @pytest.mark.parametrize(
-    "factory", [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)], ids=[*map(by_name, REPLAYED + ALL)]
+    "factory",
+    [*REPLAYED, *(lambda a=a: a.build(1, 32, 1) for a in ALL)],
+    ids=[*map(by_name, REPLAYED + ALL)],
 )
 def test_recorded_steps_repeat_the_factorys_draws_bitwise(factory):
     recording = Recording(factory, seed=7)
@@ -187,7 +210,9 @@ def test_a_factory_that_cannot_be_replayed_is_called(factory):
         torch.manual_seed(seed_sequence(4, 2, 0))
         modules = [factory() for _ in range(ensemble.block_size)]
     for name, tensor in state.items():
-        assert torch.equal(tensor, torch.stack([whole_state(module)[name] for module in modules])), name
+        assert torch.equal(
+            tensor, torch.stack([whole_state(module)[name] for module in modules])
+        ), name
 
 
 @pytest.mark.parametrize("factory", REPLAYED, ids=by_name)
@@ -220,7 +245,11 @@ def test_weights_inputs_and_probes_of_a_block_are_independent():
 
 @given(seed=st.integers(0, 2**63), block=st.integers(0, 2**40))
 def test_seeds_of_different_paths_differ(seed, block):
-    seeds = [seed_sequence(seed, block, 0), seed_sequence(seed, block, 1), seed_sequence(seed, block + 1, 0)]
+    seeds = [
+        seed_sequence(seed, block, 0),
+        seed_sequence(seed, block, 1),
+        seed_sequence(seed, block + 1, 0),
+    ]
     seeds += [seed_sequence(seed + 1, block, 0), seed_sequence(seed, 0, block + 2)]
     assert len(set(seeds)) == 5
     assert all(0 <= value < 2**63 for value in seeds)
@@ -249,7 +278,9 @@ def test_distributions_of_called_factories():
     assert_mean(weights[:, 10:].flatten().square(), 1 / (64 * 3))
     weights = Ensemble(truncated, SHAPE).draw(0)["linear.weight"]
     assert weights.abs().max() <= 1
-    assert_mean(weights.flatten().square(), 0.32236)  # s^2 (1 - 2 a phi(a) / (2 Phi(a) - 1)) at s = 2, a = 1 / s
+    assert_mean(
+        weights.flatten().square(), 0.32236
+    )  # s^2 (1 - 2 a phi(a) / (2 Phi(a) - 1)) at s = 2, a = 1 / s
 
 
 @pytest.mark.parametrize(
@@ -292,11 +323,19 @@ def test_only_what_varies_is_drawn():
     assert {name: tensor.dtype for name, tensor in ensemble.draw(0).items()} == dict.fromkeys(
         ensemble.draw(0), torch.float64
     )
-    assert set(Ensemble(RandomBuffers, SHAPE).draw(0)) == {"features", "order", "linear.weight", "linear.bias"}
+    assert set(Ensemble(RandomBuffers, SHAPE).draw(0)) == {
+        "features",
+        "order",
+        "linear.weight",
+        "linear.bias",
+    }
 
 
 def test_converting_the_weights_does_not_change_the_draw():
-    single, double = (Ensemble(convnet, SHAPE, seed=1, dtype=dtype).draw(0) for dtype in (torch.float32, torch.float64))
+    single, double = (
+        Ensemble(convnet, SHAPE, seed=1, dtype=dtype).draw(0)
+        for dtype in (torch.float32, torch.float64)
+    )
     for name in single:
         assert torch.equal(single[name].double(), double[name])
 
@@ -305,7 +344,11 @@ def test_converting_the_weights_does_not_change_the_draw():
 def test_blocks_cover_each_network_once(num_networks, first, block_size):
     ensemble = copy.copy(SHARED)
     ensemble.block_size = block_size
-    used = [block * block_size + i for block, count in ensemble.blocks(num_networks, first) for i in range(count)]
+    used = [
+        block * block_size + i
+        for block, count in ensemble.blocks(num_networks, first)
+        for i in range(count)
+    ]
     assert used == list(range(first * block_size, num_networks))
 
 
@@ -318,7 +361,9 @@ SHARED = Ensemble(convnet, SHAPE)
 @pytest.mark.parametrize("size", [1, 5, 16, 64])
 def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, size):
     def factory() -> nn.Module:
-        return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 8), nn.Tanh(), nn.Linear(8, 1))
+        return nn.Sequential(
+            nn.Flatten(), nn.Linear(math.prod(shape), 8), nn.Tanh(), nn.Linear(8, 1)
+        )
 
     ensemble = Ensemble(factory, shape, dtype=dtype, evaluation=evaluation)
     assert ensemble.block_size == 64
@@ -326,7 +371,10 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
                       nc.MixedDerivative(3, antithetic=False)):  # fmt: skip
         for block, order in itertools.product((2, 3), (1, -1)):
             whole, starts = estimator.draw(ensemble, block)[:60], range(0, 60, size)
-            parts = {first: ensemble.part(slice(first, min(first + size, 60))) for first in starts[::order]}
+            parts = {
+                first: ensemble.part(slice(first, min(first + size, 60)))
+                for first in starts[::order]
+            }
             drawn = {first: estimator.draw(part, block) for first, part in parts.items()}
             joined = Draw.cat([drawn[first] for first in starts])
             for one, other in zip(tree_leaves(joined), tree_leaves(whole), strict=True):
@@ -334,7 +382,12 @@ def test_parts_of_a_block_are_the_whole_bit_for_bit(shape, dtype, evaluation, si
 
 
 def test_blocks_hold_about_two_million_weights():
-    assert [Ensemble(lambda a=a: a.build(1, 32, 1), (1, 32, 32)).block_size for a in ALL[:4]] == [64, 32, 1, 1]
+    assert [Ensemble(lambda a=a: a.build(1, 32, 1), (1, 32, 32)).block_size for a in ALL[:4]] == [
+        64,
+        32,
+        1,
+        1,
+    ]
     assert (SHARED.block_size, SHARED.num_parameters) == (64, 4 * 9 + 4 + 36 * 3 + 3)
 
 
@@ -354,7 +407,9 @@ def test_loop_vmap_and_separate_modules_agree(factory):
         values.append(value.detach())
         gradients.append(torch.autograd.grad(value.sum(), x)[0])
     for ensemble in (loop, batched):
-        torch.testing.assert_close(ensemble.outputs(state, images), torch.stack(values), rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(
+            ensemble.outputs(state, images), torch.stack(values), rtol=1e-10, atol=1e-12
+        )
         torch.testing.assert_close(
             ensemble.input_gradients(state, images), torch.stack(gradients), rtol=1e-10, atol=1e-12
         )
@@ -365,7 +420,8 @@ def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(archit
     size = {"resnet18": 8, "densenet121": 8}.get(architecture.name, 32)
     factory, shape = lambda: architecture.build(1, size, 1), (1, size, size)
     loop, *others = (
-        Ensemble(factory, shape, dtype=torch.float64, evaluation=evaluation) for evaluation in ("loop", "vmap", "graph")
+        Ensemble(factory, shape, dtype=torch.float64, evaluation=evaluation)
+        for evaluation in ("loop", "vmap", "graph")
     )
     parts = [loop.draw(block) for block in range(2)]
     state = {name: torch.stack([part[name][0] for part in parts]) for name in parts[0]}
@@ -374,19 +430,27 @@ def test_loop_vmap_and_separate_modules_agree_on_the_papers_architectures(archit
     value = module(x)[:, 0]
     (gradient,) = torch.autograd.grad(value.sum(), x)
     for ensemble in (loop, *others):
-        torch.testing.assert_close(ensemble.outputs(state, images)[1], value.detach(), rtol=1e-9, atol=1e-12)
-        torch.testing.assert_close(ensemble.input_gradients(state, images)[1], gradient, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(
+            ensemble.outputs(state, images)[1], value.detach(), rtol=1e-9, atol=1e-12
+        )
+        torch.testing.assert_close(
+            ensemble.input_gradients(state, images)[1], gradient, rtol=1e-9, atol=1e-12
+        )
 
 
 def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
     """Its tensors hold what the last call copied there: other weights, shapes, readouts and mixtures of inputs."""
-    loop, graph = (Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph"))
+    loop, graph = (
+        Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=kind) for kind in ("loop", "graph")
+    )
     state, readouts = loop.draw(0), loop.draw_readouts(0, 3, 2)
     for inputs in (4, 2, 4):
         images = loop.randn(0, 1, inputs, *SHAPE)
         mixing = torch.randn(3, inputs, dtype=torch.float64)
         for arguments in ((), (readouts,), (readouts, mixing), (None, mixing)):
-            ours, theirs = (ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop))
+            ours, theirs = (
+                ensemble.input_gradients(state, images, *arguments) for ensemble in (graph, loop)
+            )
             assert torch.equal(ours, theirs)
     assert len(graph._graphs) == 8
 
@@ -394,10 +458,14 @@ def test_a_graph_gives_each_network_its_own_gradients_of_any_shape():
 def test_output_selects_the_scalar():
     images = SHARED.randn(0, 1, 2, *SHAPE)
     state = SHARED.draw(0)
-    all_outputs = functional_call(convnet().eval(), {name: tensor[0] for name, tensor in state.items()}, (images[0],))
+    all_outputs = functional_call(
+        convnet().eval(), {name: tensor[0] for name, tensor in state.items()}, (images[0],)
+    )
     for index in range(3):
         for evaluation in ("loop", "vmap"):
-            values = Ensemble(convnet, SHAPE, output=index, evaluation=evaluation).outputs(state, images)
+            values = Ensemble(convnet, SHAPE, output=index, evaluation=evaluation).outputs(
+                state, images
+            )
             torch.testing.assert_close(values[0], all_outputs[:, index])
 
 
@@ -432,8 +500,12 @@ def test_mixed_derivatives_against_jacobians():
                 return functional_call(network, weights, (x[None],))[0, 0]
 
             weights = {name: tensor[b] for name, tensor in state.items()}
-            jacobian = torch.func.jacrev(torch.func.grad(value), argnums=1)(images[b, k], weights)  # (C, H, W, *shape)
-            expected = sum((jacobian[name] * probes[name][b]).flatten(3).sum(3) for name in jacobian)
+            jacobian = torch.func.jacrev(torch.func.grad(value), argnums=1)(
+                images[b, k], weights
+            )  # (C, H, W, *shape)
+            expected = sum(
+                (jacobian[name] * probes[name][b]).flatten(3).sum(3) for name in jacobian
+            )
             torch.testing.assert_close(mixed[b, k], expected, rtol=1e-9, atol=1e-12)
 
 
@@ -441,7 +513,10 @@ def test_mixed_derivatives_against_jacobians():
 def test_mixed_derivatives_against_finite_differences(factory):
     ensemble, state, probes, images, mixed = mixed_by_hand(factory)
     assert set(probes) == {name for name, _ in factory().named_parameters()}  # batch norm's too
-    step, base = 1e-6, {name: tensor for name, tensor in whole_state(ensemble.template).items() if name in probes}
+    step, base = (
+        1e-6,
+        {name: tensor for name, tensor in whole_state(ensemble.template).items() if name in probes},
+    )
     full = {name: state.get(name, base[name].expand_as(probe)) for name, probe in probes.items()}
     ends = []
     for sign in (1, -1):
@@ -450,7 +525,9 @@ def test_mixed_derivatives_against_finite_differences(factory):
         for b in range(2):
             module, x = factory().double().eval(), images[b].clone().requires_grad_()
             weights = {name: tensor[b] for name, tensor in moved.items()}
-            rows.append(torch.autograd.grad(functional_call(module, weights, (x,))[:, 0].sum(), x)[0])
+            rows.append(
+                torch.autograd.grad(functional_call(module, weights, (x,))[:, 0].sum(), x)[0]
+            )
         ends.append(torch.stack(rows))
     torch.testing.assert_close(mixed, (ends[0] - ends[1]) / (2 * step), rtol=1e-5, atol=1e-7)
 
@@ -489,7 +566,9 @@ class Stopped(nn.Module):
     def forward(self, x):
         if self.error:
             raise self.error
-        return self.last(checkpoint(lambda x: self.first(x).tanh(), x.flatten(1), use_reentrant=False))
+        return self.last(
+            checkpoint(lambda x: self.first(x).tanh(), x.flatten(1), use_reentrant=False)
+        )
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -501,13 +580,19 @@ def test_a_network_has_its_own_weights_again_after_an_error(error):
     with pytest.raises(error, match="now"):
         ensemble.input_gradients(state, images)
     after = dict(network.named_parameters())
-    assert all(after[name] is before[name] and isinstance(after[name], nn.Parameter) for name in before)
+    assert all(
+        after[name] is before[name] and isinstance(after[name], nn.Parameter) for name in before
+    )
 
 
 def test_layers_evaluated_again_in_the_backward_pass_have_the_same_weights():
     ensemble = Ensemble(Stopped, SHAPE, evaluation="loop", device="cpu", dtype=torch.float64)
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 4, *SHAPE)
-    w, b, v = state["first.weight"], state["first.bias"], state["last.weight"]  # (B, 5, 64), (B, 5), (B, 1, 5)
+    w, b, v = (
+        state["first.weight"],
+        state["first.bias"],
+        state["last.weight"],
+    )  # (B, 5, 64), (B, 5), (B, 1, 5)
     slopes = 1 - (images.flatten(2) @ w.mT + b[:, None]).tanh().square()  # (B, K, 5)
     expected = (slopes * v) @ w
     torch.testing.assert_close(ensemble.input_gradients(state, images).flatten(2), expected)
@@ -544,7 +629,9 @@ class FixedSlope(Constant):
 class NumpyWeights(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.from_numpy(np.random.default_rng().standard_normal(64)).float())
+        self.weight = nn.Parameter(
+            torch.from_numpy(np.random.default_rng().standard_normal(64)).float()
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return x.flatten(1) @ self.weight
@@ -606,20 +693,50 @@ ONE_NETWORK = convnet()
         ("resnet18", SHAPE, TypeError, "expected an Architecture or a function .* got str"),
         (lambda: "a network", SHAPE, TypeError, "must return a torch.nn.Module, got str"),
         (SparseBuffer, SHAPE, TypeError, r"graph \(torch.sparse_coo\): .*to_dense"),
-        (lambda: nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1))), SHAPE, TypeError, "torch.jit"),
-        (lambda: ignoring_warnings(torch.jit.trace, nn.Linear(8, 1), torch.ones(8)), SHAPE, TypeError, "torch.jit"),
+        (
+            lambda: nn.Sequential(ignoring_warnings(torch.jit.script, nn.Linear(8, 1))),
+            SHAPE,
+            TypeError,
+            "torch.jit",
+        ),
+        (
+            lambda: ignoring_warnings(torch.jit.trace, nn.Linear(8, 1), torch.ones(8)),
+            SHAPE,
+            TypeError,
+            "torch.jit",
+        ),
         (exported, SHAPE, TypeError, "torch.export .*return the module"),
         (lambda: ONE_NETWORK, SHAPE, ValueError, "same weights twice"),
         (seeded, SHAPE, ValueError, "same weights twice: .* set a seed"),
         (nn.Flatten, SHAPE, ValueError, "same weights twice"),
-        (NumpyWeights, SHAPE, ValueError, "not fixed by torch.manual_seed: draw them with torch rather than numpy"),
+        (
+            NumpyWeights,
+            SHAPE,
+            ValueError,
+            "not fixed by torch.manual_seed: draw them with torch rather than numpy",
+        ),
         (MissingWeights, SHAPE, ValueError, "scale.* NaN"),
-        (lambda: nn.Sequential(nn.Flatten(), ignoring_warnings(nn.LazyLinear, 1)), SHAPE, TypeError, "lazy layers"),
+        (
+            lambda: nn.Sequential(nn.Flatten(), ignoring_warnings(nn.LazyLinear, 1)),
+            SHAPE,
+            TypeError,
+            "lazy layers",
+        ),
         (two_structures, SHAPE, ValueError, "two different structures"),
         (convnet, (3, 8, 8), ValueError, r"rejected inputs of shape \(2, 3, 8, 8\)"),
-        (Particular, SHAPE, ValueError, r"rejected inputs of shape \(2, 1, 8, 8\): expected 28 pixels"),
+        (
+            Particular,
+            SHAPE,
+            ValueError,
+            r"rejected inputs of shape \(2, 1, 8, 8\): expected 28 pixels",
+        ),
         (lambda: nn.Conv2d(1, 1, 3), SHAPE, ValueError, r"for K = 2 it returned \(2, 1, 6, 6\)"),
-        (lambda: nn.Sequential(nn.Flatten(0), nn.Linear(128, 1)), SHAPE, ValueError, r"it returned \(1,\)"),
+        (
+            lambda: nn.Sequential(nn.Flatten(0), nn.Linear(128, 1)),
+            SHAPE,
+            ValueError,
+            r"it returned \(1,\)",
+        ),
         (lambda: nn.LSTM(8, 1), (8, 8, 8), ValueError, "rejected inputs|it returned tuple"),
         (convnet, (8, 8), ValueError, r"the network rejected inputs of shape \(2, 8, 8\)"),
         (convnet, (1, 8, 0), ValueError, r"got \(1, 8, 0\)"),
@@ -669,7 +786,9 @@ class Recurrent(nn.Module):
 
 
 def test_recurrent_layers_are_evaluated_one_network_at_a_time(monkeypatch):
-    with pytest.raises(ValueError, match=r"evaluation='vmap' cannot run this network .*: use evaluation='loop'"):
+    with pytest.raises(
+        ValueError, match=r"evaluation='vmap' cannot run this network .*: use evaluation='loop'"
+    ):
         Ensemble(Recurrent, SHAPE, evaluation="vmap")
     ensemble = Ensemble(Recurrent, SHAPE)
     monkeypatch.setattr(ensemble, "evaluation", "vmap")  # the default on a GPU
@@ -716,7 +835,9 @@ class Watched(nn.Module):
         self.share()
 
     def share(self):
-        self.first.register_forward_hook(lambda module, inputs, result: setattr(self, "seen", result))
+        self.first.register_forward_hook(
+            lambda module, inputs, result: setattr(self, "seen", result)
+        )
 
     def hidden(self, x: Tensor) -> Tensor:
         self.first(x)
@@ -761,7 +882,9 @@ def test_a_network_that_shares_something_with_its_copies_has_one_thread(factory,
     results = []
     for threads in (1, 3):
         torch.set_num_threads(threads)
-        results.append(nc.compute_nads(factory, 600, image_shape=SHAPE, device="cpu", progress=False))
+        results.append(
+            nc.compute_nads(factory, 600, image_shape=SHAPE, device="cpu", progress=False)
+        )
     assert results[0].overlap(results[1], 5) > 0.9999
     torch.testing.assert_close(results[0].eigenvalues, results[1].eigenvalues, rtol=1e-3, atol=0)
 
@@ -783,12 +906,15 @@ class Subtracting(nn.Module):
 
 @pytest.mark.parametrize("evaluation", ["loop", "vmap", "graph", "rebuild"])
 @pytest.mark.parametrize(
-    "estimator", [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)], ids=lambda value: type(value).__name__
+    "estimator",
+    [nc.SmoothedGradient(4), nc.MixedDerivative(4), nc.Dipole(0.1)],
+    ids=lambda value: type(value).__name__,
 )
 def test_a_network_may_write_to_its_input(estimator, evaluation):
     options = {"image_shape": SHAPE, "device": "cpu", "progress": False, "evaluation": evaluation}
     written, left = (
-        nc.compute_nads(partial(Subtracting, inplace), 20, estimator=estimator, **options) for inplace in (True, False)
+        nc.compute_nads(partial(Subtracting, inplace), 20, estimator=estimator, **options)
+        for inplace in (True, False)
     )
     assert torch.equal(written.directions, left.directions)
 
@@ -812,5 +938,7 @@ def test_gradients_leave_the_images_of_the_caller_alone():
     module, images = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), torch.ones(3, 1, 2, 2)
     weights = dict(module.named_parameters())
     (gradients,) = ScalarFunction(module, set(weights)).input_gradients(weights, images)
-    torch.testing.assert_close(gradients, module[1].weight.detach().view(1, 1, 2, 2).expand(3, 1, 2, 2))
+    torch.testing.assert_close(
+        gradients, module[1].weight.detach().view(1, 1, 2, 2).expand(3, 1, 2, 2)
+    )
     assert not images.requires_grad

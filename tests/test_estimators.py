@@ -36,7 +36,10 @@ class Quadratic(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.a, self.b = nn.Parameter(torch.empty(D).normal_()), nn.Parameter(torch.empty(D).normal_())
+        self.a, self.b = (
+            nn.Parameter(torch.empty(D).normal_()),
+            nn.Parameter(torch.empty(D).normal_()),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return (x.flatten(1) @ self.a) * (x.flatten(1) @ self.b)
@@ -117,12 +120,16 @@ def along(vector: Tensor, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "estimator", [nc.PointGradient(), nc.SmoothedGradient(3, antithetic=False), nc.Dipole()], ids=repr
+    "estimator",
+    [nc.PointGradient(), nc.SmoothedGradient(3, antithetic=False), nc.Dipole()],
+    ids=repr,
 )
 def test_gradient_of_a_quadratic_network(estimator):
     _, draw, g = drawn(Quadratic, estimator)
     x, a, b = quadratic_parts(draw)
-    close(g, in_halves(a * along(b, x) + b * along(a, x)))  # central differences are exact up to second order
+    close(
+        g, in_halves(a * along(b, x) + b * along(a, x))
+    )  # central differences are exact up to second order
 
 
 def test_opposite_inputs_cancel_the_gradient_of_an_even_network():
@@ -165,7 +172,9 @@ def test_opposite_inputs_smooth_one_neuron_without_noise():
 @pytest.mark.parametrize("antithetic", [True, False])
 def test_smoothed_gradient_of_a_cubic_network(antithetic):
     std = 0.5
-    ensemble, draw, g = drawn(Cubic, nc.SmoothedGradient(2000, input_std=std, antithetic=antithetic), count=2)
+    ensemble, draw, g = drawn(
+        Cubic, nc.SmoothedGradient(2000, input_std=std, antithetic=antithetic), count=2
+    )
     a, b = draw.state["a"], draw.state["b"]
     expected = b + 3 * std**2 * a.square().sum(1, keepdim=True) * a  # E 3 a (a . x)^2 + b
     gradients = ensemble.input_gradients(draw.state, draw.inputs).flatten(2)  # (2, 2000, D)
@@ -177,7 +186,9 @@ def test_smoothed_gradient_of_a_cubic_network(antithetic):
 
 def test_dipoles_of_more_pixels_than_one_chunk():
     estimator, shape = nc.Dipole(), (2, 17, 20)
-    ensemble = Ensemble(lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), shape, dtype=torch.float64)
+    ensemble = Ensemble(
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(680, 1)), shape, dtype=torch.float64
+    )
     draw = estimator.draw(ensemble, 0)[:2]
     close(estimator.contributions(ensemble, draw), draw.state["1.weight"])
 
@@ -192,7 +203,9 @@ def naive(estimator, module: nn.Module, x: Tensor, probe: dict[str, Tensor] | No
         if isinstance(estimator, nc.Dipole):
             arms = torch.eye(D, dtype=x.dtype).view(D, *SHAPE) * estimator.step
             slopes = [
-                (module((point + arm)[None]) - module((point - arm)[None]))[0, 0] / (2 * estimator.step) for arm in arms
+                (module((point + arm)[None]) - module((point - arm)[None]))[0, 0]
+                / (2 * estimator.step)
+                for arm in arms
             ]
             rows.append(torch.stack(slopes).detach())
             continue
@@ -203,8 +216,16 @@ def naive(estimator, module: nn.Module, x: Tensor, probe: dict[str, Tensor] | No
             continue
         row = []
         for slope in gradient.flatten():
-            parts = torch.autograd.grad(slope, list(module.parameters()), retain_graph=True, allow_unused=True)
-            row.append(sum((p * r).sum() for p, r in zip(parts, probe.values(), strict=True) if p is not None))
+            parts = torch.autograd.grad(
+                slope, list(module.parameters()), retain_graph=True, allow_unused=True
+            )
+            row.append(
+                sum(
+                    (p * r).sum()
+                    for p, r in zip(parts, probe.values(), strict=True)
+                    if p is not None
+                )
+            )
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
@@ -215,7 +236,11 @@ def test_estimators_against_one_input_at_a_time(estimator):
     for b in range(3):
         module = convnet().double()
         module.load_state_dict({name: tensor[b] for name, tensor in draw.state.items()})
-        probe = None if draw.probes is None else {name: draw.probes[name][b] for name, _ in module.named_parameters()}
+        probe = (
+            None
+            if draw.probes is None
+            else {name: draw.probes[name][b] for name, _ in module.named_parameters()}
+        )
         rows = naive(estimator, module, draw.inputs[b], probe)
         if getattr(estimator, "antithetic", False):
             rows = torch.stack([(rows[i] + rows[i + 1]) / 2 for i in range(0, len(rows), 2)])
@@ -237,7 +262,9 @@ def test_vmap_gives_the_same_contributions(estimator):
 # --- properties
 
 
-@pytest.mark.parametrize(("estimator", "count"), list(zip(ESTIMATORS, (1, 2, 2, 1, 2, 1), strict=True)), ids=repr)
+@pytest.mark.parametrize(
+    ("estimator", "count"), list(zip(ESTIMATORS, (1, 2, 2, 1, 2, 1), strict=True)), ids=repr
+)
 def test_number_of_contributions(estimator, count):
     _, draw, g = drawn(convnet, estimator)
     assert g.shape == (6, count, D)
@@ -300,7 +327,9 @@ def test_an_estimator_of_ones_own_is_one_gradient_a_network_unless_it_says_more(
 @pytest.mark.parametrize("given", [nc.SmoothedGradient, object(), "point"])
 def test_what_is_no_estimator_is_rejected(given):
     with pytest.raises(TypeError, match="SmoothedGradient"):
-        nc.compute_nads(convnet, 70, estimator=given, image_shape=SHAPE, device="cpu", progress=False)
+        nc.compute_nads(
+            convnet, 70, estimator=given, image_shape=SHAPE, device="cpu", progress=False
+        )
 
 
 class Scaled(Estimator):
@@ -317,18 +346,25 @@ class Scaled(Estimator):
 
 def test_an_estimator_without_a_repr_resumes_from_its_checkpoint(tmp_path):
     options = {"image_shape": SHAPE, "device": "cpu", "progress": False}
-    path, kept = tmp_path / "state.ckpt", Scaled(2)  # `kept` stays alive, so that no other has its address
+    path, kept = (
+        tmp_path / "state.ckpt",
+        Scaled(2),
+    )  # `kept` stays alive, so that no other has its address
     nc.compute_nads(convnet, 64, estimator=kept, checkpoint=path, **options)
     resumed = nc.compute_nads(convnet, 128, estimator=Scaled(2), checkpoint=path, **options)
     assert resumed.provenance["estimator"] == "Scaled(scale=2)"
-    assert torch.equal(resumed.eigenvalues, nc.compute_nads(convnet, 128, estimator=kept, **options).eigenvalues)
+    assert torch.equal(
+        resumed.eigenvalues, nc.compute_nads(convnet, 128, estimator=kept, **options).eigenvalues
+    )
     with pytest.raises(ValueError, match="estimator"):
         nc.compute_nads(convnet, 256, estimator=Scaled(3), checkpoint=path, **options)
 
 
 def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (8 * 10**10, 0))
-    on_a_gpu = SimpleNamespace(device=torch.device("cuda"), image_shape=(1, 32, 32), num_parameters=10**6, block_size=2)
+    on_a_gpu = SimpleNamespace(
+        device=torch.device("cuda"), image_shape=(1, 32, 32), num_parameters=10**6, block_size=2
+    )
     batch = {
         estimator: fitting_batch(on_a_gpu, estimator)
         for estimator in (nc.PointGradient(), nc.MixedDerivative(), nc.Dipole(),
@@ -340,7 +376,9 @@ def test_a_gpu_evaluates_fewer_networks_of_an_estimator_with_more_inputs(monkeyp
     assert 1 < batch[nc.Dipole()] < sixteen < batch[nc.PointGradient()]
 
 
-@pytest.mark.parametrize("estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [nc.SmoothedGradient(6, 2.5), nc.MixedDerivative(6, 2.5)], ids=repr
+)
 def test_inputs_come_in_opposite_pairs_of_the_given_deviation(estimator):
     inputs = estimator.draw(Ensemble(convnet, SHAPE), 0).inputs
     assert torch.equal(inputs[:, ::2], -inputs[:, 1::2])
@@ -395,7 +433,11 @@ def test_noise_of_the_smoothed_gradient_falls_with_the_number_of_inputs(antithet
             a = draw.state["a"]
             expected = draw.state["b"] + 3 * a.square().sum(1, keepdim=True) * a
             scale = a.norm(dim=1, keepdim=True) ** 3
-            row.append((((estimator.contributions(ensemble, draw).mean(1) - expected) / scale) ** 2).mean().sqrt())
+            row.append(
+                (((estimator.contributions(ensemble, draw).mean(1) - expected) / scale) ** 2)
+                .mean()
+                .sqrt()
+            )
         errors.append(torch.stack(row))
     assert_rate(counts, torch.stack(errors), -0.5)
 
@@ -409,12 +451,28 @@ def test_noise_of_the_smoothed_gradient_falls_with_the_number_of_inputs(antithet
         (nc.PointGradient, {"input_std": 0.0}, "input_std must be positive, got 0.0"),
         (nc.PointGradient, {"input_std": float("nan")}, "input_std must be positive, got nan"),
         (nc.SmoothedGradient, {"num_inputs": 0}, "num_inputs must be a positive integer, got 0"),
-        (nc.SmoothedGradient, {"num_inputs": 3}, "num_inputs must be an even integer when antithetic, got 3"),
-        (nc.SmoothedGradient, {"num_inputs": 2.5, "antithetic": False}, "num_inputs must be an? .*integer.*, got 2.5"),
-        (nc.SmoothedGradient, {"num_inputs": "many"}, "num_inputs must be a positive integer, got 'many'"),
+        (
+            nc.SmoothedGradient,
+            {"num_inputs": 3},
+            "num_inputs must be an even integer when antithetic, got 3",
+        ),
+        (
+            nc.SmoothedGradient,
+            {"num_inputs": 2.5, "antithetic": False},
+            "num_inputs must be an? .*integer.*, got 2.5",
+        ),
+        (
+            nc.SmoothedGradient,
+            {"num_inputs": "many"},
+            "num_inputs must be a positive integer, got 'many'",
+        ),
         (nc.SmoothedGradient, {"input_std": -1.0}, "input_std must be positive, got -1.0"),
         (nc.MixedDerivative, {"num_inputs": -2}, "num_inputs must be a positive integer, got -2"),
-        (nc.MixedDerivative, {"num_inputs": 5}, "num_inputs must be an even integer when antithetic, got 5"),
+        (
+            nc.MixedDerivative,
+            {"num_inputs": 5},
+            "num_inputs must be an even integer when antithetic, got 5",
+        ),
         (nc.Dipole, {"step": 0.0}, "step must be positive, got 0.0"),
         (nc.Dipole, {"input_std": -1.0}, "input_std must be positive, got -1.0"),
     ],

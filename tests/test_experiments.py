@@ -28,7 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def measured(results):
     """What a run must repeat: everything but the time that it took, and the order in which its networks ended."""
-    rows = [{key: value for key, value in row.items() if key not in ("seconds", "run")} for row in results.rows]
+    rows = [
+        {key: value for key, value in row.items() if key not in ("seconds", "run")}
+        for row in results.rows
+    ]
     return sorted(rows, key=str)
 
 
@@ -58,14 +61,21 @@ def test_any_beginning_of_a_sweep_covers_the_plane(count):
     cells = np.array([(ky, kx) for ky in range(-16, 16, 2) for kx in range(-16, 16, 2)])
     away = np.abs(cells[:, None] - both[None])
     distance = np.sqrt((np.minimum(away % 32, -away % 32) ** 2).sum(-1)).min(1)
-    assert distance.max() < 1.8 * np.sqrt(32 * 32 / (2 * count))  # about the radius of a disc of one direction's share
+    assert distance.max() < 1.8 * np.sqrt(
+        32 * 32 / (2 * count)
+    )  # about the radius of a disc of one direction's share
 
 
 MODELS_OF = {"law": ("lenet", "cnn")}  # the models that have directions
 
 
 @pytest.mark.parametrize(
-    "name", [f"{figure}-{model}" for figure in FIGURES for model in MODELS_OF.get(figure, ("logreg", "lenet"))]
+    "name",
+    [
+        f"{figure}-{model}"
+        for figure in FIGURES
+        for model in MODELS_OF.get(figure, ("logreg", "lenet"))
+    ],
 )
 @pytest.mark.parametrize("preset", [name for name, size in SIZES.items() if size.thinned is None])
 def test_every_job_has_units_that_differ(name, preset):
@@ -74,7 +84,8 @@ def test_every_job_has_units_that_differ(name, preset):
     assert len(set(keys)) == len(keys) >= 2 and job.name == name
     seeds = [unit["seed"] for unit in job.units()]
     assert seeds == sorted(seeds) and (
-        preset != "paper" or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1})
+        preset != "paper"
+        or set(seeds) == ({0, 1, 2} if name.startswith(("maps", "notes")) else {0, 1})
     )
     assert json.loads(json.dumps(job.settings())) == job.settings()
 
@@ -90,7 +101,8 @@ def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
         assert len(job.units()) == count and option.items() <= job.settings("photos").items()
         assert not option.keys() & wide_job.settings("photos").keys()
         wide, narrow = (
-            sum(p.numel() for p in one.architecture.build(1, 32, 2).parameters()) for one in (wide_job, job)
+            sum(p.numel() for p in one.architecture.build(1, 32, 2).parameters())
+            for one in (wide_job, job)
         )
         assert 12 < wide / narrow < 17
         if name.startswith("fig1"):  # the same tasks, in the same order, learned by the same recipe
@@ -101,7 +113,9 @@ def test_the_narrow_preset_has_the_deepest_networks_at_a_quarter_of_the_width():
 
 
 def test_the_paper_preset_has_the_papers_sizes():
-    fig1, fig2, fig3, fig6, fig7, fig8 = (experiment(f"fig{n}-lenet", "paper") for n in (1, 2, 3, 6, 7, 8))
+    fig1, fig2, fig3, fig6, fig7, fig8 = (
+        experiment(f"fig{n}-lenet", "paper") for n in (1, 2, 3, 6, 7, 8)
+    )
     for job, noise_std in ((fig1, 3.0), (fig2, 0.5), (fig3, 3.0), (fig6, 1.0)):
         assert (job.num_train, job.num_test, job.noise_std) == (10_000, 10_000, noise_std)
         assert job.recipe == nc.SEPARABLE_RECIPE
@@ -130,7 +144,9 @@ def test_every_figure_runs(figure, monkeypatch, tmp_path):
     load_photos.cache_clear()
     assert results.complete and len(results.rows) == len(job.units())
     for row, unit in zip(results.rows, job.units(), strict=True):
-        assert unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] >= 0
+        assert (
+            unit.items() <= row.items() and 0 <= row["test_accuracy"] <= 1 and row["seconds"] >= 0
+        )
         assert ("iterations" in row) == (figure == "fig2") and ("use" in row) == (figure == "fig7")
     assert results.provenance[0]["networks"] == len(job.units())
     assert results.photos == ("generated images, not photos" if job.on_photos else None)
@@ -164,7 +180,16 @@ def test_a_complete_job_leaves_no_half_trained_networks(tmp_path):
 
 def test_shards_join_to_the_whole(whole, tmp_path, capsys):
     for part in (1, 2, 3):
-        command = ["run", "fig1-logreg", "--preset", "smoke", "--shard", f"{part}/3", "--device", "cpu"]
+        command = [
+            "run",
+            "fig1-logreg",
+            "--preset",
+            "smoke",
+            "--shard",
+            f"{part}/3",
+            "--device",
+            "cpu",
+        ]
         assert main([*command, "--out", str(tmp_path / f"{part}.json")]) == 0
     assert "part 3 of 3" in capsys.readouterr().out
     files = [str(tmp_path / f"{part}.json") for part in (3, 1, 2)]
@@ -185,12 +210,16 @@ def test_different_rows_of_one_unit_are_not_merged(whole, tmp_path, capsys, chan
         results.save(file)
     for order in (files, files[::-1]):
         assert main(["merge", *order, "--out", str(tmp_path / "all.json")]) == 2 * rejected
-        assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (order == files and rejected)
+        assert (f"was {whole.rows[0][next(iter(change))]}" in capsys.readouterr().err) == (
+            order == files and rejected
+        )
     assert rejected or nb.Results.load(tmp_path / "all.json").complete
 
 
 def test_two_rows_of_one_unit_in_one_file_are_refused(whole, tmp_path):
-    dataclasses.replace(whole, rows=[whole.rows[0], *whole.rows]).save(tmp_path / "fig1-logreg.smoke.json")
+    dataclasses.replace(whole, rows=[whole.rows[0], *whole.rows]).save(
+        tmp_path / "fig1-logreg.smoke.json"
+    )
     with pytest.raises(ValueError, match="fig1-logreg.smoke.json .*1 rows of units of fig1-logreg"):
         nb.load_results("fig1-logreg", "smoke", tmp_path)
 
@@ -199,7 +228,11 @@ def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):
     target, link = tmp_path / "target.json", tmp_path / "link.json"
     whole.save(target)
     link.symlink_to(target)
-    with writing(target), pytest.raises(ValueError, match="another process is writing"), writing(link):
+    with (
+        writing(target),
+        pytest.raises(ValueError, match="another process is writing"),
+        writing(link),
+    ):
         pass
     dataclasses.replace(whole, rows=whole.rows[:1]).save(link)
     assert link.is_symlink() and len(nb.Results.load(target).rows) == 1
@@ -208,7 +241,9 @@ def test_a_link_to_results_is_locked_and_written_as_its_target(whole, tmp_path):
 def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, monkeypatch):
     out = tmp_path / "r.json"
     command = ["run", "fig1-logreg", "--preset", "smoke", "--device", "cpu", "--out", str(out)]
-    looks = itertools.count(step=1e4)  # a clock that jumps, so that the limit comes after the same networks everywhere
+    looks = itertools.count(
+        step=1e4
+    )  # a clock that jumps, so that the limit comes after the same networks everywhere
     with monkeypatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(looks))
         assert main([*command, "--time-limit", "8e4"]) == 0
@@ -230,13 +265,27 @@ def test_a_time_limit_stops_and_the_next_run_goes_on(whole, tmp_path, capsys, mo
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
     out = tmp_path / "r.json"
-    command = [sys.executable, "-m", "nads_book", "run", "random-logreg", "--preset", "demo", "--device", "cpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "nads_book",
+        "run",
+        "random-logreg",
+        "--preset",
+        "demo",
+        "--device",
+        "cpu",
+    ]
     command += ["--out", str(out), "--workers", "2"]
     sizes, ended = [0], False
     for pause in (0.05, 0.4):
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         deadline = time.monotonic() + 600
-        while process.poll() is None and not (out.exists() and len(nb.Results.load(out).rows) > sizes[-1]):
+        while process.poll() is None and not (
+            out.exists() and len(nb.Results.load(out).rows) > sizes[-1]
+        ):
             assert time.monotonic() < deadline  # until then each look finds a whole file
             time.sleep(0.01)
         time.sleep(pause)
@@ -246,12 +295,16 @@ def test_killing_a_job_loses_one_network_at_most(stop, tmp_path):
         if process.returncode == 130:
             assert "the same command resumes" in errors
         sizes.append(len(nb.Results.load(out).rows))
-        assert sizes[-1] > sizes[-2] or ended  # on a busy machine it may have ended before the request
+        assert (
+            sizes[-1] > sizes[-2] or ended
+        )  # on a busy machine it may have ended before the request
         ended = process.returncode == 0
     assert main(command[3:]) == 0
     results = nb.Results.load(out)
     assert results.complete
-    assert measured(results) == measured(run_experiment("random-logreg", "demo", device="cpu", progress=False))
+    assert measured(results) == measured(
+        run_experiment("random-logreg", "demo", device="cpu", progress=False)
+    )
 
 
 def test_two_runs_of_one_file_are_refused(tmp_path):
@@ -289,7 +342,10 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
     assert "is not a results file" in capsys.readouterr().err and out.read_text() == "{"
     whole.save(out)
     assert main(["run", "fig2-logreg", "--preset", "smoke", "--out", str(out)]) == 2
-    assert "job was 'fig1-logreg', now 'fig2-logreg'" in capsys.readouterr().err and nb.Results.load(out) == whole
+    assert (
+        "job was 'fig1-logreg', now 'fig2-logreg'" in capsys.readouterr().err
+        and nb.Results.load(out) == whole
+    )
     with pytest.raises(SystemExit):
         main(["run", "fig1-logreg", "--shard", "two"])
     assert "such as 2/8" in capsys.readouterr().err
@@ -300,7 +356,9 @@ def test_bad_requests_are_refused(whole, tmp_path, capsys):
 
 def edited(path, change, fix=True):
     """Change the content of a results file; with ``fix`` its fingerprint fits again."""
-    results = nb.Results(**{k: v for k, v in json.loads(path.read_text()).items() if k != "fingerprint"})
+    results = nb.Results(
+        **{k: v for k, v in json.loads(path.read_text()).items() if k != "fingerprint"}
+    )
     change(results)
     if fix:
         results.save(path)
@@ -344,7 +402,9 @@ def test_files_of_other_types_are_refused_by_name(whole, tmp_path, change):
         nb.Results.load(path)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "null", "3", "[]", "{}", "\ufeff{}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "null", "3", "[]", "{}", "\ufeff{}"]
+)
 def test_other_json_is_no_results_file(tmp_path, text):
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(ValueError, match="r.json is not a results file"):
@@ -364,7 +424,9 @@ def test_a_file_about_other_directions_is_refused_by_name(shelf):
 def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypatch):
     """Although newer ones ship."""
     out, asked = tmp_path / "r.json", []
-    run_experiment("fig6-logreg", "smoke", out=out, count=1, nads_version=1, device="cpu", progress=False)
+    run_experiment(
+        "fig6-logreg", "smoke", out=out, count=1, nads_version=1, device="cpu", progress=False
+    )
 
     def newest(name, version):
         asked.append(version)
@@ -378,7 +440,9 @@ def test_a_job_goes_on_with_the_directions_that_it_began_with(tmp_path, monkeypa
     results = run_experiment("fig6-logreg", "smoke", out=out, count=2, device="cpu", progress=False)
     assert results.settings["nads"]["version"] == 1 and len(results.rows) == 2 and 1 in asked
     with pytest.raises(ValueError, match="cannot be continued.*nads.version"):
-        run_experiment("fig6-logreg", "smoke", out=out, nads_version=2, device="cpu", progress=False)
+        run_experiment(
+            "fig6-logreg", "smoke", out=out, nads_version=2, device="cpu", progress=False
+        )
 
 
 def test_a_version_of_nads_that_says_nothing_is_refused():
@@ -412,9 +476,13 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
     row = {"test_accuracy": 0.5, "train_accuracy": 0.5, "final_loss": 1.0, "seconds": 1.0}
     real, generated = (
         nb.Results(job.name, "demo", job.settings(source), len(job.units()), [{**unit, **row}], [])
-        for source, unit in zip(("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units(), strict=True)
+        for source, unit in zip(
+            ("CIFAR-10 (JPEG copy)", "generated images, not photos"), job.units(), strict=True
+        )
     )
-    with pytest.raises(ValueError, match="photos was 'generated images, not photos', now 'CIFAR-10"):
+    with pytest.raises(
+        ValueError, match="photos was 'generated images, not photos', now 'CIFAR-10"
+    ):
         merge_results([real, generated])
     for results in (real, generated):
         results.save(shelf.with_name("fig8-lenet.demo.json"))
@@ -424,7 +492,9 @@ def test_real_and_generated_photos_are_shown_but_not_mixed(shelf):
 def test_another_numbers_version_is_shown_but_not_continued(shelf, monkeypatch):
     edited(shelf, lambda r: r.settings.update(numbers=RNG_VERSION + 1))
     assert nb.load_results("fig6-lenet").complete
-    with pytest.raises(ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md") as error:
+    with pytest.raises(
+        ValueError, match=r"(?s)cannot be continued.*numbers was .*CHANGELOG.md"
+    ) as error:
         run_experiment("fig6-lenet", "paper", out=shelf, progress=False)
     assert "delete" not in str(error.value)
 
@@ -440,7 +510,15 @@ def test_preset_paper_demands_photos(tmp_path, monkeypatch):
 
 
 COMPLETE = {
-    *("fig1-lenet", "fig1-logreg", "fig2-lenet", "fig2-logreg", "fig3-logreg", "fig6-lenet", "fig6-logreg"),
+    *(
+        "fig1-lenet",
+        "fig1-logreg",
+        "fig2-lenet",
+        "fig2-logreg",
+        "fig3-logreg",
+        "fig6-lenet",
+        "fig6-logreg",
+    ),
     *(
         "fig3-lenet",
         "fig7-lenet",
@@ -454,7 +532,13 @@ COMPLETE = {
         "fig6-vgg11.laptop",
         "fig8-resnet18.laptop",
     ),
-    *("fig8-vgg11.laptop", "maps-lenet.laptop", "maps-resnet18.narrow", "notes-lenet.laptop", "notes-resnet18.narrow"),
+    *(
+        "fig8-vgg11.laptop",
+        "maps-lenet.laptop",
+        "maps-resnet18.narrow",
+        "notes-lenet.laptop",
+        "notes-resnet18.narrow",
+    ),
     *("notes-lenet.epochs20", "notes-lenet.epochs50", "notes-lenet.epochs100"),
 }
 SHIPPED = sorted((ROOT / "book" / "results").glob("*.json"))
@@ -468,11 +552,15 @@ def test_shipped_results_belong_to_their_job(path):
     job = results.experiment()
     assert results_path(results.job, results.preset).name == path.name
     stored = json.loads(path.read_text())
-    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(job.units())
+    assert stored["settings"] == job.settings(results.photos) and stored["num_units"] == len(
+        job.units()
+    )
     units = {job.key(unit): unit for unit in job.units()}
     assert all(units[job.key(row)].items() <= row.items() for row in stored["rows"])
     assert (path.stem in COMPLETE) == results.complete
-    assert stored["fingerprint"] == fingerprint(canonical({k: v for k, v in stored.items() if k != "fingerprint"}))
+    assert stored["fingerprint"] == fingerprint(
+        canonical({k: v for k, v in stored.items() if k != "fingerprint"})
+    )
     assert results.settings["numbers"] == RNG_VERSION
     assert len(results.rows) == len(set(map(job.key, results.rows)))
     assert (results.photos == "CIFAR-10 (JPEG copy)") == job.on_photos

@@ -21,7 +21,10 @@ def unpack_directions(packet):
     header, content = packet
     count, size = header["count"], header["size"]
     scales = np.frombuffer(content, "<f4", count)
-    return np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size) * scales[:, None, None]
+    return (
+        np.frombuffer(content, np.int8, offset=8 * count).reshape(count, size, size)
+        * scales[:, None, None]
+    )
 
 
 @pytest.mark.stored
@@ -75,8 +78,15 @@ def test_every_picture_has_a_name_and_a_class_of_its_own():
     pytest.importorskip("PIL")
     pytest.importorskip("matplotlib")
     again = nb.explorer.load_pictures()
-    assert torch.equal(again.images, PHOTOS.images) and 0 <= again.images.min() and again.images.max() <= 1
-    assert again.labels.tolist() == list(range(len(set(again.class_names)))) and len(again) in (8, 9)
+    assert (
+        torch.equal(again.images, PHOTOS.images)
+        and 0 <= again.images.min()
+        and again.images.max() <= 1
+    )
+    assert again.labels.tolist() == list(range(len(set(again.class_names)))) and len(again) in (
+        8,
+        9,
+    )
     small = nb.explorer.load_pictures(8).images
     assert small.shape == (len(again), 3, 8, 8)  # for NADs of your own
     means = torch.nn.functional.avg_pool2d(again.images, 4)
@@ -89,15 +99,24 @@ def test_pictures_without_pillow_or_the_photograph(monkeypatch, missing):
     monkeypatch.setitem(__import__("sys").modules, missing, None)
     pictures = nb.explorer.load_pictures()
     if missing == "PIL":
-        assert torch.equal(pictures.images, nc.load_images("generated", train=False, num_images=10).images)
+        assert torch.equal(
+            pictures.images, nc.load_images("generated", train=False, num_images=10).images
+        )
     else:
-        assert "Grace Hopper" not in pictures.class_names and torch.equal(pictures.images, PHOTOS.images[:8])
+        assert "Grace Hopper" not in pictures.class_names and torch.equal(
+            pictures.images, PHOTOS.images[:8]
+        )
     assert data.pack_photos()[0]["count"] == len(pictures)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [(("nothing",), {}), ((), {"index_": 1}), ((), {"architecture": "alexnet"}), ((), {"second": "alexnet"})],
+    [
+        (("nothing",), {}),
+        ((), {"index_": 1}),
+        ((), {"architecture": "alexnet"}),
+        ((), {"second": "alexnet"}),
+    ],
 )
 def test_show_says_what_can_be_asked_for(arguments):
     parts, view = arguments
@@ -112,15 +131,29 @@ def test_widget_follows_and_sends_what_is_asked_for():
     pytest.importorskip("anywidget")
     explorer = nb.explorer.show("direction", "poison", second="vgg11", index=7)
     assert (explorer.architecture, explorer.second, explorer.index) == ("lenet", "vgg11", 7)
-    assert set(explorer._packets) == {"lenet", "vgg11", "photos"}  # of the first view: no kernel need answer
+    assert set(explorer._packets) == {
+        "lenet",
+        "vgg11",
+        "photos",
+    }  # of the first view: no kernel need answer
     explorer.index = 12
     state = explorer.get_state()
     assert state["index"] == 12 and state["parts"] == ["direction", "poison"]
     before = explorer._packets["lenet"]
     assert before == data.compressed(data.pack_nads(NADS["lenet"], "LeNet", "lenet"))
-    explorer.set_state({"_wanted": ["lenet", "resnet18", "nonsense"], "index": 30})  # as the browser does
-    assert explorer.index == 30 and set(explorer._packets) == {"lenet", "vgg11", "photos", "resnet18"}
-    assert explorer._packets["resnet18"]["bytes"] == data.pack_nads(NADS["resnet18"], "ResNet-18", "resnet18")[1]
+    explorer.set_state(
+        {"_wanted": ["lenet", "resnet18", "nonsense"], "index": 30}
+    )  # as the browser does
+    assert explorer.index == 30 and set(explorer._packets) == {
+        "lenet",
+        "vgg11",
+        "photos",
+        "resnet18",
+    }
+    assert (
+        explorer._packets["resnet18"]["bytes"]
+        == data.pack_nads(NADS["resnet18"], "ResNet-18", "resnet18")[1]
+    )
     assert explorer._packets["lenet"] is before
     with pytest.raises(Exception, match="unknown architecture"):
         explorer.architecture = "alexnet"
@@ -166,9 +199,16 @@ def test_widget_of_own_nads_and_a_linked_slider():
 
 def test_without_anywidget_the_html_carries_its_arrays(monkeypatch, without_anywidget):
     page = nb.explorer.show("direction", second="vgg11")._repr_html_()
-    assert '["lenet-' in page and '["vgg11-' in page and '["resnet18' not in page and '["photos' not in page
+    assert (
+        '["lenet-' in page
+        and '["vgg11-' in page
+        and '["resnet18' not in page
+        and '["photos' not in page
+    )
     monkeypatch.setattr(views, "publishing", lambda: True)
-    assert len(nb.explorer.show()._repr_html_()) < 2e3  # the pages of a book share the arrays and the program
+    assert (
+        len(nb.explorer.show()._repr_html_()) < 2e3
+    )  # the pages of a book share the arrays and the program
 
 
 def test_a_notebook_carries_the_program_packed(without_anywidget):
@@ -186,7 +226,10 @@ def test_accuracies_along_another_version_stand_where_this_one_has_them():
     assert {len(row) for row in same["accuracies"]} == {4}  # of the very directions
     turned = measured.directions[:, 0].clone()
     turned[2:4] = measured.directions[2:4, 0].flip(0)  # two have changed places
-    mixed = (turned[891] + turned[892]) / 2**0.5, (turned[891] - turned[892]) / 2**0.5  # and two are others
+    mixed = (
+        (turned[891] + turned[892]) / 2**0.5,
+        (turned[891] - turned[892]) / 2**0.5,
+    )  # and two are others
     turned[891], turned[892] = mixed
     other = nc.NADs(turned[:, None], measured.eigenvalues, measured.provenance)
     moved = data.pack_nads(other, *names)[0]["accuracies"]
@@ -218,9 +261,13 @@ def test_what_the_source_does_not_have_is_refused(without_anywidget):
     refuses("not empty", nads={"": own_nads()})
     refuses("photos must be", nads=own_nads(), images=PHOTOS)
     refuses("single-channel", nads=nc.NADs(torch.zeros(2, 3, 8, 8), torch.ones(2)))
-    page = nb.explorer.show(nads=own_nads(count=5), index=np.int64(3))  # 32 NADs are kept where there are as many
+    page = nb.explorer.show(
+        nads=own_nads(count=5), index=np.int64(3)
+    )  # 32 NADs are kept where there are as many
     assert page.view.kept == 5 and json.dumps(vars(page.view))
-    assert {nc.load_nads(name).directions.shape for name in data.LABELS} == {(views.Source().count(""), 1, 32, 32)}
+    assert {nc.load_nads(name).directions.shape for name in data.LABELS} == {
+        (views.Source().count(""), 1, 32, 32)
+    }
 
 
 # The program's sources
@@ -234,14 +281,18 @@ SOURCES = {path.relative_to(bundle.SOURCES).as_posix(): path.read_text("utf8") f
 
 def declared(source):
     """Name what a source has in its outermost scope."""
-    return set(re.findall(r"^(?:export )?(?:async )?(?:const|class|function) (\w+)", source, re.MULTILINE))
+    return set(
+        re.findall(r"^(?:export )?(?:async )?(?:const|class|function) (\w+)", source, re.MULTILINE)
+    )
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_imports_what_it_uses_and_nothing_else(name):
     """As far as calls and constants show: esbuild takes a name that is not imported for a global one."""
     source = SOURCES[name]
-    imported = set(", ".join(re.findall(r"^import \{ (.*) \}", source, re.MULTILINE)).split(", ")) - {""}
+    imported = set(
+        ", ".join(re.findall(r"^import \{ (.*) \}", source, re.MULTILINE)).split(", ")
+    ) - {""}
     body = re.sub(r"^import .*;\n", "", source, flags=re.MULTILINE)
     used = set(re.findall(r"(?<![\w.$])(\w+)\(|\b([A-Z][A-Z_]+)\b", body))
     elsewhere = set().union(*map(declared, SOURCES.values())) - declared(source)

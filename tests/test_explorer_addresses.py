@@ -43,16 +43,43 @@ def test_the_view_is_in_the_address(reader, tables):
 def test_an_address_that_makes_no_sense_is_left_out(reader, tables):
     junk = "explorer.index=99999&explorer.architecture=alexnet&explorer.frequency=[1]&explorer.mix=x&explorer.kept=-4"
     reader.open(f"all.html#{junk}&explorer.strength=NaN&explorer.photo=77&explorer.poisoned=3")
-    assert_signed(reader.see("NAD 1023 of LeNet, in pixels"), NADS["lenet"].directions[1023, 0], tables)
+    assert_signed(
+        reader.see("NAD 1023 of LeNet, in pixels"), NADS["lenet"].directions[1023, 0], tables
+    )
 
 
 def random_addresses(count, seed=0):
     """Addresses that mean something, nothing, or harm."""
     rng = random.Random(seed)
     keys = [*views.View.__dataclass_fields__, "part", "toString", "__proto__", "constructor", ""]
-    names = [*data.LABELS, "toString", "__proto__", "constructor", "hasOwnProperty", "", "alexnet", "null"]
+    names = [
+        *data.LABELS,
+        "toString",
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "",
+        "alexnet",
+        "null",
+    ]
     numbers = "0 -0 -1 2.5 1e3 1023 1024 99999 1e21 1e308 1e999 -1e308 5e-324".split()
-    others = ["NaN", "Infinity", "0x10", "007", "", "+", "true", "null", '"3"', "{}", "[]", "%", "%00", "é", "9" * 400]
+    others = [
+        "NaN",
+        "Infinity",
+        "0x10",
+        "007",
+        "",
+        "+",
+        "true",
+        "null",
+        '"3"',
+        "{}",
+        "[]",
+        "%",
+        "%00",
+        "é",
+        "9" * 400,
+    ]
     whole = lambda: str(rng.randint(-40, 1100))  # noqa: E731
     listed = lambda count: f"[{','.join(rng.choice(numbers) for _ in range(count))}]"  # noqa: E731
     pairs = lambda: f"[{rng.uniform(-40, 40)},{rng.randint(-40, 40)}]"  # noqa: E731
@@ -65,11 +92,18 @@ def random_addresses(count, seed=0):
         "poisoned": lambda: rng.choice(("true", "false")),
         "part": lambda: rng.choice(views.PARTS),
     }
-    anything = [*fitting.values(), whole, lambda: listed(rng.randint(1, 3)), lambda: rng.choice(numbers + others)]
+    anything = [
+        *fitting.values(),
+        whole,
+        lambda: listed(rng.randint(1, 3)),
+        lambda: rng.choice(numbers + others),
+    ]
 
     def pair():
         key = rng.choice(keys)
-        value = rng.choice((fitting.get(key, whole), fitting.get(key, whole), rng.choice(anything)))()
+        value = rng.choice(
+            (fitting.get(key, whole), fitting.get(key, whole), rng.choice(anything))
+        )()
         return f"explorer{rng.choice(('', '', '', '-2', '-0'))}.{key}={value}"
 
     return ["&".join(pair() for _ in range(rng.randint(1, 6))) for _ in range(count)]
@@ -131,7 +165,11 @@ def test_a_link_leads_to_the_part_that_it_names(reader):
     reader.go("explorer.part=fourier&explorer.frequency=[0,8]")
     assert 0 <= reader.top("fourier") < 200
     reader.go("explorer.index=5")
-    assert -50 < reader.page.locator("nad-explorer").evaluate("(e) => e.getBoundingClientRect().top") < 200
+    assert (
+        -50
+        < reader.page.locator("nad-explorer").evaluate("(e) => e.getBoundingClientRect().top")
+        < 200
+    )
     reader.go("explorer.part=toString")
     reader.slide("Weight of NAD 5", 0.7)
     reader.page.wait_for_function("location.hash.includes('0.7')")
@@ -205,7 +243,8 @@ def test_a_number_is_typed_and_a_link_copied(reader):
 
 def test_what_nobody_comes_to_is_not_loaded(browser, site, site_folder):
     first, last = (
-        views.Page(views.View(("direction",), name), views.Source(), book=True) for name in ("lenet", "vgg11")
+        views.Page(views.View(("direction",), name), views.Source(), book=True)
+        for name in ("lenet", "vgg11")
     )
     write_page(site_folder, "long.html", first, Raw("<div style='height: 4000px'></div>"), last)
     with browser.new_context(viewport={"width": 800, "height": 600}) as context:
@@ -215,5 +254,7 @@ def test_what_nobody_comes_to_is_not_loaded(browser, site, site_folder):
         page.wait_for_timeout(300)
         assert "lenet.js" in asked and "vgg11.js" not in asked
         page.locator("nad-explorer").last.scroll_into_view_if_needed()
-        page.wait_for_function("() => document.querySelectorAll('nad-explorer')[1].app.shown.length")
+        page.wait_for_function(
+            "() => document.querySelectorAll('nad-explorer')[1].app.shown.length"
+        )
         assert "vgg11.js" in asked

@@ -46,7 +46,9 @@ def test_hole_and_number_are_those_of_the_poison(changes):
     assert_photo(drawn("unchanged"), photo[0])
     number.click()
     direction = nads.directions[0, 0]  # class 4 is written with a minus sign in the green channel
-    assert_photo(drawn("number only"), photo[0] - 0.05 * direction * torch.tensor([0, 1, 0])[:, None, None])
+    assert_photo(
+        drawn("number only"), photo[0] - 0.05 * direction * torch.tensor([0, 1, 0])[:, None, None]
+    )
     assert "52.0 %" in chosen(reader)
     reader.page.get_by_role("slider", name="Along NAD").focus()
     reader.page.keyboard.press("ArrowRight")
@@ -83,7 +85,9 @@ def test_a_picture_that_is_dropped_stays_in_the_page(changes):
       const root = document.querySelector("nad-flip").shadowRoot.querySelector(".changes");
       root.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
     }""")
-    reader.page.locator("nad-flip canvas[aria-label='The picture red.png']").wait_for(state="attached")
+    reader.page.locator("nad-flip canvas[aria-label='The picture red.png']").wait_for(
+        state="attached"
+    )
     red = torch.tensor([200 / 255, 0, 0])[:, None, None].expand(3, 32, 32)
     assert_photo(reader.see("The picture red.png", "nad-flip"), red)
     assert reader.page.locator("nad-flip .verdict").inner_text()
@@ -91,5 +95,7 @@ def test_a_picture_that_is_dropped_stays_in_the_page(changes):
 
 def test_a_notebook_brings_its_own_arrays():
     for figure in changed_pictures():
-        page, notebook = (Changes(figure.kind, figure.networks, book=book)._repr_html_() for book in (True, False))
+        page, notebook = (
+            Changes(figure.kind, figure.networks, book=book)._repr_html_() for book in (True, False)
+        )
         assert "needs JavaScript" in page and len(notebook) > 10 * len(page)

@@ -23,11 +23,17 @@ def test_a_frequency_folds_as_pooling_folds_it(reader):
         for kind, outputs in (("keep", samples[::2]), ("average", samples.reshape(16, 2).mean(1))):
             reader.page.get_by_role("combobox", name="Pooling").select_option(kind)
             height = np.abs(np.fft.rfft(outputs)) / 8
-            *_, heard, share = map(int, re.findall(r"(\d+)", told(reader, "nad-fold").replace("16 −", "")))
-            seen[kind, cycles] = re.search(r"look like (\d+)|(\d+) cycles? before", told(reader, "nad-fold")).group(
-                1, 2
+            *_, heard, share = map(
+                int, re.findall(r"(\d+)", told(reader, "nad-fold").replace("16 −", ""))
             )
-            assert int(next(filter(None, seen[kind, cycles]))) == height.argmax() == min(cycles, 16 - cycles)
+            seen[kind, cycles] = re.search(
+                r"look like (\d+)|(\d+) cycles? before", told(reader, "nad-fold")
+            ).group(1, 2)
+            assert (
+                int(next(filter(None, seen[kind, cycles])))
+                == height.argmax()
+                == min(cycles, 16 - cycles)
+            )
             assert share == round(100 * height.max())
     reader.slide("Frequency (cycles)", 16)
     assert "Nothing is left" in told(reader, "nad-fold")
@@ -40,7 +46,9 @@ def test_the_frequency_moves_by_keyboard(reader):
     slider.focus()
     before = int(slider.input_value())
     reader.page.keyboard.press("ArrowRight")
-    assert int(slider.input_value()) == before + 1 and f"{before + 1} cycles" in told(reader, "nad-fold")
+    assert int(slider.input_value()) == before + 1 and f"{before + 1} cycles" in told(
+        reader, "nad-fold"
+    )
 
 
 def test_two_trainings_end_at_the_stored_accuracies(reader):
@@ -48,10 +56,13 @@ def test_two_trainings_end_at_the_stored_accuracies(reader):
     reader.open("training.html")
     reader.slide("Epoch", len(curves["steps"]) - 1)
     numbers = [float(number) for number in re.findall(r"([\d.]+) %", told(reader, "nad-training"))]
-    assert numbers == pytest.approx([100 * wave["test"][-1] for wave in curves["waves"].values()], abs=0.06)
+    assert numbers == pytest.approx(
+        [100 * wave["test"][-1] for wave in curves["waves"].values()], abs=0.06
+    )
     lines = reader.page.locator("nad-training").locator("polyline")
     assert {
-        len(points.split()) for points in lines.evaluate_all("(all) => all.map((e) => e.getAttribute('points'))")
+        len(points.split())
+        for points in lines.evaluate_all("(all) => all.map((e) => e.getAttribute('points'))")
     } == {len(curves["steps"])}
     assert not reader.troubles
 
@@ -75,7 +86,9 @@ def test_directions_of_networks_that_train(reader):
     for step, (start, signal) in enumerate((("1.00", "–"), ("0.50", "0.10"), ("−0.25", "0.90"))):
         reader.slide("Step", step)
         assert f"G₀ {start}, with the signal {signal}" in told(reader, "nad-trained")
-        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained")[..., :3].astype(float)
+        pixels = reader.see(f"direction 1 at step {(0, 1, 10)[step]}", "nad-trained")[
+            ..., :3
+        ].astype(float)
         across = np.abs(np.fft.rfft((pixels[..., 0] - pixels[..., 2]).sum(0)))
         assert across.argmax() == 2 + step
     reader.page.get_by_role("combobox", name="Network").select_option("cnn")
@@ -85,8 +98,12 @@ def test_directions_of_networks_that_train(reader):
 
 @pytest.mark.parametrize("name", ["fold", "trained", "training"])
 def test_a_narrow_screen_shows_all_of_it(browser, site, name):
-    reader = Reader(browser.new_page(viewport={"width": 320, "height": 700}), site).open(f"{name}.html")
-    assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320 and not reader.troubles
+    reader = Reader(browser.new_page(viewport={"width": 320, "height": 700}), site).open(
+        f"{name}.html"
+    )
+    assert (
+        reader.page.evaluate("document.documentElement.scrollWidth") <= 320 and not reader.troubles
+    )
 
 
 def test_the_map_of_energies_has_the_scale_of_its_network(reader, tables):

@@ -64,7 +64,9 @@ def test_networks_stack_up_by_keyboard_on_a_narrow_screen(browser, site, tables)
 
 
 def test_narrow_screen_and_touch(browser, site):
-    context = browser.new_context(viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
+    context = browser.new_context(
+        viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True
+    )
     reader = Reader(context.new_page(), site).open("all.html")
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 320
     curve = reader.part("curves").locator("svg").first
@@ -72,14 +74,19 @@ def test_narrow_screen_and_touch(browser, site):
     box = curve.bounding_box()
     reader.page.touchscreen.tap(box["x"] + 46 + 0.25 * (box["width"] - 54), box["y"] + 40)
     reader.settle()
-    assert abs(int(reader.page.get_by_role("slider", name="NAD", exact=True).input_value()) - 256) < 8
+    assert (
+        abs(int(reader.page.get_by_role("slider", name="NAD", exact=True).input_value()) - 256) < 8
+    )
     finger = context.new_cdp_session(reader.page)
 
     def touch(kind, *points):
         points = [{"x": x, "y": y} for x, y in points]
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    for name, key, element in (("fourier", "frequency", "[role=application]"), ("curves", "index", "svg")):
+    for name, key, element in (
+        ("fourier", "frequency", "[role=application]"),
+        ("curves", "index", "svg"),
+    ):
         target = reader.part(name).locator(element).first
         target.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
         before, top, box = reader.get(key), reader.page.evaluate("scrollY"), target.bounding_box()
@@ -87,7 +94,9 @@ def test_narrow_screen_and_touch(browser, site):
         touch("touchStart", (x, y))
         for step in range(1, 11):
             touch("touchMove", (x, y - 15 * step))
-        reader.page.wait_for_timeout(300)  # a finger that rests leaves no page that glides on, which a tap would stop
+        reader.page.wait_for_timeout(
+            300
+        )  # a finger that rests leaves no page that glides on, which a tap would stop
         touch("touchEnd")
         reader.settle()
         assert reader.page.evaluate("scrollY") > top + 80, f"{name}: a swipe scrolls"
@@ -95,7 +104,9 @@ def test_narrow_screen_and_touch(browser, site):
     canvas = reader.part("fourier").get_by_role("application").first
     canvas.evaluate("(e) => e.scrollIntoView({ block: 'center' })")
     box = canvas.bounding_box()
-    reader.page.touchscreen.tap(box["x"] + 25 / 32 * box["width"], box["y"] + 9 / 32 * box["height"])
+    reader.page.touchscreen.tap(
+        box["x"] + 25 / 32 * box["width"], box["y"] + 9 / 32 * box["height"]
+    )
     reader.settle()
     assert reader.get("frequency") == [-8, 8]
     context.close()
@@ -143,7 +154,11 @@ def bet(reader, keys):
     box = reader.page.locator("nad-guess .map").first
     box.focus()
     for key in keys:
-        box.press({"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight"}.get(key, "Space"))
+        box.press(
+            {"u": "ArrowUp", "d": "ArrowDown", "l": "ArrowLeft", "r": "ArrowRight"}.get(
+                key, "Space"
+            )
+        )
 
 
 def known(name):
@@ -157,7 +172,10 @@ def proceed(reader):
 def scores(reader):
     """What the verdict compares: label -> waves that were learned."""
     items = reader.page.locator("nad-guess .scores li").all()
-    return {item.locator("span").inner_text(): float(item.locator("strong").inner_text()) for item in items}
+    return {
+        item.locator("span").inner_text(): float(item.locator("strong").inner_text())
+        for item in items
+    }
 
 
 def learned(tasks, keys):
@@ -167,9 +185,14 @@ def learned(tasks, keys):
 def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     reader.page.goto(f"{reader.site}/guess.html")
     tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
-    assert reader.page.get_by_label("Network", exact=True).locator("option:checked").inner_text() == "ResNet-18"
+    assert (
+        reader.page.get_by_label("Network", exact=True).locator("option:checked").inner_text()
+        == "ResNet-18"
+    )
     assert proceed(reader).is_disabled() and not maps.last.is_visible()
-    assert "nergy" not in reader.page.locator("nad-guess .guess").inner_text(), "the first choice is blind"
+    assert "nergy" not in reader.page.locator("nad-guess .guess").inner_text(), (
+        "the first choice is blind"
+    )
     tiles = reader.see("all waves", "nad-guess")
     assert np.ptp(tiles[..., :3].astype(int), axis=2).max() == 0, "no colour tells anything yet"
     bet(reader, " r ")  # (0, 2), (0, 4)
@@ -178,7 +201,10 @@ def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     bet(reader, "d ")  # five is all
     assert reader.page.locator("nad-guess figure").nth(3).locator(".guessed").count() == 10
     proceed(reader).press("Enter")
-    assert "Energy" in reader.page.locator("nad-guess .guess").inner_text() and not maps.last.is_visible()
+    assert (
+        "Energy" in reader.page.locator("nad-guess .guess").inner_text()
+        and not maps.last.is_visible()
+    )
     assert reader.see("energies of waves", "nad-guess").shape == (16, 16, 4)
     proceed(reader).press("Enter")
     found, naive = scores(reader), learned(tasks, [(0, 2), (0, 4), (2, 2), (2, 0), (2, -2)])
@@ -196,7 +222,9 @@ def test_a_bet_is_blind_and_its_coarse_strategy_loses(reader):
     pairs = [a > b for a, x in tasks.values() if x > 0.55 for b, y in tasks.values() if y <= 0.55]
     assert ("in all pairs" in verdict) == all(pairs)
     reader.page.get_by_role("button", name="Bet again").click()
-    assert proceed(reader).is_disabled() and not reader.page.locator("nad-guess .verdict").is_visible()
+    assert (
+        proceed(reader).is_disabled() and not reader.page.locator("nad-guess .verdict").is_visible()
+    )
     assert not reader.troubles
 
 
@@ -205,12 +233,20 @@ def test_both_maps_show_without_a_bet(reader):
     bet(reader, " ")  # one wave is no bet
     reader.page.get_by_role("button", name="Show me without a bet").click()
     tasks, maps = known("resnet18"), reader.page.locator("nad-guess .map")
-    assert maps.last.is_visible() and set(scores(reader)) == {"chance", "the 5 coarsest", "the 5 brightest in the map"}
+    assert maps.last.is_visible() and set(scores(reader)) == {
+        "chance",
+        "the 5 coarsest",
+        "the 5 brightest in the map",
+    }
     heading = reader.page.locator("nad-guess .verdict p").first.inner_text()
     assert f"{learned(tasks, tasks)} of {len(tasks)}" in heading
     assert reader.page.locator("nad-guess .guessed").count() == 0 and "bet." not in reader.page.url
     reader.page.get_by_label("Network", exact=True).select_option(label="LeNet")
-    assert maps.last.is_visible() and reader.see("accuracies of LeNet", "nad-guess").shape == (16, 16, 4)
+    assert maps.last.is_visible() and reader.see("accuracies of LeNet", "nad-guess").shape == (
+        16,
+        16,
+        4,
+    )
     assert not reader.page.get_by_role("button", name="Save picture").is_visible()
     reader.page.get_by_role("button", name="Make a bet").click()
     assert proceed(reader).is_disabled() and not maps.last.is_visible()
@@ -234,8 +270,12 @@ def test_the_images_of_a_task_differ_along_its_wave_only(reader):
     """Classes are noise plus and minus the wave, of the strength of the paper, or a hundred times it."""
     reader.page.goto(f"{reader.site}/guess.html")
     wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
-    size = lambda label: float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42  # noqa: E731
-    assert abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4  # 1, next to rounding and clipping of noise
+    size = lambda label: (
+        float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42
+    )  # noqa: E731
+    assert (
+        abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4
+    )  # 1, next to rounding and clipping of noise
     reader.page.get_by_role("button", name="100 times stronger").click()
     assert size("Noise plus") > 50 and size("Noise minus") < -50
 
@@ -303,7 +343,9 @@ def test_a_bet_by_touch(browser, site, width):
         box = reader.page.locator("nad-guess .map").first.bounding_box()
         chosen = [(8, 9), (8, 12), (3, 8), (2, 3), (15, 15)]  # rows and columns of cells
         for row, column in chosen:
-            x, y = (box[side] + (i + 0.5) * box["width"] / 16 for side, i in (("x", column), ("y", row)))
+            x, y = (
+                box[side] + (i + 0.5) * box["width"] / 16 for side, i in (("x", column), ("y", row))
+            )
             reader.page.touchscreen.tap(x, y)
         proceed(reader).tap()
         proceed(reader).tap()
@@ -317,7 +359,9 @@ def test_a_bet_by_touch(browser, site, width):
 
 
 def cards(reader):
-    return reader.page.locator("nad-atlas .card").evaluate_all("(cards) => cards.map((card) => card.dataset.name)")
+    return reader.page.locator("nad-atlas .card").evaluate_all(
+        "(cards) => cards.map((card) => card.dataset.name)"
+    )
 
 
 def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
@@ -331,7 +375,9 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
         of = atlas.effect if key == "effect" else lambda name, key=key: atlas.measures[name][key]
         values = [of(name).value for name in shown if key != "effect" and key in atlas.measures[name] or
                   key == "effect" and atlas.entries[name].base]  # fmt: skip
-        assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values)), key  # sorted as they are rounded
+        assert all(a >= b * 0.98 - 1e-2 for a, b in itertools.pairwise(values)), (
+            key
+        )  # sorted as they are rounded
     reader.page.get_by_role("button", name="none", exact=True).click()
     assert {atlas.entries[name].factor for name in cards(reader)} == {""}
     reader.page.get_by_role("button", name="padding", exact=True).click()
@@ -340,16 +386,26 @@ def test_the_atlas_is_sorted_filtered_and_compared(reader, tables):
     card.focus()
     card.press("Enter")
     assert card.get_attribute("aria-pressed") == "true"
-    assert card.evaluate("(element) => element.getRootNode().activeElement === element")  # the keyboard stays there
+    assert card.evaluate(
+        "(element) => element.getRootNode().activeElement === element"
+    )  # the keyboard stays there
     for name in ("densenet-circular", "densenet"):
-        assert_signed(reader.see(f"{name}, NAD 1", "nad-atlas"), nc.load_nads(f"atlas/{name}").directions[1, 0], tables)
+        assert_signed(
+            reader.see(f"{name}, NAD 1", "nad-atlas"),
+            nc.load_nads(f"atlas/{name}").directions[1, 0],
+            tables,
+        )
     names = list(atlas.entries)
     cosine = atlas.alignments[names.index("densenet-circular"), names.index("densenet")]
     assert f"a cosine of {cosine:.2f}" in reader.page.locator("nad-atlas .note").inner_text()
     switch = reader.page.get_by_role("switch")
     switch.click()
     assert switch.get_attribute("aria-checked") == "false" and "switched off" in switch.inner_text()
-    assert reader.page.locator("nad-atlas .row").first.inner_text().startswith("a small DenseNet (densenet)")
+    assert (
+        reader.page.locator("nad-atlas .row")
+        .first.inner_text()
+        .startswith("a small DenseNet (densenet)")
+    )
     assert not reader.page.locator("nad-atlas .row").last.is_visible()
     reader.page.get_by_label("Compare with").select_option("mlp")
     assert reader.page.locator("nad-atlas .row").last.is_visible()
@@ -362,19 +418,29 @@ def test_the_atlas_is_in_its_address(reader):
     reader.page.goto(f"{reader.site}/atlas.html")
     reader.page.get_by_label("Sort by").select_option(index=1)
     reader.page.get_by_role("button", name="padding", exact=True).click()
-    reader.page.locator("nad-atlas .card[data-name='densenet-circular']").first.wait_for(state="detached")
+    reader.page.locator("nad-atlas .card[data-name='densenet-circular']").first.wait_for(
+        state="detached"
+    )
     reader.page.locator("nad-atlas .card[data-name='vit-patch8']").click()
     reader.page.get_by_label("Compare with").select_option("mlp")
     reader.page.wait_for_function("location.hash.includes('atlas.beside=mlp')")
-    address, shown, text = reader.page.url, cards(reader), reader.page.locator("nad-atlas .note").inner_text()
+    address, shown, text = (
+        reader.page.url,
+        cards(reader),
+        reader.page.locator("nad-atlas .note").inner_text(),
+    )
     reader.page.goto("about:blank")
     reader.page.goto(address)
     reader.page.locator("nad-atlas .card").first.wait_for()
     assert cards(reader) == shown and reader.page.locator("nad-atlas .note").inner_text() == text
     chosen = reader.page.locator("nad-atlas .card[aria-pressed=true]")
     assert chosen.get_attribute("data-name") == "vit-patch8"
-    reader.page.evaluate("location.hash = 'atlas.chosen=nothing&atlas.sort=constructor&atlas.off=99,-1,x&atlas.on=?'")
-    reader.page.wait_for_function("document.querySelector('nad-atlas').atlas.chosen.name === 'cnn-average'")
+    reader.page.evaluate(
+        "location.hash = 'atlas.chosen=nothing&atlas.sort=constructor&atlas.off=99,-1,x&atlas.on=?'"
+    )
+    reader.page.wait_for_function(
+        "document.querySelector('nad-atlas').atlas.chosen.name === 'cnn-average'"
+    )
     assert len(cards(reader)) == len(nb.atlas.load_atlas().entries) and not reader.troubles
 
 
@@ -387,7 +453,11 @@ def test_the_atlas_by_touch(browser, site, width):
         reader.page.goto(f"{site}/atlas-own.html")  # brings its arrays along
         card = reader.page.locator("nad-atlas .card[data-name='vit-patch8']")
         card.tap()
-        assert reader.page.locator("nad-atlas .row").first.inner_text().startswith("patches of 8 (vit-patch8)")
+        assert (
+            reader.page.locator("nad-atlas .row")
+            .first.inner_text()
+            .startswith("patches of 8 (vit-patch8)")
+        )
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className)"
         assert reader.page.locator("nad-atlas .toolbar, nad-atlas section").evaluate_all(cut) == []

@@ -32,7 +32,9 @@ def test_an_image_of_your_own_stays_in_the_browser(reader, tmp_path):
     requests = []
     reader.page.on("request", lambda request: requests.append(request.url))
     reader.part("photo").locator("input[type=file]").set_input_files(tmp_path / "mine.png")
-    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('photo') === -1")
+    reader.page.wait_for_function(
+        "document.querySelector('nad-explorer').model.get('photo') === -1"
+    )
     reader.settle()
     expected = torch.from_numpy(pixels).permute(2, 0, 1) / 255
     assert_photo(reader.see("The image: mine.png"), expected, slack=2)
@@ -46,7 +48,9 @@ def test_after_a_reload_an_image_of_your_own_is_gone(reader, tmp_path):
     reader.open("all.html#explorer.photo=3")
     reader.page.get_by_role("button", name="Show the Python").click()
     reader.part("photo").locator("input[type=file]").set_input_files(tmp_path / 'my "best".png')
-    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('photo') === -1")
+    reader.page.wait_for_function(
+        "document.querySelector('nad-explorer').model.get('photo') === -1"
+    )
     reader.settle()
     code = reader.page.locator(".python code").inner_text()
     assert repr('my "best".png') in code.replace('"my \\"best\\".png"', repr('my "best".png'))
@@ -59,7 +63,10 @@ def test_after_a_reload_an_image_of_your_own_is_gone(reader, tmp_path):
     reader.settle()
     name = PHOTOS.class_names[PHOTOS.labels[0]]
     assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[0], slack=2)
-    assert reader.part("photo").get_by_role("button", name=name).get_attribute("aria-pressed") == "true"
+    assert (
+        reader.part("photo").get_by_role("button", name=name).get_attribute("aria-pressed")
+        == "true"
+    )
 
 
 def test_a_file_that_is_no_image_changes_nothing(reader, tmp_path):
@@ -77,7 +84,9 @@ def test_a_file_that_is_no_image_changes_nothing(reader, tmp_path):
     name = PHOTOS.class_names[PHOTOS.labels[2]]
     assert_photo(reader.see(f"The image: {name}"), PHOTOS.images[2], slack=2)
     part.locator("input[type=file]").set_input_files(tmp_path / "black.png")
-    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('photo') === -1")
+    reader.page.wait_for_function(
+        "document.querySelector('nad-explorer').model.get('photo') === -1"
+    )
     assert not alert.is_visible()
 
 
@@ -90,8 +99,14 @@ def test_nads_of_your_own(reader, tables):
 def test_a_label_runs_no_code(reader, site_folder, tmp_path, without_anywidget):
     """NADs from somebody else's file, whose label would end the element that carries it."""
     nads = own_nads()
-    nc.NADs(nads.directions, nads.eigenvalues, {"architecture": HOSTILE}).save(tmp_path / "poisoned.npz")
-    write_page(site_folder, "poisoned.html", nb.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2))
+    nc.NADs(nads.directions, nads.eigenvalues, {"architecture": HOSTILE}).save(
+        tmp_path / "poisoned.npz"
+    )
+    write_page(
+        site_folder,
+        "poisoned.html",
+        nb.explorer.show(nads=nc.NADs.load(tmp_path / "poisoned.npz"), index=2),
+    )
     reader.open("poisoned.html", wait=False)
     assert reader.page.evaluate("window.pwned") is None
     reader.settle()
@@ -105,7 +120,11 @@ def test_a_label_runs_no_code(reader, site_folder, tmp_path, without_anywidget):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_few_nads_of_your_own(reader, site_folder, without_anywidget, tables, count):
     nads = own_nads(count=count)
-    write_page(site_folder, f"few-{count}.html", nb.explorer.show(nads={"few": nads, "many": own_nads()}, kept=1))
+    write_page(
+        site_folder,
+        f"few-{count}.html",
+        nb.explorer.show(nads={"few": nads, "many": own_nads()}, kept=1),
+    )
     reader.open(f"few-{count}.html")
     part = reader.part("mixer")
     assert part.locator("input[type=range]:visible").count() == count
@@ -115,8 +134,13 @@ def test_few_nads_of_your_own(reader, site_folder, without_anywidget, tables, co
     reader.page.get_by_role("button", name="Show the Python").click()
     reader.slide("NAD", count - 1)
     assert not reader.page.evaluate(DEAD)
-    exec(reader.page.locator(".python code").inner_text().split("\n# The poison")[0], made := {"nads": nads})  # noqa: S102
-    assert_signed(reader.see(f"Mixture of the first {count} NADs of few"), made["mixture"], tables, slack=2.5)
+    exec(
+        reader.page.locator(".python code").inner_text().split("\n# The poison")[0],
+        made := {"nads": nads},
+    )  # noqa: S102
+    assert_signed(
+        reader.see(f"Mixture of the first {count} NADs of few"), made["mixture"], tables, slack=2.5
+    )
     reader.page.get_by_label("Compare with").select_option("many")
     reader.slide("NAD", 19)
     assert part.locator("input[type=range]:visible").count() == 12
@@ -135,14 +159,25 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
     types = tuple("+-" if i % 5 else "++" for i in range(len(custom)))
     certainty = torch.linspace(1, 0, len(custom))
     bands = (DegenerateCluster((1, 2, 3, 4), 0.97), DegenerateCluster((5, 10, 15), 0.5))
-    known = DirectionUncertainty(types, certainty, certainty.square(), custom.eigenvalues / 10, certainty, bands)
+    known = DirectionUncertainty(
+        types, certainty, certainty.square(), custom.eigenvalues / 10, certainty, bands
+    )
     certified = nc.NADs(custom.directions, custom.eigenvalues, custom.provenance, known)
-    write_page(site_folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0))
+    write_page(
+        site_folder, "certified.html", nb.explorer.show("direction", nads=certified, index=0)
+    )
     reader.open("certified.html")
-    part, index = reader.part("direction"), "document.querySelector('nad-explorer').model.get('index')"
-    assert "certainty 1.00" in part.inner_text() and "symmetry type" not in part.inner_text()  # it is folded
+    part, index = (
+        reader.part("direction"),
+        "document.querySelector('nad-explorer').model.get('index')",
+    )
+    assert (
+        "certainty 1.00" in part.inner_text() and "symmetry type" not in part.inner_text()
+    )  # it is folded
     part.get_by_text("Name and eigenvalue").first.click()
-    assert "symmetry type ++, rank 0" in part.inner_text() and "distinguished" not in part.inner_text()
+    assert (
+        "symmetry type ++, rank 0" in part.inner_text() and "distinguished" not in part.inner_text()
+    )
     names = [f"{way} to the next distinguishable direction" for way in ("On", "Back")]
     forward, back = (reader.page.get_by_role("button", name=name) for name in names)
     seen = []
@@ -170,7 +205,11 @@ def test_what_is_known_of_a_direction(reader, site_folder, without_anywidget):
 
 def test_the_python_of_images_given_to_show(reader, site_folder, without_anywidget):
     images = nc.load_images("generated", train=False, num_images=10, size=8)
-    write_page(site_folder, "images.html", nb.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4))
+    write_page(
+        site_folder,
+        "images.html",
+        nb.explorer.show("photo", "poison", nads=own_nads(), images=images, photo=4),
+    )
     reader.open("images.html")
     reader.page.get_by_role("button", name="Show the Python").click()
     code = reader.page.locator(".python code").inner_text()
@@ -181,14 +220,17 @@ def test_the_python_of_images_given_to_show(reader, site_folder, without_anywidg
 
 def test_every_output_of_a_notebook_stands_alone(reader, site_folder, without_anywidget, tables):
     """The first may be deleted, or shown in a frame of its own."""
-    shows = [nb.explorer.show("direction", nads={f"network {i}": own_nads()}, index=i) for i in (1, 2)]
+    shows = [
+        nb.explorer.show("direction", nads={f"network {i}": own_nads()}, index=i) for i in (1, 2)
+    ]
     write_page(site_folder, "both.html", *shows)
     write_page(site_folder, "second.html", shows[1])
     for page, indices in (("both.html", (1, 2)), ("second.html", (2,))):
         reader.open(page)
         for i in indices:
             seen = reader.see(
-                f"NAD {i} of network {i}, in pixels", f"nad-explorer >> nth={i - 1 if indices[1:] else 0}"
+                f"NAD {i} of network {i}, in pixels",
+                f"nad-explorer >> nth={i - 1 if indices[1:] else 0}",
             )
             assert_signed(seen, own_nads().directions[i, 0], tables)
 
@@ -203,7 +245,9 @@ def test_poison_says_which_photos_its_networks_learned(reader, site_folder):
             }, content
 
     write_page(
-        site_folder, "learned.html", views.Page(views.View(("poison",), "small"), Learned({"small": own_nads()}))
+        site_folder,
+        "learned.html",
+        views.Page(views.View(("poison",), "small"), Learned({"small": own_nads()})),
     )
     reader.open("learned.html")
     expected = "small, trained on CIFAR-10 <JPEG copy>: without poison 60.0 %"
@@ -220,7 +264,11 @@ def test_the_module_as_an_anywidget(reader, site_folder, tables):
     packets = {"vgg11": explorer._packets["vgg11"]}
     packets = {n: p | {"bytes": base64.b64encode(p["bytes"]).decode()} for n, p in packets.items()}
     state = {k: v for k, v in explorer.get_state().items() if k in explorer.trait_names(sync=True)}
-    state = {k: v for k, v in state.items() if isinstance(v, (str, int, float, list, dict, bool)) and k[0] != "_"}
+    state = {
+        k: v
+        for k, v in state.items()
+        if isinstance(v, (str, int, float, list, dict, bool)) and k[0] != "_"
+    }
     (site_folder / "widget.mjs").write_text(explorer._esm, "utf8")
     reader.open("empty.html")
     reader.page.evaluate(
@@ -288,25 +336,36 @@ def test_a_file_of_nads_is_opened_in_a_static_page(reader, tables, tmp_path, qua
     reader.slide("NAD", 7)
     assert_signed(reader.see("NAD 7 of my net, in pixels"), directions[7, 0], tables, slack=2)
     energies = np.array(data._energies(mine, 32))
-    shown = reader.page.evaluate("() => document.querySelector('nad-explorer').app.shown[0].energies")
+    shown = reader.page.evaluate(
+        "() => document.querySelector('nad-explorer').app.shown[0].energies"
+    )
     assert np.allclose(shown, energies, rtol=0.02, atol=1e-4)
     assert reader.get("second") == "" and "own-file" not in reader.page.url
     reader.page.get_by_role("button", name="Show the Python").click()
     assert 'nc.NADs.load("my net.npz")' in reader.page.locator("pre").inner_text()
     mine.save(tmp_path / "my net.npz")  # chosen again: the name is in the menu once
     assert offer(reader, tmp_path / "my net.npz") == ""
-    assert reader.page.get_by_label("Network", exact=True).locator("option[value=own-file]").count() == 1
+    assert (
+        reader.page.get_by_label("Network", exact=True).locator("option[value=own-file]").count()
+        == 1
+    )
 
 
 def test_a_broken_file_of_nads_says_so_and_loses_nothing(reader, tmp_path):
     torch.manual_seed(1)
     whole = tmp_path / "whole.npz"
-    nc.NADs(torch.linalg.qr(torch.randn(1024, 40)).Q.T.reshape(40, 1, 32, 32), torch.ones(40), {}).save(whole)
+    nc.NADs(
+        torch.linalg.qr(torch.randn(1024, 40)).Q.T.reshape(40, 1, 32, 32), torch.ones(40), {}
+    ).save(whole)
     other = nc.NADs(torch.eye(64).view(64, 1, 8, 8), torch.ones(64), {})
     other.save(tmp_path / "small.npz")
     np.savez(tmp_path / "foreign.npz", weights=np.ones(3))
     np.savez(tmp_path / "objects.npz", directions=np.array([{}]), eigenvalues=np.ones(1))
-    np.savez(tmp_path / "long.npz", directions=np.ones((2, 1, 32, 32), np.float32), eigenvalues=np.ones(2))
+    np.savez(
+        tmp_path / "long.npz",
+        directions=np.ones((2, 1, 32, 32), np.float32),
+        eigenvalues=np.ones(2),
+    )
     nan = np.eye(2, 1024, dtype=np.float32).reshape(2, 1, 32, 32)
     np.savez(tmp_path / "nan.npz", directions=nan, eigenvalues=np.array([1, np.nan]))
     content = whole.read_bytes()
@@ -347,9 +406,13 @@ def test_nads_are_downloaded_as_npz_and_as_a_table(reader, tmp_path):
         raw = file["directions"]
     names, *rows = (tmp_path / "nads.csv").read_text().splitlines()
     table = np.array([row.split(",") for row in rows[:50]], float)
-    assert names.split(",")[:4] == ["nad", "eigenvalue", "pixel_0_0", "pixel_0_1"] and len(rows) == len(nads)
+    assert names.split(",")[:4] == ["nad", "eigenvalue", "pixel_0_0", "pixel_0_1"] and len(
+        rows
+    ) == len(nads)
     assert table.shape == (50, 2 + 32 * 32) and (table[:, 0] == np.arange(50)).all()
     assert np.allclose(table[:, 1], nads.eigenvalues[:50], rtol=1e-4)
     assert np.allclose(table[:, 2:], raw[:50].reshape(50, -1), rtol=1e-3, atol=1e-7)
     offer(reader, tmp_path / "nads.npz")  # and the page reads it again
-    reader.page.wait_for_function("document.querySelector('nad-explorer').model.get('architecture') === 'own-file'")
+    reader.page.wait_for_function(
+        "document.querySelector('nad-explorer').model.get('architecture') === 'own-file'"
+    )

@@ -42,7 +42,10 @@ def test_nad_and_its_energy_are_those_of_the_array(reader, tables):
     drawn = levels(reader.see("NAD 41 of LeNet, its energy"), tables["magma"]) / 255
     assert np.abs(drawn - energy / energy.max()).max() < 0.02
     share = float(nads.eigenvalues[41] / nads.eigenvalues[0])
-    assert f"eigenvalue {share:.2f} of the first" in reader.part("direction").locator("details").first.text_content()
+    assert (
+        f"eigenvalue {share:.2f} of the first"
+        in reader.part("direction").locator("details").first.text_content()
+    )
 
 
 def test_networks_side_by_side(reader, tables):
@@ -51,7 +54,9 @@ def test_networks_side_by_side(reader, tables):
     reader.page.get_by_label("Compare with").select_option("resnet18")
     reader.slide("NAD", 3)
     for name, label in (("vgg11", "VGG-11"), ("resnet18", "ResNet-18")):
-        assert_signed(reader.see(f"NAD 3 of {label}, in pixels"), NADS[name].directions[3, 0], tables)
+        assert_signed(
+            reader.see(f"NAD 3 of {label}, in pixels"), NADS[name].directions[3, 0], tables
+        )
         assert (f"{label}: accuracies not measured" in reader.part("curves").inner_text()) == (
             nb.load_results(f"fig6-{name}") is None
         )
@@ -67,7 +72,9 @@ def test_play_and_pause(reader):
     reader.page.get_by_role("button", name="Pause").click()
     index = reader.page.evaluate("document.querySelector('nad-explorer').model.get('index')")
     reader.page.wait_for_timeout(300)
-    assert reader.page.evaluate("document.querySelector('nad-explorer').model.get('index')") == index
+    assert (
+        reader.page.evaluate("document.querySelector('nad-explorer').model.get('index')") == index
+    )
 
 
 def test_curves_and_their_cursor(reader, tables):
@@ -75,33 +82,42 @@ def test_curves_and_their_cursor(reader, tables):
     part = reader.part("curves")
     eigenvalues, accuracies = part.locator("svg").all()
     assert len(eigenvalues.locator("polyline").get_attribute("points").split()) == 1024
-    measured = data.pack_nads(NADS["lenet"], "LeNet", "lenet")[0]["accuracies"]  # placed among the NADs that are shown
+    measured = data.pack_nads(NADS["lenet"], "LeNet", "lenet")[0][
+        "accuracies"
+    ]  # placed among the NADs that are shown
     assert accuracies.locator("circle").count() == len(measured)
     box = accuracies.bounding_box()
     reader.page.mouse.click(box["x"] + 46 + 0.5 * (box["width"] - 54), box["y"] + 30)
     reader.settle()
     index = int(reader.page.get_by_role("slider", name="NAD", exact=True).input_value())
     assert abs(index - 512) <= 2
-    assert_signed(reader.see(f"NAD {index} of LeNet, in pixels"), NADS["lenet"].directions[index, 0], tables)
+    assert_signed(
+        reader.see(f"NAD {index} of LeNet, in pixels"), NADS["lenet"].directions[index, 0], tables
+    )
     x = [float(svg.locator(".cursor").get_attribute("x1")) for svg in (eigenvalues, accuracies)]
     assert x[0] == x[1] == pytest.approx(46 + index / 1023 * (box["width"] - 54), abs=1)
-    near = [row for row in measured if min(row[4:], default=1) >= 0.9]  # along directions of this version, or nearly
+    near = [
+        row for row in measured if min(row[4:], default=1) >= 0.9
+    ]  # along directions of this version, or nearly
     nearest, accuracy, *_ = min(near, key=lambda row: abs(row[0] - index))
-    assert f"accuracy at NAD {nearest}: {100 * accuracy:.1f} %" in reader.part("direction").inner_text().replace(
-        "\n", " "
-    )
+    assert f"accuracy at NAD {nearest}: {100 * accuracy:.1f} %" in reader.part(
+        "direction"
+    ).inner_text().replace("\n", " ")
 
 
 def test_small_numbers_are_written_for_people(reader):
     nads = NADS["lenet"]
     present = (PHOTOS.images[0, 0] * nads.directions[:, 0]).sum((1, 2))
-    index = int(((present > -0.004) & (present < -0.001)).nonzero()[0])  # of class 0, so in the red channel
+    index = int(
+        ((present > -0.004) & (present < -0.001)).nonzero()[0]
+    )  # of class 0, so in the red channel
     reader.open(f"all.html#explorer.index={index}")
     assert re.search(r"channel: 0\.00 becomes −0\.05", reader.part("poison").inner_text())
     reader.slide("NAD", 1023)
-    text = re.search(r"eigenvalue (.*) of the first", reader.part("direction").locator("details").first.text_content())[
-        1
-    ]
+    text = re.search(
+        r"eigenvalue (.*) of the first",
+        reader.part("direction").locator("details").first.text_content(),
+    )[1]
     share = float(nads.eigenvalues[1023] / nads.eigenvalues[0])
     assert share < 1e-3 and " × 10⁻" in text and number(text) == pytest.approx(share, rel=0.05)
 
@@ -118,9 +134,15 @@ def test_fourier_map_by_pointer_and_by_keyboard(reader, tables):
     measured = {}
     for row in FOURIER.rows:
         for sign in (-1, 1):
-            measured.setdefault(wrapped([sign * k for k in row["frequency"]]), []).append(row["test_accuracy"])
+            measured.setdefault(wrapped([sign * k for k in row["frequency"]]), []).append(
+                row["test_accuracy"]
+            )
     # every cell of the map
-    pixels = part.locator("canvas").nth(0).evaluate("(c) => [...c.getContext('2d').getImageData(0, 0, 16, 16).data]")
+    pixels = (
+        part.locator("canvas")
+        .nth(0)
+        .evaluate("(c) => [...c.getContext('2d').getImageData(0, 0, 16, 16).data]")
+    )
     pixels = np.array(pixels).reshape(16, 16, 4)
     for row in range(16):
         for column in range(16):
@@ -134,11 +156,18 @@ def test_fourier_map_by_pointer_and_by_keyboard(reader, tables):
     box = box_of_map.bounding_box()
     ky, kx = next(k for k in measured if k[0] == -4 and k[1] > 0)
     position = [(k + 16 + 1) / 32 for k in (kx, ky)]
-    reader.page.mouse.move(box["x"] + position[0] * box["width"], box["y"] + position[1] * box["height"])
+    reader.page.mouse.move(
+        box["x"] + position[0] * box["width"], box["y"] + position[1] * box["height"]
+    )
     reader.settle()
     text = part.inner_text()
-    assert f"{ky} cycles down, {kx} across" in text and f"LeNet: {100 * np.mean(measured[ky, kx]):.1f} %" in text
-    assert_signed(reader.see(f"Wave of vertical frequency {ky}"), nc.fourier_direction((ky, kx))[0], tables)
+    assert (
+        f"{ky} cycles down, {kx} across" in text
+        and f"LeNet: {100 * np.mean(measured[ky, kx]):.1f} %" in text
+    )
+    assert_signed(
+        reader.see(f"Wave of vertical frequency {ky}"), nc.fourier_direction((ky, kx))[0], tables
+    )
     # keys
     box_of_map.focus()
     for key, (ky, kx) in (("Home", (0, 0)), ("ArrowRight", (0, 2)), ("ArrowUp", (-2, 2))):
@@ -148,7 +177,9 @@ def test_fourier_map_by_pointer_and_by_keyboard(reader, tables):
     energy = NADS["lenet"].energy(nc.fourier_direction((-2, 2))[None])
     grid = [nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)]
     share = float(energy / NADS["lenet"].energy(torch.stack(grid)).max())
-    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.02)
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(
+        share, rel=0.02
+    )
 
 
 def test_a_click_holds_a_frequency(reader):
@@ -160,12 +191,15 @@ def test_a_click_holds_a_frequency(reader):
 
     def at(ky, kx):
         return [
-            box[side] + (k + 17) / 32 * box[length] for k, side, length in ((kx, "x", "width"), (ky, "y", "height"))
+            box[side] + (k + 17) / 32 * box[length]
+            for k, side, length in ((kx, "x", "width"), (ky, "y", "height"))
         ]
 
     def shown():
         reader.settle()
-        return tuple(map(int, re.search(r"(-?\d+) cycles down, (-?\d+) across", part.inner_text()).groups()))
+        return tuple(
+            map(int, re.search(r"(-?\d+) cycles down, (-?\d+) across", part.inner_text()).groups())
+        )
 
     mouse = reader.page.mouse
     mouse.move(*at(-8, 6))
@@ -180,7 +214,9 @@ def test_a_click_holds_a_frequency(reader):
     assert shown() == (0, 4)
     mouse.click(*at(0, 4))  # the same: lets go
     mouse.move(*at(2, 2), steps=3)
-    assert shown() == (2, 2) and "Held" not in part.inner_text() and reader.get("frequency") == [0, 4]
+    assert (
+        shown() == (2, 2) and "Held" not in part.inner_text() and reader.get("frequency") == [0, 4]
+    )
     mouse.click(*at(2, 2))
     reader.page.keyboard.press("Escape")
     mouse.move(*at(6, 6), steps=3)
@@ -197,9 +233,13 @@ def test_odd_frequencies_are_not_their_neighbours(reader, tables, frequency):
     wave = nc.fourier_direction(frequency)
     assert_signed(reader.see("Wave of"), wave[0], tables)
     assert "LeNet: accuracy not measured at odd frequencies" in part.inner_text()
-    grid = torch.stack([nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)])
+    grid = torch.stack(
+        [nc.fourier_direction((a, b)) for a in range(-16, 16, 2) for b in range(-16, 16, 2)]
+    )
     share = float(NADS["lenet"].energy(wave) / NADS["lenet"].energy(grid).max())
-    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(share, rel=0.03)
+    assert number(re.search(r"energy (.+) of", part.inner_text())[1]) == pytest.approx(
+        share, rel=0.03
+    )
     part.get_by_role("application").first.focus()
     reader.page.keyboard.press("ArrowUp")
     reader.settle()
@@ -230,7 +270,9 @@ def test_photo_from_its_first_nads(reader):
         basis = NADS["lenet"].basis[:, :kept]
         expected = 0.5 + ((PHOTOS.images[4].flatten(1) - 0.5) @ basis @ basis.T).view(3, 32, 32)
         rest, where = 0.5 + PHOTOS.images[4] - expected, "section[data-part=photo]"
-        assert_photo(reader.see("The image from the first", where), expected, slack=6)  # 1,024 roundings add up
+        assert_photo(
+            reader.see("The image from the first", where), expected, slack=6
+        )  # 1,024 roundings add up
         assert_photo(reader.see("The remainder", where), rest, slack=6)
     assert "1024 of 1024 NADs" in part.inner_text() and "hold 100.0 %" in part.inner_text()
 
@@ -304,9 +346,15 @@ def test_everything_that_the_authors_page_does(reader):
     ours = {
         "16 x 16 Fourier accuracy map": reader.part("fourier").locator("canvas[width='16']").first,
         "with a network menu": page.get_by_label("Network"),
-        "hovering a pixel shows the direction and the accuracy": reader.part("fourier").locator("[aria-live]"),
-        "linked curves of eigenvalue and accuracy over the NADs": reader.part("curves").locator("svg .cursor").nth(1),
-        "a cursor shows the NAD in space and frequency": reader.part("direction").locator("canvas").nth(1),
+        "hovering a pixel shows the direction and the accuracy": reader.part("fourier").locator(
+            "[aria-live]"
+        ),
+        "linked curves of eigenvalue and accuracy over the NADs": reader.part("curves")
+        .locator("svg .cursor")
+        .nth(1),
+        "a cursor shows the NAD in space and frequency": reader.part("direction")
+        .locator("canvas")
+        .nth(1),
         "a switch between clean and poisoned images": page.get_by_role("switch", name="Poisoned"),
     }
     assert set(ours) == set(AUTHORS)

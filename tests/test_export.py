@@ -16,14 +16,26 @@ SHAPES = [(1, 4, 4), (3, 2, 4), (2, 9), (20,)]
 
 def some(shape=(1, 4, 4), count=12, seed=0, name="some", dtype=torch.float32) -> nc.NADs:
     generator = torch.Generator().manual_seed(seed)
-    rows = torch.linalg.qr(torch.randn(torch.Size(shape).numel(), count, generator=generator).double()).Q.T
+    rows = torch.linalg.qr(
+        torch.randn(torch.Size(shape).numel(), count, generator=generator).double()
+    ).Q.T
     values = torch.linspace(1, 0.1, count, dtype=dtype)
     certainty = torch.linspace(0.99, 0.2, count, dtype=torch.float64)
     bands = (DegenerateCluster((1, 2), 0.95), DegenerateCluster((9, 11), 0.5))
     known = DirectionUncertainty(
-        ("++s", "--a") * (count // 2), certainty, certainty**2, 0.1 * values, certainty.clone(), bands
+        ("++s", "--a") * (count // 2),
+        certainty,
+        certainty**2,
+        0.1 * values,
+        certainty.clone(),
+        bands,
     )
-    return nc.NADs(rows.float().view(count, *shape), values, {"architecture": name, "seed": seed, "π": [0.1]}, known)
+    return nc.NADs(
+        rows.float().view(count, *shape),
+        values,
+        {"architecture": name, "seed": seed, "π": [0.1]},
+        known,
+    )
 
 
 def require_equal(one: nc.NADs, other: nc.NADs) -> None:
@@ -57,7 +69,9 @@ def test_the_first_directions():
     nads = some()
     first = nads[:10]
     assert isinstance(first, nc.NADs) and len(first) == 10
-    assert torch.equal(first.directions, nads.directions[:10]) and torch.equal(first.eigenvalues, nads.eigenvalues[:10])
+    assert torch.equal(first.directions, nads.directions[:10]) and torch.equal(
+        first.eigenvalues, nads.eigenvalues[:10]
+    )
     assert first.names == nads.names[:10] and torch.equal(first.certainty, nads.certainty[:10])
     assert first.bands == (DegenerateCluster((1, 2), 0.95),) and first.provenance == nads.provenance
     assert first.overlap_interval(nads, 5) == nads.overlap_interval(nads, 5)
@@ -78,15 +92,21 @@ def test_coordinates_and_back(shape):
     nads = some(shape)
     images = torch.randn(5, *shape, generator=torch.Generator().manual_seed(1))
     coordinates = nads.coordinates(images)
-    naive = torch.stack([torch.stack([(image * direction).sum() for direction in nads]) for image in images])
+    naive = torch.stack(
+        [torch.stack([(image * direction).sum() for direction in nads]) for image in images]
+    )
     torch.testing.assert_close(coordinates, naive)
     torch.testing.assert_close(nads.coordinates(images[0]), naive[0])
     reconstructed = nads.reconstruct(coordinates)
     assert reconstructed.shape == images.shape
     torch.testing.assert_close(nads.coordinates(reconstructed), coordinates)  # a projection
-    torch.testing.assert_close(nads.reconstruct(coordinates[0, :3]), nads[:3].reconstruct(naive[0, :3]))
+    torch.testing.assert_close(
+        nads.reconstruct(coordinates[0, :3]), nads[:3].reconstruct(naive[0, :3])
+    )
     full = nads.completed()
-    torch.testing.assert_close(full.reconstruct(full.coordinates(images)), images, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        full.reconstruct(full.coordinates(images)), images, atol=1e-5, rtol=0
+    )
 
 
 def test_coordinates_of_other_types():
@@ -108,7 +128,10 @@ def test_a_comparison_is_a_table():
     table = nads.compare(others, k=5)
     assert [row.name for row in table] == ["one", "one"]  # equal names do not hide each other
     for row, other in zip(table, others, strict=True):
-        assert (row.overlap, row.interval) == (nads.overlap(other, 5), nads.overlap_interval(other, 5))
+        assert (row.overlap, row.interval) == (
+            nads.overlap(other, 5),
+            nads.overlap_interval(other, 5),
+        )
         assert row.num_directions == 5 and row.chance == 5 / 16
     assert repr(table).splitlines() == [str(row) for row in table] and "one " in repr(table)
     (same,) = nads.compare([nads], k=2)

@@ -106,7 +106,9 @@ READ_FROM_TORCH = {
 
 @pytest.mark.parametrize("name", READ_FROM_TORCH)
 def test_a_choice_by_torchs_numbers_ends_replay_and_occurs_as_often_as_it_should(name):
-    ensemble = Ensemble(lambda: plain(30 if READ_FROM_TORCH[name]() < RARE else 1), SHAPE, device="cpu")
+    ensemble = Ensemble(
+        lambda: plain(30 if READ_FROM_TORCH[name]() < RARE else 1), SHAPE, device="cpu"
+    )
     assert not ensemble.replays
     sizes = torch.cat([ensemble.draw(block)["1.weight"].abs().amax((1, 2)) for block in range(10)])
     assert (sizes > 1).double().mean() == pytest.approx(RARE, abs=0.04)  # 3.4 standard errors
@@ -138,11 +140,15 @@ class Rarely:
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "rebuild"])
-@pytest.mark.parametrize("source", ["default_rng", "random.Random", "SystemRandom", "urandom", "counter"])
+@pytest.mark.parametrize(
+    "source", ["default_rng", "random.Random", "SystemRandom", "urandom", "counter"]
+)
 def test_a_rare_choice_by_other_numbers_is_found(source, evaluation):
     read = Rarely(source).read
     with pytest.raises(ValueError, match=r"torch\.manual_seed"):
-        nc.compute_nads(lambda: plain(30 if read() < RARE else 1), 3_000, evaluation=evaluation, **OPTIONS)
+        nc.compute_nads(
+            lambda: plain(30 if read() < RARE else 1), 3_000, evaluation=evaluation, **OPTIONS
+        )
 
 
 @pytest.mark.parametrize("called", [False, True])
@@ -175,9 +181,14 @@ def test_an_audit_leaves_numbers_and_generators_as_they_are(monkeypatch):
         nads = nc.compute_nads(plain, 200, **OPTIONS)
         return nads, torch.get_rng_state()
 
-    (with_audits, state), _ = run(), monkeypatch.setattr(Ensemble, "audit", lambda self, index: None)
+    (with_audits, state), _ = (
+        run(),
+        monkeypatch.setattr(Ensemble, "audit", lambda self, index: None),
+    )
     without, state_without = run()
-    assert torch.equal(with_audits.eigenvalues, without.eigenvalues) and torch.equal(state, state_without)
+    assert torch.equal(with_audits.eigenvalues, without.eigenvalues) and torch.equal(
+        state, state_without
+    )
 
 
 class Random(nn.Module):
@@ -212,7 +223,10 @@ class LowRank(nn.Linear):
 
     def __init__(self, inputs: int, outputs: int, rank: int = 3):
         super().__init__(inputs, outputs)
-        self.down, self.up = nn.Parameter(torch.randn(rank, inputs)), nn.Parameter(torch.randn(outputs, rank))
+        self.down, self.up = (
+            nn.Parameter(torch.randn(rank, inputs)),
+            nn.Parameter(torch.randn(outputs, rank)),
+        )
         self.merged = False
 
     def train(self, mode: bool = True):
@@ -249,14 +263,18 @@ def test_weights_are_those_of_eval_mode(layer):
     ratio = stacked["1.weight"].square().mean() / trained.square().mean()
     assert ratio > 8  # 9 for the scaled layer
     if layer is LowRank:  # called, so that the same networks are rebuilt
-        rebuilt, loop = (nc.compute_nads(factory, 64, evaluation=kind, **options) for kind in ("rebuild", "loop"))
+        rebuilt, loop = (
+            nc.compute_nads(factory, 64, evaluation=kind, **options) for kind in ("rebuild", "loop")
+        )
         torch.testing.assert_close(rebuilt.eigenvalues, loop.eigenvalues, rtol=1e-4, atol=1e-7)
 
 
 def test_structures_that_rarely_differ_are_named():
     def factory() -> nn.Module:
         rare = float(torch.rand(1)) < 0.02
-        return nn.Sequential(nn.Flatten(), nn.Linear(16, 8 + rare), nn.Tanh(), nn.Linear(8 + rare, 1))
+        return nn.Sequential(
+            nn.Flatten(), nn.Linear(16, 8 + rare), nn.Tanh(), nn.Linear(8 + rare, 1)
+        )
 
     with pytest.raises(ValueError, match=r"number \d+ has another structure.*1.weight.*rebuild"):
         nc.compute_nads(factory, 1_000, **OPTIONS)
@@ -283,7 +301,12 @@ class Boom(nn.Module):
         (RuntimeError("no more"), ValueError),
         (AssertionError("finite"), ValueError),
         (KeyError("gain"), ValueError),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"), MemoryError),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes"
+            ),
+            MemoryError,
+        ),
     ],
 )
 def test_what_a_factory_raises_late_names_the_network(error, kind):
@@ -324,7 +347,16 @@ boom.calls = 0
 
 
 def test_the_command_line_has_no_traceback_for_a_factory_that_fails(tmp_path, capsys):
-    arguments = ["compute", "test_factories:boom", "--out", str(tmp_path / "x.npz"), "--image-shape", "1", "4", "4"]
+    arguments = [
+        "compute",
+        "test_factories:boom",
+        "--out",
+        str(tmp_path / "x.npz"),
+        "--image-shape",
+        "1",
+        "4",
+        "4",
+    ]
     assert main([*arguments, "--num-networks", "200"]) == 2
     error = capsys.readouterr().err
     assert "RuntimeError: no more" in error and "number " in error and "Traceback" not in error
@@ -344,7 +376,9 @@ def test_the_callers_default_type_stays():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_be_saved(dtype, tmp_path):
+def test_a_default_type_of_few_digits_is_rejected_and_networks_of_that_type_can_be_saved(
+    dtype, tmp_path
+):
     torch.set_default_dtype(dtype)
     try:
         with pytest.raises(ValueError, match="set_default_dtype"):
@@ -415,7 +449,10 @@ def test_a_checkpoint_of_an_edited_factory_is_rejected_and_the_change_is_named(n
     changes, named = EDITS[name]
     with pytest.raises(ValueError, match=rf"belongs to another computation \(.*{named}"):
         nc.compute_nads(edited(**changes), 256, **options)
-    whole, resumed = nc.compute_nads(edited(), 256, **OPTIONS), nc.compute_nads(edited(), 256, **options)
+    whole, resumed = (
+        nc.compute_nads(edited(), 256, **OPTIONS),
+        nc.compute_nads(edited(), 256, **options),
+    )
     assert torch.equal(whole.eigenvalues, resumed.eigenvalues)
 
 

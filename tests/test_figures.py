@@ -40,14 +40,20 @@ def differences():
 
 CALLS = {
     "plot_effects": lambda: figures.plot_effects(
-        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)}, {"max": nads()[0][0], "none": nads()[1][0]}, "effect"
+        {"max": (0.2, 0.1, 0.3), "none": (0.9, 0.8, 1.0)},
+        {"max": nads()[0][0], "none": nads()[1][0]},
+        "effect",
     ),
     "plot_alignments": lambda: figures.plot_alignments(np.eye(3), ["a", "b", "c"]),
     "plot_entries": lambda: figures.plot_entries(
-        {"a": nads(), "b": nads()}, {"a": np.ones((8, 8)), "b": np.logspace(-2, 1, 64).reshape(8, 8)}, 2
+        {"a": nads(), "b": nads()},
+        {"a": np.ones((8, 8)), "b": np.logspace(-2, 1, 64).reshape(8, 8)},
+        2,
     ),
     "plot_learned": lambda: figures.plot_learned(
-        {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])}, "energy", (np.array([0.1, 1.0]), np.array([0.5, 0.9]))
+        {"a": ([0.1, 1.0], [0.5, 0.9]), "b": ([0.2], [0.6])},
+        "energy",
+        (np.array([0.1, 1.0]), np.array([0.5, 0.9])),
     ),
     "plot_tasks": lambda: figures.plot_tasks(
         {"wave": PHOTOS[0, 0], "sample": PHOTOS[1, 0]},
@@ -58,10 +64,15 @@ CALLS = {
         {"left": (torch.arange(4.0), torch.ones(4), torch.tensor([0, 1, 0, 1]))}, "first", "second"
     ),
     "plot_frequency_maps": lambda: figures.plot_frequency_maps(
-        {"ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}}, "paper": {"a": {(0, 2): 55.0}, "b": None}}
+        {
+            "ours": {"a": {(0, 2): 60.0, (4, -4): 90.0}, "b": {(0, 0): 70.0}},
+            "paper": {"a": {(0, 2): 55.0}, "b": None},
+        }
     ),
     "plot_train_test": lambda: figures.plot_train_test({"a": ([0.5, 0.9], [0.8, 0.95])}),
-    "plot_agreement": lambda: figures.plot_agreement({"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}),
+    "plot_agreement": lambda: figures.plot_agreement(
+        {"a": ("ours", "published", [0.5, 0.9], [0.6, 0.8])}
+    ),
     "plot_directions": lambda: figures.plot_directions({"a": nads(), "b": nads()}, (0, 5)),
     "plot_class_differences": lambda: figures.plot_class_differences(
         {"a": (nads(), differences()), "b": (nads(), differences())}
@@ -91,13 +102,21 @@ CALLS = {
         },
         "gradient 1",
     ),
-    "plot_overlaps": lambda: figures.plot_overlaps([10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01),
-    "plot_dipoles": lambda: figures.plot_dipoles([1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}),
+    "plot_overlaps": lambda: figures.plot_overlaps(
+        [10, 20], {"first 10": np.array([[0.2, 0.4], [0.3, 0.5]])}, 0.01
+    ),
+    "plot_dipoles": lambda: figures.plot_dipoles(
+        [1, 10], {"one-sided": {"NAD 0": [1, 2]}, "both": {"NAD 0": [2, 1]}}
+    ),
     "plot_kinks": lambda: figures.plot_kinks(
-        {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)}, {"here": 0.1, "far": -0.2}
+        {"near": (torch.arange(8.0) - 4, WAVE), "far": (10 * torch.arange(8.0) - 40, WAVE)},
+        {"here": 0.1, "far": -0.2},
     ),
     "plot_shrinking": lambda: figures.plot_shrinking(
-        {"seen": {"signal": torch.ones(2, 2), "noise": torch.eye(2)}, "left": {"shrunk": torch.eye(2)}},
+        {
+            "seen": {"signal": torch.ones(2, 2), "noise": torch.eye(2)},
+            "left": {"shrunk": torch.eye(2)},
+        },
         {"seen": PHOTOS[0, 0, :, :2]},
     ),
     "plot_energies": lambda: figures.plot_energies({"a": torch.linspace(1, 0.1, 20)}),
@@ -106,8 +125,12 @@ CALLS = {
         {"a": [1, 0.1]},
         {"a": {0: 0.8, 5: 0.7}},
     ),
-    "plot_monotone_fits": lambda: figures.plot_monotone_fits({"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}),
-    "plot_law": lambda: figures.plot_law({"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}),
+    "plot_monotone_fits": lambda: figures.plot_monotone_fits(
+        {"a": {"index": [0, 9], "deviation": [-1.0, 3.0]}}
+    ),
+    "plot_law": lambda: figures.plot_law(
+        {"a": {"waves": ([0.1, 2.0], [0.5, 0.9])}, "b": {"waves": ([1], [0.7])}}
+    ),
     "plot_rank_correlations": lambda: figures.plot_rank_correlations(
         {"all": {"point": (0.1, -0.2, 0.3), "mixed": (0.7, 0.6, 0.9)}}
     ),
@@ -119,7 +142,9 @@ CALLS = {
     ),
     "plot_poisoned": lambda: figures.plot_poisoned(PHOTOS, {"NAD 0": PHOTOS + 0.01}, ["cat"] * 7),
     "plot_accuracy_by_index": lambda: figures.plot_accuracy_by_index(
-        {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])}, {"ours": 0.6}, {0: 0.1, 5: 0.2}
+        {"ours": ([100, 0, 10], [0.5, 0.2, 0.4], [(0.4, 0.6), (0.1, 0.3), (0.3, 0.5)])},
+        {"ours": 0.6},
+        {0: 0.1, 5: 0.2},
     ),
     "plot_versions": lambda: figures.plot_versions(
         {"clean": PHOTOS, "flipped": PHOTOS - 0.5}, ["cat"] * 7, signed=("flipped",)
@@ -128,7 +153,10 @@ CALLS = {
         {"removed": {"clean": ([0, 10], [0.2, 0.0], [(0.1, 0.3), (0.0, 0.01)])}}, {"clean": 10}
     ),
     "plot_scatter": lambda: figures.plot_scatter(
-        {"match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])}, "other": {"a": ([2, 1], [0.2, 0.4])}},
+        {
+            "match": {"a": ([0, 1], [0.2, 0.4]), "b": ([0.5], [0.3])},
+            "other": {"a": ([2, 1], [0.2, 0.4])},
+        },
         "accuracy (%)",
         {"linear": 0.35},
         [[([0, 1], [0.2, 0.4])], []],
@@ -155,20 +183,29 @@ CALLS = {
         dashed={"a": {"printed": 2 * WAVE}},
         ylim=(-3, 3),
     ),
-    "plot_kept_shares": lambda: figures.plot_kept_shares(range(8), WAVE, {"max": (WAVE, WAVE.abs())}, {"random": WAVE}),
+    "plot_kept_shares": lambda: figures.plot_kept_shares(
+        range(8), WAVE, {"max": (WAVE, WAVE.abs())}, {"random": WAVE}
+    ),
     "plot_two_classes": lambda: figures.plot_two_classes(
         {"a": (torch.complex(WAVE, -WAVE), torch.tensor([-1, 1] * 4))}
     ),
     "plot_checks": lambda: figures.plot_checks({"Eq. (1)": CHECKS}),
     "plot_learning_curves": lambda: figures.plot_learning_curves(
-        [10, 100], {"CNN": (PHOTOS[0, 0, :2, :2], PHOTOS[1, 0, :2, :2])}, [0.8, 0.9], ["easy", "hard"]
+        [10, 100],
+        {"CNN": (PHOTOS[0, 0, :2, :2], PHOTOS[1, 0, :2, :2])},
+        [0.8, 0.9],
+        ["easy", "hard"],
     ),
-    "plot_matrices": lambda: figures.plot_matrices({"ours": PHOTOS[0, 0], "z": PHOTOS[1, 0]}, signed=["z"]),
+    "plot_matrices": lambda: figures.plot_matrices(
+        {"ours": PHOTOS[0, 0], "z": PHOTOS[1, 0]}, signed=["z"]
+    ),
     "plot_convergence": lambda: figures.plot_convergence(
         range(3), [1.0, 0.1, 0.0], torch.tensor([[5, 6], [20, 30], [101, 101]]), 100
     ),
     "plot_saddle": lambda: figures.plot_saddle(
-        torch.linspace(-1, 1, 9), torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)), ("θ", "φ")
+        torch.linspace(-1, 1, 9),
+        torch.linspace(-1, 1, 9).outer(torch.linspace(1, -1, 9)),
+        ("θ", "φ"),
     ),
     "plot_bounds": lambda: figures.plot_bounds(CHECKS),
     "plot_tails": lambda: figures.plot_tails({"a": WAVE}),
@@ -194,7 +231,9 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
         drawn = axis.lines or axis.images or axis.collections
         assert drawn or not axis.axison
         if axis.lines:
-            over = [other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds]  # two vertical scales
+            over = [
+                other for other in figure.axes if other.bbox.bounds == axis.bbox.bounds
+            ]  # two vertical scales
             assert any(other.get_xlabel() for other in over)
             assert axis.get_ylabel() or axis.get_shared_y_axes().get_siblings(axis)
 
@@ -202,16 +241,23 @@ def test_a_figure_draws_labels_its_axes_and_leaves_settings_alone(name, tmp_path
 def luminance(colour):
     """Relative luminance of the guidelines for accessible content (WCAG 2)."""
     rgb = np.array(matplotlib.colors.to_rgb(colour))
-    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ (
+        0.2126,
+        0.7152,
+        0.0722,
+    )
 
 
 VARIED = [  # The chapters draw every variant of every figure anyway, so that a few are checked in detail each time.
-    pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8)) for number, name in enumerate(CALLS)
+    pytest.param(name, marks=[pytest.mark.slow] * bool(number % 8))
+    for number, name in enumerate(CALLS)
 ]
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(name, monkeypatch):
+def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_line(
+    name, monkeypatch
+):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     figure = CALLS[name]()
     variants, ground = figure._repr_mimebundle_.__self__, luminance("#121212")
@@ -221,13 +267,19 @@ def test_a_figure_has_a_dark_variant_and_a_narrow_one_where_its_panels_are_in_li
         if text.get_text():
             assert (luminance(text.get_color()) + 0.05) / (ground + 0.05) > 4.5, text
     for line in dark.findobj(matplotlib.lines.Line2D):
-        assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, line.get_color()
+        assert line.get_alpha() or (luminance(line.get_color()) + 0.05) / (ground + 0.05) > 1.5, (
+            line.get_color()
+        )
     if (narrow := variants.variant("narrow")) is not None:
         narrow.canvas.draw()
         panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
         wide = [axis.get_window_extent().width / narrow.bbox.width for axis in panels]
-        assert min(wide) > 0.4 / narrow.axes[0].get_gridspec().ncols, wide  # nothing squeezes a panel
-        assert narrow.get_tightbbox().width < 1.06 * NARROW  # and nothing stands out, which would shrink the rest
+        assert min(wide) > 0.4 / narrow.axes[0].get_gridspec().ncols, (
+            wide
+        )  # nothing squeezes a panel
+        assert (
+            narrow.get_tightbbox().width < 1.06 * NARROW
+        )  # and nothing stands out, which would shrink the rest
         assert narrow.get_size_inches()[0] == NARROW
         assert len(narrow.axes) == sum(axis.axison for axis in figure.axes)
         rows = sorted(panels, key=lambda axis: axis.get_subplotspec().num1)
@@ -241,7 +293,11 @@ def narrow_panels(figure):
     narrow = variants.variant("narrow")
     narrow.canvas.draw()
     panels = [axis for axis in narrow.axes if axis.get_label() != "<colorbar>"]
-    places = {(spec.rowspan.start, spec.colspan.start): axis for axis in panels if (spec := axis.get_subplotspec())}
+    places = {
+        (spec.rowspan.start, spec.colspan.start): axis
+        for axis in panels
+        if (spec := axis.get_subplotspec())
+    }
     return narrow, places
 
 
@@ -249,7 +305,9 @@ def test_two_rows_of_maps_become_two_columns(monkeypatch):
     monkeypatch.setattr("nads_book.figures.style.draws_variants", lambda: True)
     maps = {name: {(0, 2): 60.0 + 9 * place, (4, 4): 90.0} for place, name in enumerate("abc")}
     own = {"before": ("energy", (50, 100), "linear")}
-    narrow, places = narrow_panels(figures.plot_frequency_maps({"before": maps, "after": maps}, own=own))
+    narrow, places = narrow_panels(
+        figures.plot_frequency_maps({"before": maps, "after": maps}, own=own)
+    )
     assert [places[line, 0].get_ylabel() for line in range(3)] == ["a", "b", "c"]
     assert [places[0, column].get_title() for column in range(2)] == ["before", "after"]
     bars = [axis for axis in narrow.axes if axis.get_label() == "<colorbar>"]
@@ -266,7 +324,9 @@ def test_spectra_stand_below_directions_on_a_narrow_page(monkeypatch):
 
 @pytest.mark.parametrize(("count", "narrow"), [(8, True), (54, False)])
 def test_many_names_keep_their_width(count, narrow):
-    variants = Variants(figures.plot_alignments, np.eye(count), [f"network {number}" for number in range(count)])
+    variants = Variants(
+        figures.plot_alignments, np.eye(count), [f"network {number}" for number in range(count)]
+    )
     assert (variants.variant("narrow") is not None) == narrow
 
 
@@ -279,11 +339,17 @@ def shown_legends(figure):
 def test_a_narrow_figure_draws_each_legend_once():
     name, places = "a name that is far too long for a panel of a narrow figure", np.arange(3.0)
     narrow = Variants(figures.plot_tails, {name: torch.tensor([1.0, 2.0])}).variant("narrow")
-    assert len(narrow.legends) == 1 and shown_legends(narrow)[0][1] == name and len(shown_legends(narrow)) == 1
+    assert (
+        len(narrow.legends) == 1
+        and shown_legends(narrow)[0][1] == name
+        and len(shown_legends(narrow)) == 1
+    )
     measured = {f"pooling of one kind, number {n}": (places, places) for n in "abc"}
     exact = {f"convolution of one kind, number {n}": places for n in "abc"}
     narrow = Variants(figures.plot_kept_shares, places, places, measured, exact).variant("narrow")
-    assert not narrow.legends and len(shown_legends(narrow)) == 2  # the panels name different things
+    assert (
+        not narrow.legends and len(shown_legends(narrow)) == 2
+    )  # the panels name different things
     narrow.draw_without_rendering()
     (upper, first), (lower, second) = (
         (axis.get_window_extent(), axis.get_legend().get_window_extent()) for axis in narrow.axes
@@ -292,20 +358,28 @@ def test_a_narrow_figure_draws_each_legend_once():
 
 
 def test_four_pictures_of_a_narrow_figure_are_two_rows():
-    narrow = Variants(figures.plot_images, {f"picture {n}": torch.eye(4) for n in range(4)}).variant("narrow")
+    narrow = Variants(
+        figures.plot_images, {f"picture {n}": torch.eye(4) for n in range(4)}
+    ).variant("narrow")
     assert {axis.get_subplotspec().get_geometry()[:2] for axis in narrow.axes} == {(2, 2)}
     assert narrow.get_size_inches()[1] < 1.5 * NARROW
 
 
 def test_a_narrow_figure_wraps_the_names_of_its_rows():
     checks = [Check("eq1", "a setting", 1.0, 0.1, 1.0, 2.0)]
-    narrow = Variants(figures.plot_checks, {"a statement with a name of many words": checks}).variant("narrow")
+    narrow = Variants(
+        figures.plot_checks, {"a statement with a name of many words": checks}
+    ).variant("narrow")
     assert "\n" in narrow.axes[0].get_yticklabels()[0].get_text()
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("plot_checks", VARIANTS), ("plot_directions", VARIANTS), ("plot_class_differences", VARIANTS[:1])],
+    [
+        ("plot_checks", VARIANTS),
+        ("plot_directions", VARIANTS),
+        ("plot_class_differences", VARIANTS[:1]),
+    ],
 )
 def test_an_output_of_the_book_holds_the_variants(name, expected, monkeypatch):
     assert not hasattr(CALLS[name](), "_repr_mimebundle_")
@@ -318,7 +392,9 @@ def test_a_map_of_one_colour_is_told_in_words():
     equal = {(0, k): 99.9 + 0.01 * k for k in range(0, 12)}
     varied = equal | {(4, 4): 52.0}
     left, right = figures.plot_frequency_maps({"ours": {"a": equal, "b": varied}}).axes[:2]
-    assert [text.get_text() for text in left.texts] == ["99.9 to 100\neverywhere"] and not right.texts
+    assert [text.get_text() for text in left.texts] == [
+        "99.9 to 100\neverywhere"
+    ] and not right.texts
     assert left.images[0].get_array().mask.all() and not right.images[0].get_array().mask.all()
 
 
@@ -342,7 +418,9 @@ def test_each_row_of_changes_is_amplified_as_far_as_the_range_goes():
     ]
     assert rows[4].images[0].get_array().shape == (8, 8, 3) == PHOTOS[0].permute(1, 2, 0).shape
     weak, strong = (rows[i].images[0].get_array() for i in (2, 4))
-    assert abs(weak - 1).max() < 1e-4 and abs(strong).max() < 1e-4  # white and black, and not beyond
+    assert (
+        abs(weak - 1).max() < 1e-4 and abs(strong).max() < 1e-4
+    )  # white and black, and not beyond
 
 
 def test_a_badge_is_drawn_in_every_variant():
@@ -357,7 +435,9 @@ def texts(figure):
 
 def test_the_accuracy_curve_shows_the_numbers_given():
     axis = CALLS["plot_accuracy_by_index"]().axes[0]
-    curve = next(line for line in axis.lines if len(line.get_ydata()) == 3 and line.get_linestyle() == "-")
+    curve = next(
+        line for line in axis.lines if len(line.get_ydata()) == 3 and line.get_linestyle() == "-"
+    )
     np.testing.assert_allclose(curve.get_ydata(), [20, 40, 50])
     np.testing.assert_allclose(curve.get_xdata(), [1, 11, 101])
 
@@ -375,6 +455,10 @@ def test_a_frequency_map_shows_each_value_at_its_frequency_and_at_the_negative()
 
 def test_values_that_are_never_reached_are_drawn_beyond_the_colours():
     maps = {"": {"steps": {(0, 2): float("inf"), (0, 4): 100.0}}}
-    image = figures.plot_frequency_maps(maps, limits=(10, 1000), scale="log", over="never").axes[0].images[0]
+    image = (
+        figures.plot_frequency_maps(maps, limits=(10, 1000), scale="log", over="never")
+        .axes[0]
+        .images[0]
+    )
     never, reached = (image.to_rgba(image.get_array())[8, column] for column in (9, 10))
     assert never[0] > 0.4 > never[1] + never[2] and not np.allclose(never, reached)

@@ -11,7 +11,9 @@ flip = pytest.importorskip("nads_book.pages.flip", reason="the figures need matp
 
 def small_nads(size=4):
     count = size * size
-    basis = torch.linalg.qr(torch.randn(count, count, generator=torch.Generator().manual_seed(0)))[0]
+    basis = torch.linalg.qr(torch.randn(count, count, generator=torch.Generator().manual_seed(0)))[
+        0
+    ]
     return nc.NADs(basis.T.reshape(count, 1, size, size), torch.linspace(1, 0.1, count), {})
 
 
@@ -22,7 +24,9 @@ def test_all_representations_are_orthogonal_and_the_flip_is_the_library_s():
     for name, matrix in maps.items():
         assert torch.allclose(matrix.T @ matrix, torch.eye(16), atol=1e-5), name
     assert torch.allclose(flip.transform(images, maps["flipped"]), nc.flip(images, nads), atol=1e-5)
-    assert torch.allclose(maps["upright"] @ maps["flipped"] @ maps["flipped"], torch.eye(16), atol=1e-5)
+    assert torch.allclose(
+        maps["upright"] @ maps["flipped"] @ maps["flipped"], torch.eye(16), atol=1e-5
+    )
     components = maps["PCA on NADs"].T @ nads.basis  # the images' principal components
     energies = (flip.transform(images, components.T).flatten(2).square()).sum((0, 1))
     assert (energies.diff() <= 1e-4).all()

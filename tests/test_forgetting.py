@@ -29,7 +29,12 @@ ENERGIES = np.geomspace(1, 0.01, WAVES)
 
 def rows(accuracy):
     return [
-        {"cell": asdict(cell), "wave": list(wave), "seed": seed, "test_accuracies": [0.5, accuracy(cell, place, seed)]}
+        {
+            "cell": asdict(cell),
+            "wave": list(wave),
+            "seed": seed,
+            "test_accuracies": [0.5, accuracy(cell, place, seed)],
+        }
         for cell in CELLS
         for place, wave in enumerate(waves())
         for seed in SEEDS
@@ -42,8 +47,14 @@ def test_the_design_is_a_full_factorial_with_distinct_cells():
         "sgd": 12, "momentum": 12, "adam": 12,
     }  # fmt: skip
     energies = wave_energies()
-    assert len(waves()) == len(set(waves())) == WAVES and 0.4 < energies[0] < 0.44 and 0.009 < energies[-1] < 0.01
-    assert np.abs(np.log(energies / np.geomspace(0.42, 0.0095, WAVES))).max() < 0.5  # as near as the grid allows
+    assert (
+        len(waves()) == len(set(waves())) == WAVES
+        and 0.4 < energies[0] < 0.44
+        and 0.009 < energies[-1] < 0.01
+    )
+    assert (
+        np.abs(np.log(energies / np.geomspace(0.42, 0.0095, WAVES))).max() < 0.5
+    )  # as near as the grid allows
 
 
 def test_contrasts_compare_cells_that_differ_in_one_factor():
@@ -61,14 +72,21 @@ def test_contrasts_compare_cells_that_differ_in_one_factor():
 def test_energies_order_accuracies():
     falling = np.linspace(0.9, 0.5, WAVES)
     found = orders(ENERGIES, np.stack([falling, falling]))
-    assert found["area"] == 1 and found["correlation"] == pytest.approx(1) and found["learned"] == sum(falling > 0.55)
+    assert (
+        found["area"] == 1
+        and found["correlation"] == pytest.approx(1)
+        and found["learned"] == sum(falling > 0.55)
+    )
     assert orders(ENERGIES, np.stack([falling[::-1]] * 2))["area"] == 0
     assert np.isnan(orders(ENERGIES, np.full((2, WAVES), 0.5))["area"])  # nothing is learned
 
 
 def test_only_complete_cells_are_analysed():
     everything = rows(lambda *_: 0.7)
-    assert len(accuracies(everything)) == len(CELLS) and len(accuracies(everything[1:])) == len(CELLS) - 1
+    assert (
+        len(accuracies(everything)) == len(CELLS)
+        and len(accuracies(everything[1:])) == len(CELLS) - 1
+    )
     assert (accuracies(everything, time=0)[Cell()] == 0.5).all()
 
 
@@ -83,31 +101,49 @@ def test_effects_are_those_put_in():
             value = 0.9 - 0.02 * (WAVES - 1 - place)
         return value + noise[CELLS.index(cell), place, seed]
 
-    found = {(name, response): value for name, response, value in effects(accuracies(rows(accuracy)), draws=100)}
+    found = {
+        (name, response): value
+        for name, response, value in effects(accuracies(rows(accuracy)), draws=100)
+    }
     value, low, high = found["label noise", "middle"]
-    assert value == pytest.approx(-5 * 2 / 3, abs=0.2) and low < value < high  # the cells of Adam have none
+    assert (
+        value == pytest.approx(-5 * 2 / 3, abs=0.2) and low < value < high
+    )  # the cells of Adam have none
     assert found["high rate, sgd", "middle"][0] == pytest.approx(3, abs=0.2)
     assert found["weight decay", "middle"][0] == pytest.approx(0, abs=0.2)
     assert found["adam", "correlation"][0] == pytest.approx(-2, abs=0.1)
     assert found["adam", "correlation"][2] < -1.5
 
 
-@pytest.mark.parametrize("cell", [Cell(), Cell(optimiser="adam", rate=1e-3, label_noise=0.2, overlap=0.5)])
+@pytest.mark.parametrize(
+    "cell", [Cell(), Cell(optimiser="adam", rate=1e-3, label_noise=0.2, overlap=0.5)]
+)
 def test_one_training(cell, monkeypatch):
     monkeypatch.setattr(script, "NUM_SAMPLES", 256)
     row = script.train_one(cell, waves()[0], 1)
     assert row == script.train_one(cell, waves()[0], 1)
-    assert len(row["test_accuracies"]) == len(script.LOGGED) and all(0 <= a <= 1 for a in row["test_accuracies"])
+    assert len(row["test_accuracies"]) == len(script.LOGGED) and all(
+        0 <= a <= 1 for a in row["test_accuracies"]
+    )
 
 
 def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
     """Easy data, few epochs: what is compared has left chance, and rounding has not grown yet."""
     monkeypatch.setattr(script, "NUM_SAMPLES", 2_000)
     monkeypatch.setattr(script, "NOISE_STD", 0.4)
-    monkeypatch.setattr(nc, "SEPARABLE_RECIPE", replace(nc.SEPARABLE_RECIPE, epochs=5, clip_norm=0.1))
+    monkeypatch.setattr(
+        nc, "SEPARABLE_RECIPE", replace(nc.SEPARABLE_RECIPE, epochs=5, clip_norm=0.1)
+    )
     cells = [
-        [Cell(label_noise=0.2, weight_decay=5e-4), Cell(optimiser="momentum", rate=0.05), Cell(overlap=1.0)],
-        [Cell(optimiser="adam", rate=1e-3, weight_decay=20.0), Cell(optimiser="adam", rate=1e-3, label_noise=0.2)],
+        [
+            Cell(label_noise=0.2, weight_decay=5e-4),
+            Cell(optimiser="momentum", rate=0.05),
+            Cell(overlap=1.0),
+        ],
+        [
+            Cell(optimiser="adam", rate=1e-3, weight_decay=20.0),
+            Cell(optimiser="adam", rate=1e-3, label_noise=0.2),
+        ],
     ]
     learned = 0
     for kind in cells:
@@ -117,7 +153,9 @@ def test_trainings_in_a_shared_step_agree_with_single_ones(monkeypatch):
             alone = script.train_one(*unit)
             assert row["train_accuracy"] == pytest.approx(alone["train_accuracy"], abs=0.02)
             reached = [value for value in alone["test_accuracies"] if value is not None]
-            assert [value for value in row["test_accuracies"] if value is not None] == pytest.approx(reached, abs=0.03)
+            assert [
+                value for value in row["test_accuracies"] if value is not None
+            ] == pytest.approx(reached, abs=0.03)
             learned += reached[-1] > 0.6
     assert learned >= 6
 
@@ -138,7 +176,10 @@ def test_a_margin_that_varies_makes_classes_overlap():
     torch.testing.assert_close(separated, torch.ones_like(separated), atol=1e-4, rtol=0)
     images, labels = script.dataset(direction, Cell(overlap=1.0), 0)
     margins = (images * direction).sum((1, 2, 3)) * (2 * labels - 1)
-    assert float((margins < 0).double().mean()) == pytest.approx(0.159, abs=0.02) and float(margins.std()) > 0.9
+    assert (
+        float((margins < 0).double().mean()) == pytest.approx(0.159, abs=0.02)
+        and float(margins.std()) > 0.9
+    )
     assert MIDDLE == slice(4, -4)
 
 

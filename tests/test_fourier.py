@@ -19,13 +19,17 @@ def test_a_direction_is_a_unit_wave_of_its_frequency(ky, kx, size):
     at = share[(ky + centre) % size, (kx + centre) % size]
     opposite = share[(-ky + centre) % size, (-kx + centre) % size]
     same = (2 * ky) % size == 0 and (2 * kx) % size == 0
-    assert float(at) == pytest.approx(float(opposite)) == pytest.approx(1.0 if same else 0.5, abs=1e-5)
+    assert (
+        float(at) == pytest.approx(float(opposite)) == pytest.approx(1.0 if same else 0.5, abs=1e-5)
+    )
 
 
 def test_the_sine_is_used_where_it_does_not_vanish():
     pixels = torch.arange(32)
     sine = torch.sin(2 * torch.pi * (3 * pixels[:, None] + 5 * pixels[None]) / 32)
-    torch.testing.assert_close(nc.fourier_direction((3, 5))[0], sine / sine.norm(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        nc.fourier_direction((3, 5))[0], sine / sine.norm(), atol=1e-6, rtol=0
+    )
     torch.testing.assert_close(nc.fourier_direction((0, 0)), torch.full((1, 32, 32), 1 / 32))
     board = (-1.0) ** (pixels[:, None] + pixels[None]) / 32
     torch.testing.assert_close(nc.fourier_direction((16, -16))[0], board)
@@ -51,7 +55,8 @@ def test_spectrum_agrees_with_a_plain_sum():
 
 
 @pytest.mark.parametrize(
-    "frequency", [(1,), (1, 2, 3), (0.5, 1), (0.5, 1, 2), (1, float("inf")), (float("nan"), 1), "ab", "12", 3]
+    "frequency",
+    [(1,), (1, 2, 3), (0.5, 1), (0.5, 1, 2), (1, float("inf")), (float("nan"), 1), "ab", "12", 3],
 )
 def test_bad_frequencies_are_refused(frequency):
     with pytest.raises(ValueError, match="two integers"):

@@ -18,7 +18,9 @@ def results(rows):
 
 def test_negative_frequencies_have_the_same_wave_up_to_sign_and_mirrored_ones_do_not():
     for k in GRID:
-        wave, other, image = (nc.fourier_direction(f, 32) for f in (k, maps.negative(k), maps.mirrored(k)))
+        wave, other, image = (
+            nc.fourier_direction(f, 32) for f in (k, maps.negative(k), maps.mirrored(k))
+        )
         assert min((wave - other).norm(), (wave + other).norm()) < 1e-5
         same = min((wave - image).norm(), (wave + image).norm()) < 1e-5
         assert same == (k[0] in (0, -16) or k[1] in (0, -16))
@@ -104,16 +106,24 @@ def test_a_sample_of_the_grid_estimates_what_the_whole_grid_says():
     cells = nb.published.fourier_accuracies(name)
     truth = maps.of_tasks(cells)
     rng = np.random.default_rng(0)
-    noisy = {k: float(np.clip(value + 0.05 * rng.standard_normal(), 0, 1)) for k, value in truth.items()}
+    noisy = {
+        k: float(np.clip(value + 0.05 * rng.standard_normal(), 0, 1)) for k, value in truth.items()
+    }
     whole = maps.sampled_agreement(name, noisy, truth)
     a, b = np.array(maps.common_pairs(noisy, truth)).T
     assert whole.num_waves == 130
     assert whole.correlation[0] == pytest.approx(spearmanr(a, b).statistic)
     assert whole.area[0] == pytest.approx(nb.statistics.area_under_curve(a, b > 0.55))
-    part = maps.sampled_agreement(name, {k: noisy[k] for k in nb.waves.stratified_frequencies(name)[:40]}, truth)
+    part = maps.sampled_agreement(
+        name, {k: noisy[k] for k in nb.waves.stratified_frequencies(name)[:40]}, truth
+    )
     assert part.num_waves == 40
     for wide, narrow in ((part.area, whole.area), (part.correlation, whole.correlation)):
-        assert wide[1] <= wide[0] <= wide[2] and wide[1] <= narrow[0] + 0.02 and narrow[0] - 0.02 <= wide[2]
+        assert (
+            wide[1] <= wide[0] <= wide[2]
+            and wide[1] <= narrow[0] + 0.02
+            and narrow[0] - 0.02 <= wide[2]
+        )
         assert wide[2] - wide[1] > narrow[2] - narrow[1]
 
 

@@ -9,7 +9,9 @@ from nads_book.studies import geometry
 import nads_core as nc
 
 
-def stack(mean: torch.Tensor, noise: float, groups: int = geometry.GROUPS, seed: int = 0) -> torch.Tensor:
+def stack(
+    mean: torch.Tensor, noise: float, groups: int = geometry.GROUPS, seed: int = 0
+) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return mean + noise * torch.randn(groups, *mean.shape, generator=generator, dtype=mean.dtype)
 
@@ -20,14 +22,20 @@ def test_noise_does_not_lower_a_cosine():
     law = law + mean
     expected = float((mean * law).sum() / mean.norm() / law.norm())
     everything = torch.arange(geometry.GROUPS)
-    found = [geometry.Products(stack(mean, 2, seed=s), {"law": law[None]}).cosine("law", everything) for s in range(50)]
+    found = [
+        geometry.Products(stack(mean, 2, seed=s), {"law": law[None]}).cosine("law", everything)
+        for s in range(50)
+    ]
     noisy = stack(mean, 2).mean(0)
     assert float((noisy * law).sum() / noisy.norm() / law.norm()) < 0.95 * expected
     assert np.mean(found) == pytest.approx(expected, abs=4 * np.std(found) / 50**0.5)
 
 
 def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
-    laws = {"G_0 S G_0": torch.eye(5, dtype=torch.float64)[None], "S": torch.ones(1, 5, 5, dtype=torch.float64)}
+    laws = {
+        "G_0 S G_0": torch.eye(5, dtype=torch.float64)[None],
+        "S": torch.ones(1, 5, 5, dtype=torch.float64),
+    }
     resolved = 0
     for seed in range(100):
         found = geometry.compared(stack(torch.zeros(5, 5, dtype=torch.float64), 1, seed=seed), laws)
@@ -36,7 +44,11 @@ def test_nothing_is_said_of_a_change_that_cannot_be_distinguished_from_zero():
         assert None not in found["along"]["S"]
     assert resolved <= 8
     found = geometry.compared(stack(torch.ones(5, 5, dtype=torch.float64), 0.1), laws)
-    assert found["cosine"]["S"][0] > 0.99 and found["along"]["S"][1] > 4.5 and 0.9 < found["rank"][0] < 1.1
+    assert (
+        found["cosine"]["S"][0] > 0.99
+        and found["along"]["S"][1] > 4.5
+        and 0.9 < found["rank"][0] < 1.1
+    )
 
 
 def test_the_jackknife_covers():
@@ -52,8 +64,12 @@ def test_one_trajectory():
     generator = torch.Generator().manual_seed(0)
     images = torch.randn(64, 1, 32, 32, generator=generator)
     labels = torch.randint(2, (64,), generator=generator)
-    (first, accuracies), (again, _) = (geometry.trajectory("linear", images, labels, 3, 3) for _ in range(2))
-    assert first.shape == (4, 2, 1024) and torch.equal(first, again)  # start, small step, steps 1 and 3
+    (first, accuracies), (again, _) = (
+        geometry.trajectory("linear", images, labels, 3, 3) for _ in range(2)
+    )
+    assert first.shape == (4, 2, 1024) and torch.equal(
+        first, again
+    )  # start, small step, steps 1 and 3
     assert accuracies.shape == (4,) and accuracies[0] < accuracies[3] <= 1
     small, one = ((first[i] - first[0]).norm() for i in (1, 2))
     assert 0 < small < one
@@ -70,9 +86,13 @@ def test_the_order_of_energies():
     signal = torch.randn(150, generator=generator, dtype=torch.float64)
     signal = torch.outer(signal, signal)
     data = torch.diag(values.flip(0))
-    assert geometry.order_kept(start, start, data, None) == {"order kept": [1, 1, 1], "order of data": [-1, -1, -1]}
+    assert geometry.order_kept(start, start, data, None) == {
+        "order kept": [1, 1, 1],
+        "order of data": [-1, -1, -1],
+    }
     kept, removed = (
-        geometry.order_kept(start + 3 * signal, start, data, one)["order kept"][0] for one in (None, signal)
+        geometry.order_kept(start + 3 * signal, start, data, one)["order kept"][0]
+        for one in (None, signal)
     )
     assert abs(kept) < 0.3 and removed > 0.9
     shuffled = torch.diag(values[torch.randperm(150, generator=generator)]).expand(16, -1, -1)
@@ -81,7 +101,10 @@ def test_the_order_of_energies():
 
 def test_balanced_photos(monkeypatch):
     """Both classes have the same number of photos, all from the larger set and with their labels."""
-    images, labels = torch.arange(10.0).view(10, 1, 1, 1), torch.tensor([0, 1, 1, 1, 0, 1, 1, 0, 1, 1])
+    images, labels = (
+        torch.arange(10.0).view(10, 1, 1, 1),
+        torch.tensor([0, 1, 1, 1, 0, 1, 1, 0, 1, 1]),
+    )
     monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
     chosen, kept = geometry.dataset(geometry.BALANCED)
     assert kept.bincount().tolist() == [3, 3]
@@ -90,7 +113,9 @@ def test_balanced_photos(monkeypatch):
 
 def _measured(folder):
     out = folder / "geometry.json"
-    return run_study(geometry.Geometry(), out=out, executor="sequential", device="cpu", progress=False).rows
+    return run_study(
+        geometry.Geometry(), out=out, executor="sequential", device="cpu", progress=False
+    ).rows
 
 
 def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monkeypatch):
@@ -100,9 +125,13 @@ def test_a_condition_is_measured_from_trajectories_that_are_kept(tmp_path, monke
     monkeypatch.setattr(geometry, "CONDITIONS", [("linear", "learned wave")])
     rows = {row["step"]: row for row in _measured(tmp_path)}
     assert [row["num_networks"] for row in rows.values()] == [64, 64, 64, 64, 64, 32]
-    assert rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1] and "order kept" not in rows[0]
+    assert (
+        rows[0]["change"] is None and rows[0]["growth"] == [1, 1, 1] and "order kept" not in rows[0]
+    )
     assert rows[30]["accuracy"][0] > rows[0]["accuracy"][0] + 0.1
-    assert rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])
+    assert (
+        rows[10]["change"]["cosine"]["signal"][0] > 0.5 > abs(rows[10]["change"]["cosine"]["S"][0])
+    )
     (tmp_path / "geometry.json").unlink()
     monkeypatch.setattr(geometry, "trajectories", None)
     again = {row["step"]: row for row in _measured(tmp_path)}
@@ -120,16 +149,26 @@ def test_opposite_labels_cancel_in_the_first_step(tmp_path, monkeypatch):
     monkeypatch.setattr(geometry, "FIRST_RATES", (0.0002,))
     monkeypatch.setattr(geometry, "photos", lambda: (images, labels))
     (row,) = run_study(
-        geometry.FirstSteps(), out=tmp_path / "first.json", executor="sequential", device="cpu", progress=False
+        geometry.FirstSteps(),
+        out=tmp_path / "first.json",
+        executor="sequential",
+        device="cpu",
+        progress=False,
     ).rows
     growth = {name: value for name, (value, _, _) in row["growth"].items()}
-    assert growth["mean of both"] == pytest.approx((growth["labels"] + growth["opposite labels"]) / 2, abs=1e-5)
-    assert row["growth"]["mean of both"][2] < 0 and row["change"]["mean of both"]["along"]["S"][2] < 0
+    assert growth["mean of both"] == pytest.approx(
+        (growth["labels"] + growth["opposite labels"]) / 2, abs=1e-5
+    )
+    assert (
+        row["growth"]["mean of both"][2] < 0 and row["change"]["mean of both"]["along"]["S"][2] < 0
+    )
 
 
 def test_batch_norm_is_measured_with_the_statistics_of_the_images():
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.BatchNorm2d(1), torch.nn.Flatten(), torch.nn.Linear(1024, 2))
+    network = torch.nn.Sequential(
+        torch.nn.BatchNorm2d(1), torch.nn.Flatten(), torch.nn.Linear(1024, 2)
+    )
     images, inputs = 3 * torch.randn(64, 1, 32, 32), torch.randn(2, 4, 1, 32, 32)
     gradients = geometry.input_gradients(network, inputs, images)
     weights = network[2].weight

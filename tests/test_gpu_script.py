@@ -12,7 +12,15 @@ import pytest
 from nads_book.benchmarks.decisions import decide
 from nads_book.benchmarks.roofline import DATA_SHEETS, Work
 from nads_book.benchmarks.side_by_side import loss_difference, steps_per_second
-from nads_book.benchmarks.times import FEWEST, GPUS, Duration, gpu_durations, networks_for, sources, times
+from nads_book.benchmarks.times import (
+    FEWEST,
+    GPUS,
+    Duration,
+    gpu_durations,
+    networks_for,
+    sources,
+    times,
+)
 
 import nads_core as nc
 
@@ -21,7 +29,17 @@ SCRIPT = ROOT / "tools" / "on_a_gpu.py"
 PARTS = ("tests", "kernels", "networks", "own_loop", "large", "trainings")
 
 # What a machine that is there for minutes lacks, though the book needs it.
-_ABSENT = ("loky", "mnist1d", "anywidget", "ipywidgets", "IPython", "traitlets", "jupytext", "papermill", "bs4")
+_ABSENT = (
+    "loky",
+    "mnist1d",
+    "anywidget",
+    "ipywidgets",
+    "IPython",
+    "traitlets",
+    "jupytext",
+    "papermill",
+    "bs4",
+)
 
 
 def run(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess:
@@ -46,10 +64,14 @@ def test_a_dry_run_goes_through_every_part_and_its_results_are_kept(tmp_path, mo
         assert content["complete"] and content["rows"], part
         for row in content["rows"]:
             assert row["commit"] == "abc1234" and row["device"] and "error" not in row, row
-    assert all(row["outcome"] == "PASSED" for row in json.loads((out / "tests.json").read_text())["rows"])
+    assert all(
+        row["outcome"] == "PASSED" for row in json.loads((out / "tests.json").read_text())["rows"]
+    )
     trainings = json.loads((out / "trainings.json").read_text())
     assert [len(part["rows"]) for part in trainings["results"].values()] == [2, 2]
-    assert all(run["commit"] for part in trainings["results"].values() for run in part["provenance"])
+    assert all(
+        run["commit"] for part in trainings["results"].values() for run in part["provenance"]
+    )
     again = run(*arguments, path=tmp_path)
     assert again.returncode == 0 and again.stdout.count("complete already") == len(PARTS)
 
@@ -57,7 +79,10 @@ def test_a_dry_run_goes_through_every_part_and_its_results_are_kept(tmp_path, mo
     monkeypatch.setenv("NADS_RESULTS", str(kept))
     result = run("--keep", str(out), "--into", str(tmp_path))
     assert result.returncode == 0, result.stdout + result.stderr
-    assert sorted(path.name for path in kept.glob("*.json")) == ["fig1-logreg.smoke.json", "fig7-logreg.smoke.json"]
+    assert sorted(path.name for path in kept.glob("*.json")) == [
+        "fig1-logreg.smoke.json",
+        "fig7-logreg.smoke.json",
+    ]
     assert {f"gpu-{part}.json" for part in PARTS} <= {path.name for path in tmp_path.iterdir()}
 
 
@@ -65,17 +90,36 @@ def test_a_dry_run_goes_through_every_part_and_its_results_are_kept(tmp_path, mo
 def test_a_part_is_ended_at_its_limit_with_all_that_it_started(tmp_path):
     """The tests take longer than six seconds, and pytest is a process of its own."""
     start = time.monotonic()
-    result = run("--dry-run", "--minutes", "0.27", "--out", str(tmp_path / "out"), "--parts", "tests", "own_loop")
+    result = run(
+        "--dry-run",
+        "--minutes",
+        "0.27",
+        "--out",
+        str(tmp_path / "out"),
+        "--parts",
+        "tests",
+        "own_loop",
+    )
     assert time.monotonic() - start < 45
     assert result.returncode == 1
     assert "ended at its limit" in result.stdout and "no time was left" in result.stdout
-    assert str(tmp_path) not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert (
+        str(tmp_path)
+        not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    )
 
 
 # --- decisions
 
 
-def row(network: str, rate: float, evaluation: str = "vmap", dtype: str = "float32", kernels: str = "torch", **more):
+def row(
+    network: str,
+    rate: float,
+    evaluation: str = "vmap",
+    dtype: str = "float32",
+    kernels: str = "torch",
+    **more,
+):
     fields = {"network": network, "evaluation": evaluation, "dtype": dtype, "kernels": kernels}
     return fields | {"networks_per_second": rate} | more
 
@@ -101,10 +145,14 @@ def test_kernels_are_the_default_where_they_are_faster_as_a_whole():
 
 
 @pytest.mark.parametrize(
-    ("library", "share", "decision"), [(500.0, 0.3, "reached"), (499.0, 0.3, "missed"), (500.0, 0.29, "missed")]
+    ("library", "share", "decision"),
+    [(500.0, 0.3, "reached"), (499.0, 0.3, "missed"), (500.0, 0.29, "missed")],
 )
 def test_a_goal_needs_both_the_factor_and_the_roofline(library, share, decision):
-    loops = [{"network": "lenet", "method": "own loop", "networks_per_second": rate} for rate in (50.0, 100.0)]
+    loops = [
+        {"network": "lenet", "method": "own loop", "networks_per_second": rate}
+        for rate in (50.0, 100.0)
+    ]
     loops += [{"network": "lenet", "method": "library, triton", "networks_per_second": library}]
     rows = [row("lenet", 1.0, roofline_share=share), row("lenet", 1.0, "loop", roofline_share=0.1)]
     assert decided(rows, loops)["goal of lenet"] == decision
@@ -152,7 +200,12 @@ def test_times_on_gpus_are_measured_where_a_row_is_there():
 
 
 def test_durations_say_whether_they_were_measured():
-    assert [str(Duration(s, "x")) for s in (0.5, 100.0, 600.0, 7200.0)] == ["0.5 s", "100 s", "10 min", "2 h"]
+    assert [str(Duration(s, "x")) for s in (0.5, 100.0, 600.0, 7200.0)] == [
+        "0.5 s",
+        "100 s",
+        "10 min",
+        "2 h",
+    ]
     assert [str(Duration(s)) for s in (0.5, 100.0)] == ["< 1 s", "≈ 100 s"]
 
 
@@ -162,9 +215,13 @@ def test_the_table_of_the_page_is_complete_and_names_what_is_not_known():
     assert list(found) == ["lenet", "cnn", "resnet18", "vit", "densenet121"]
     for count, by_device in found.values():
         assert count >= FEWEST and list(by_device) == ["laptop", *GPUS]
-        assert by_device["laptop"].source and by_device["laptop"].seconds > by_device["H100"].seconds
+        assert (
+            by_device["laptop"].source and by_device["laptop"].seconds > by_device["H100"].seconds
+        )
     more = times(0.999)
     assert more["lenet"][0] == pytest.approx(10 * found["lenet"][0], rel=0.01)
     text = sources(found, 0.99)
-    unmeasured = [gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())]
+    unmeasured = [
+        gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
+    ]
     assert all(re.search(rf"[Nn]o {gpu}", text) for gpu in unmeasured)

@@ -14,7 +14,12 @@ from nads_core.directions.eigenpairs import find_eigenpairs
 from nads_core.directions.moments import DenseMoments, FirstNetworks, GramMoments, effective_share
 
 SHAPE = (1, 8, 8)
-OPTIONS = {"image_shape": SHAPE, "device": "cpu", "progress": False, "estimator": nc.SmoothedGradient(4)}
+OPTIONS = {
+    "image_shape": SHAPE,
+    "device": "cpu",
+    "progress": False,
+    "estimator": nc.SmoothedGradient(4),
+}
 
 
 def spectral() -> nn.Module:
@@ -48,16 +53,23 @@ def test_the_effective_number_does_not_depend_on_interruption_nor_on_readouts(tm
     nc.compute_nads(plain, 128, checkpoint=tmp_path / "run.ckpt", **options)
     resumed = nc.compute_nads(plain, 300, checkpoint=tmp_path / "run.ckpt", **options)
     at_once = nc.compute_nads(plain, 300, **options)
-    assert resumed.provenance["effective_networks"] == at_once.provenance["effective_networks"] <= 300
+    assert (
+        resumed.provenance["effective_networks"] == at_once.provenance["effective_networks"] <= 300
+    )
 
 
 def test_certainties_under_heavy_tails_are_kept():
     runs = []
     for seed in range(4):
-        with pytest.warns(UserWarning, match=r"a few networks hold .*spectral.*normalise='network'"):
+        with pytest.warns(
+            UserWarning, match=r"a few networks hold .*spectral.*normalise='network'"
+        ):
             runs.append(nc.compute_nads(spectral, 512, seed=seed, **OPTIONS))
     held = torch.stack(
-        [(a.directions[:3] * b.directions[:3]).flatten(1).sum(1).square() for a, b in zip(runs, runs[1:], strict=False)]
+        [
+            (a.directions[:3] * b.directions[:3]).flatten(1).sum(1).square()
+            for a, b in zip(runs, runs[1:], strict=False)
+        ]
     )
     promised = torch.stack([run.certificates.agreement[:3] for run in runs])
     assert promised.max() < 0.4 and abs(promised.mean() - held.mean()) < 0.15  # .3 and more before
@@ -72,7 +84,9 @@ def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
         moments, first = DenseMoments(64), FirstNetworks()
         moments.update(vectors[:count])
         first.update(0, count, vectors[:count], 1)
-        certificates = find_eigenpairs(moments, first, 8, SHAPE, effective_share=20 / count).certificates
+        certificates = find_eigenpairs(
+            moments, first, 8, SHAPE, effective_share=20 / count
+        ).certificates
         certainties.append(certificates.certainty[:3])  # as of 20 networks
     assert torch.stack(certainties).std(0).max() < 0.03 and certainties[0][0] > 0.8
 
@@ -80,7 +94,10 @@ def test_certainties_under_heavy_tails_count_networks_that_are_not_yet_summed():
 def test_normalised_networks_count_alike():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        runs = [nc.compute_nads(spectral, 512, seed=seed, normalise="network", **OPTIONS) for seed in range(2)]
+        runs = [
+            nc.compute_nads(spectral, 512, seed=seed, normalise="network", **OPTIONS)
+            for seed in range(2)
+        ]
     assert runs[0].provenance["effective_networks"] == pytest.approx(512)
     assert runs[0].provenance["normalise"] == "network"
     assert runs[0].overlap(runs[1], 1) > 0.3
@@ -91,7 +108,12 @@ def test_normalised_networks_count_alike():
 def test_what_normalising_divides_by(tmp_path):
     path = tmp_path / "run.ckpt"
     nads = nc.compute_nads(
-        plain, 256, checkpoint=path, normalise="network", debiasing="none", **OPTIONS | {"dtype": torch.float64}
+        plain,
+        256,
+        checkpoint=path,
+        normalise="network",
+        debiasing="none",
+        **OPTIONS | {"dtype": torch.float64},
     )
     assert float(nads.eigenvalues.sum()) == pytest.approx(1, rel=1e-6)
     assert torch.allclose(squared_norms(path), torch.ones(256).double(), atol=1e-5)
@@ -113,7 +135,12 @@ def test_only_heavy_tails_change_a_certificate(kind, num_contributions):
         first.update(0, 400, factor[:, None, None] * vectors, 1)
         squares = (factor[:, None] * vectors.mean(1)).double().square().sum(1)
         share = effective_share([400, float(squares.sum()), float(squares.square().sum())])
-        result.append((share, *(find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share))))
+        result.append(
+            (
+                share,
+                *(find_eigenpairs(moments, first, 8, SHAPE, effective_share=s) for s in (1, share)),
+            )
+        )
     (share, plain_, same), (heavy_share, false, true) = result
     assert share > 0.2 and torch.equal(plain_.certificates.certainty, same.certificates.certainty)
     assert heavy_share < 0.01 and torch.equal(false.directions, true.directions)
@@ -139,7 +166,9 @@ def test_gradients_far_from_one_neither_underflow_nor_overflow(tmp_path, factor,
     scale = read_checkpoint(path)["scale"]
     far = nc.compute_nads(lambda: factory(factor), 64, checkpoint=path, **options)
     assert scale * factor == pytest.approx(1, rel=500) and torch.tensor(scale).log2() % 1 == 0
-    assert torch.allclose(far.eigenvalues / far.eigenvalues[0], (usual.eigenvalues / usual.eigenvalues[0]).double())
+    assert torch.allclose(
+        far.eigenvalues / far.eigenvalues[0], (usual.eigenvalues / usual.eigenvalues[0]).double()
+    )
     assert torch.allclose(far.eigenvalues / factor**2, usual.eigenvalues.double(), rtol=1e-4)
     assert torch.allclose(far.certainty, usual.certainty, atol=1e-3)
     assert torch.allclose(far.eigenvalue_std / factor**2, usual.eigenvalue_std.double(), rtol=1e-2)
@@ -158,16 +187,28 @@ class Tiny(nn.Module):
         return self.network(x) * self.factor * self.factor
 
 
-@pytest.mark.parametrize("factor", [1e-20, 1e-25])  # gradients of 1e-40, which has few digits, and of 1e-50, which is 0
+@pytest.mark.parametrize(
+    "factor", [1e-20, 1e-25]
+)  # gradients of 1e-40, which has few digits, and of 1e-50, which is 0
 def test_gradients_below_the_numbers_of_float32_are_rejected(factor):
     with pytest.raises(ValueError, match="float32"):
         nc.compute_nads(lambda: Tiny(factor), 16, **OPTIONS)
     options = OPTIONS | {"dtype": "float64"}
-    usual, tiny = (nc.compute_nads(lambda size=size: Tiny(size), 16, **options) for size in (1.0, factor))
-    assert torch.allclose(tiny.eigenvalues[:3] / factor**4, usual.eigenvalues[:3].double(), rtol=1e-5)
+    usual, tiny = (
+        nc.compute_nads(lambda size=size: Tiny(size), 16, **options) for size in (1.0, factor)
+    )
+    assert torch.allclose(
+        tiny.eigenvalues[:3] / factor**4, usual.eigenvalues[:3].double(), rtol=1e-5
+    )
 
 
 def test_ordinary_gradients_keep_their_scale():
     vectors = torch.ones(2, 3, 4)
-    assert [moment_scale(vectors * size) for size in (1e-11, 1.0, 1e11)] == [1.0, 1.0, 1.0]  # DenseNet-121 has 1e-6
-    assert moment_scale(vectors * 2.0**-50) == 2.0**50 and moment_scale(vectors * 2.0**50) == 2.0**-50
+    assert [moment_scale(vectors * size) for size in (1e-11, 1.0, 1e11)] == [
+        1.0,
+        1.0,
+        1.0,
+    ]  # DenseNet-121 has 1e-6
+    assert (
+        moment_scale(vectors * 2.0**-50) == 2.0**50 and moment_scale(vectors * 2.0**50) == 2.0**-50
+    )

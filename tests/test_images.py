@@ -52,7 +52,10 @@ def official(tmp_path):
     rng = np.random.default_rng(0)
     names = "airplane automobile bird cat deer dog frog horse ship truck".split()
     for name in [*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]:
-        data = {"data": rng.integers(0, 256, (20, 3072), dtype=np.uint8), "labels": list(range(10)) * 2}
+        data = {
+            "data": rng.integers(0, 256, (20, 3072), dtype=np.uint8),
+            "labels": list(range(10)) * 2,
+        }
         (batches / name).write_bytes(pickle.dumps(data))
     (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": names}))
     return tmp_path
@@ -90,7 +93,10 @@ def test_pixels_of_a_folder_are_read_exactly(folder):
 
     data = nc.load_images(root=folder, size=20, num_images=1, seed=5)
     name = data.class_names[int(data.labels[0])]
-    candidates = [np.asarray(Image.open(p).resize((20, 20))) for p in sorted((folder / "train" / name).iterdir())]
+    candidates = [
+        np.asarray(Image.open(p).resize((20, 20)))
+        for p in sorted((folder / "train" / name).iterdir())
+    ]
     pixels = (255 * data.images[0]).round().permute(1, 2, 0).numpy()
     assert any(np.array_equal(pixels, candidate) for candidate in candidates)
 
@@ -126,9 +132,14 @@ def test_the_environment_names_the_folder(folder, monkeypatch):
 @pytest.mark.parametrize("dataset", ["auto", "cifar10"])
 def test_a_folder_of_the_environment_that_does_not_exist_is_named(no_photos, monkeypatch, dataset):
     monkeypatch.setenv("NADS_DATA", str(no_photos / "mistyped"))
-    with pytest.raises(nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped', which does not exist"):
+    with pytest.raises(
+        nc.DatasetNotFoundError, match="NADS_DATA is .*mistyped', which does not exist"
+    ):
         nc.load_images(dataset, num_images=5)
-    assert not (no_photos / "mistyped").exists() and nc.load_images("generated", num_images=5).generated
+    assert (
+        not (no_photos / "mistyped").exists()
+        and nc.load_images("generated", num_images=5).generated
+    )
 
 
 def test_a_folder_without_classes_is_refused(tmp_path):
@@ -139,7 +150,9 @@ def test_a_folder_without_classes_is_refused(tmp_path):
 
 
 def test_draws_are_even_and_fixed_by_the_seed():
-    one, same, other = (nc.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1))
+    one, same, other = (
+        nc.load_images("generated", num_images=200, seed=seed) for seed in (0, 0, 1)
+    )
     assert torch.equal(one.images, same.images) and not torch.equal(one.images, other.images)
     assert one.labels.bincount().tolist() == [20] * 10
     test = nc.load_images("generated", train=False, num_images=200)
@@ -171,7 +184,10 @@ def test_even_draws_keep_the_shuffled_order_on_every_processor():
 
 
 def test_generated_classes_can_be_learned():
-    train, test = (nc.load_images("generated", train=part, num_images=n) for part, n in ((True, 2_000), (False, 300)))
+    train, test = (
+        nc.load_images("generated", train=part, num_images=n)
+        for part, n in ((True, 2_000), (False, 300))
+    )
     torch.manual_seed(0)
     network = nc.LENET.build(3, 32, 10)
     recipe = nc.Recipe(epochs=4, learning_rate=0.1, momentum=0.9)
@@ -183,7 +199,9 @@ def test_generated_classes_can_be_learned():
 
 def test_normalize():
     images = torch.rand(4, 3, 5, 5)
-    expected = torch.stack([(images[:, c] - m) / s for c, (m, s) in enumerate(((0.1, 0.5), (0.2, 1.0), (0.3, 2.0)))], 1)
+    expected = torch.stack(
+        [(images[:, c] - m) / s for c, (m, s) in enumerate(((0.1, 0.5), (0.2, 1.0), (0.3, 2.0)))], 1
+    )
     torch.testing.assert_close(nc.normalize(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0)), expected)
     with pytest.raises(ValueError, match="1 channels, but there are 3"):
         nc.normalize(images[:, :1])
@@ -209,10 +227,14 @@ def test_real_photos():
 @pytest.mark.skipif(not PHOTOS, reason="NADS_DATA names no folder of photos")
 def test_normalised_photos_have_mean_0_and_deviation_1():
     photos = images.normalize(nc.load_images("cifar10", num_images=2_000, download=False).images)
-    assert photos.mean((0, 2, 3)).abs().max() < 0.1 and (photos.std((0, 2, 3)) - 1).abs().max() < 0.05
+    assert (
+        photos.mean((0, 2, 3)).abs().max() < 0.1 and (photos.std((0, 2, 3)) - 1).abs().max() < 0.05
+    )
 
 
-@pytest.mark.parametrize(("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")])
+@pytest.mark.parametrize(
+    ("ending", "source"), [("jpg", "CIFAR-10 (JPEG copy)"), ("png", "CIFAR-10 (lossless copy)")]
+)
 def test_a_copy_of_cifar10_says_in_which_encoding(tmp_path, ending, source):
     Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     for name in "airplane automobile bird cat deer dog frog horse ship truck".split():
@@ -253,7 +275,9 @@ def test_damaged_official_files_are_named_and_nothing_stands_in_for_them(officia
 def test_photos_without_torchvision(monkeypatch, folder):
     """A base installation has no torchvision, which published files need; folders need Pillow alone."""
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    monkeypatch.delenv("NADS_DOWNLOAD", raising=False)  # without a download, the error is about missing files
+    monkeypatch.delenv(
+        "NADS_DOWNLOAD", raising=False
+    )  # without a download, the error is about missing files
     assert len(nc.load_folder(folder / "train")) == 16
     (folder / "empty").mkdir()
     with pytest.raises(images.DatasetNotFoundError, match="pip install torchvision"):
@@ -291,7 +315,9 @@ def test_images_of_every_depth_are_scaled_or_rejected(tmp_path, values, ending, 
     save(path, values)
     if shown is None:
         image = nc.load_folder(tmp_path, size=40).images[0]
-        torch.testing.assert_close(image, torch.tensor(RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255)
+        torch.testing.assert_close(
+            image, torch.tensor(RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
+        )
         return
     with pytest.raises(ValueError, match=f"{re.escape(str(path))} .*{shown}"):
         nc.load_folder(tmp_path, size=40)
@@ -302,7 +328,10 @@ def save_deep(path, values):
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
     header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 2, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x)) for kind, x in parts)
+    chunks = (
+        struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x))
+        for kind, x in parts
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
 
@@ -326,7 +355,9 @@ def test_tiffs_whose_zero_is_white_are_inverted(tmp_path, kind):
     assert path.read_bytes().count(black) == 1
     path.write_bytes(path.read_bytes().replace(black, white))
     image = nc.load_folder(tmp_path, size=40).images[0]
-    torch.testing.assert_close(image, torch.tensor(1 - RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255)
+    torch.testing.assert_close(
+        image, torch.tensor(1 - RAMP).float().expand(3, -1, -1), rtol=0, atol=1 / 255
+    )
 
 
 TRANSPARENT = {  # mode: colour, that of the transparent half, and options to store it
@@ -409,7 +440,12 @@ def test_all_formats_of_pillow_are_read_and_others_named(folder):
 def clutter(folder):
     """Add what systems and archivers leave behind."""
     train, other = folder / "train", folder / "test"
-    for hidden in (train / ".ipynb_checkpoints", other / ".cache", train / "__MACOSX", train / "dog" / ".thumbnails"):
+    for hidden in (
+        train / ".ipynb_checkpoints",
+        other / ".cache",
+        train / "__MACOSX",
+        train / "dog" / ".thumbnails",
+    ):
         hidden.mkdir()
         (hidden / "0.png").write_bytes((train / "cat" / "0.png").read_bytes())
     (train / "cat" / "._0.png").write_bytes(b"\0\5\x16\7")
@@ -426,7 +462,9 @@ def test_what_systems_leave_behind_does_not_count(folder):
         assert data.class_names == known.class_names and torch.equal(data.images, known.images)
     (folder / "elsewhere").mkdir()
     save(folder / "elsewhere" / "1.png", np.zeros((20, 24, 3), np.uint8))
-    (folder / "train" / "dog" / "more").symlink_to(folder / "elsewhere")  # links to other folders count
+    (folder / "train" / "dog" / "more").symlink_to(
+        folder / "elsewhere"
+    )  # links to other folders count
     assert len(nc.load_images(root=folder)) == 17
 
 
@@ -444,7 +482,9 @@ PARTS = (("cat", "train"), ("dog", "Test"))
 FOLDERS = {  # a change of a folder, and what the error names: never is the folder replaced by other images
     "an empty class": (lambda root: (root / "train" / "new").mkdir(), "new holds no images"),
     "a class of documents": (
-        lambda root: [path.rename(path.with_suffix(".txt")) for path in (root / "train" / "cat").iterdir()],
+        lambda root: [
+            path.rename(path.with_suffix(".txt")) for path in (root / "train" / "cat").iterdir()
+        ],
         "cat: 8 files are left out|cat holds no images",
     ),
     "capitals": (lambda root: (root / "train").rename(root / "Train"), "'Train', 'test'"),
@@ -452,15 +492,30 @@ FOLDERS = {  # a change of a folder, and what the error names: never is the fold
         lambda root: [(root / "train" / old).rename(root / "train" / new) for old, new in PARTS],
         r"holds parts, \['Test', 'train'\]",
     ),
-    "no class": (lambda root: [(root / "train" / name).rename(root / name) for name in ("cat", "dog")], "found: none"),
+    "no class": (
+        lambda root: [(root / "train" / name).rename(root / name) for name in ("cat", "dog")],
+        "found: none",
+    ),
     "no folder": (lambda root: shutil.rmtree(root), "does not exist"),
-    "nothing in it": (lambda root: [shutil.rmtree(root / part) for part in ("train", "test")], "found: none"),
+    "nothing in it": (
+        lambda root: [shutil.rmtree(root / part) for part in ("train", "test")],
+        "found: none",
+    ),
     "an archive": (
-        lambda root: [shutil.rmtree(root / part) for part in ("train", "test")] + [(root / "photos.tar.gz").touch()],
+        lambda root: (
+            [shutil.rmtree(root / part) for part in ("train", "test")]
+            + [(root / "photos.tar.gz").touch()]
+        ),
         "unpack 'photos.tar.gz'",
     ),
-    "no test": (lambda root: (root / "test").rename(root / "valid"), "no val, but 'train', 'valid'"),
-    "no images to test on": (lambda root: [p.unlink() for p in root.glob("test/*/*")], "holds no images"),
+    "no test": (
+        lambda root: (root / "test").rename(root / "valid"),
+        "no val, but 'train', 'valid'",
+    ),
+    "no images to test on": (
+        lambda root: [p.unlink() for p in root.glob("test/*/*")],
+        "holds no images",
+    ),
     "a file": (lambda root: (shutil.rmtree(root), root.touch()), "no CIFAR-10"),
 }
 
@@ -476,7 +531,9 @@ def test_a_named_folder_is_never_replaced_by_other_images(folder, monkeypatch, c
         (folder / part).rename(root / part)
     alter(root)
     monkeypatch.setenv("NADS_DATA", str(root))
-    monkeypatch.setattr("nads_core.data.photos.download_published", lambda *_: pytest.fail("downloaded"))
+    monkeypatch.setattr(
+        "nads_core.data.photos.download_published", lambda *_: pytest.fail("downloaded")
+    )
     options = {} if by_variable else {"root": root, "download": False}
     if by_variable and change == "nothing in it":  # an empty folder may be filled by downloads
         assert nc.load_images(num_images=5, download=False).generated

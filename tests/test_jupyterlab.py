@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("jupyterlab", reason="the notebooks are opened in JupyterLab: pip install -e .[dev]")
+pytest.importorskip(
+    "jupyterlab", reason="the notebooks are opened in JupyterLab: pip install -e .[dev]"
+)
 pytest.importorskip("anywidget")
 nbformat = pytest.importorskip("nbformat")
 
@@ -20,18 +22,22 @@ SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},  # all cells are in the document
 }
-IDLE = "globalThis.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+IDLE = (
+    "globalThis.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+)
 PATIENCE = 300_000  # milliseconds, for a busy machine
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """Start JupyterLab in a folder with chapters 00 and 09 at smoke; yield its address."""
+    """Start JupyterLab in a folder with chapters 02 and 15 at smoke; yield its address."""
     folder = tmp_path_factory.mktemp("lab")
     for title in ("nads_in_one_page", "explorer"):
         (path,) = (ROOT / "notebooks").glob(f"*_{title}.ipynb")
         notebook = nbformat.read(path, as_version=4)
-        (parameters,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+        (parameters,) = (
+            cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])
+        )
         parameters.source += '\npreset = "smoke"'
         nbformat.write(notebook, folder / f"{title}.ipynb")
     for name, values in SETTINGS.items():
@@ -48,10 +54,23 @@ def lab(tmp_path_factory):
         "OMP_NUM_THREADS": 1,
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
     }
-    options = ["--no-browser", "--allow-root", "--expose-app-in-browser", "--IdentityProvider.token=", f"--port={port}"]
+    options = [
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+        "--IdentityProvider.token=",
+        f"--port={port}",
+    ]
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *options, "--ServerApp.port_retries=0", f"--notebook-dir={folder}"],
+            [
+                sys.executable,
+                "-m",
+                "jupyterlab",
+                *options,
+                "--ServerApp.port_retries=0",
+                f"--notebook-dir={folder}",
+            ],
             env=os.environ | {name: str(value) for name, value in variables.items()},
             stdout=log,
             stderr=log,
@@ -64,7 +83,9 @@ def lab(tmp_path_factory):
                 urllib.request.urlopen(f"{address}/api")
                 break
             except OSError:
-                assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+                assert server.poll() is None and time.monotonic() < deadline, (
+                    folder / "log"
+                ).read_text()
                 time.sleep(0.5)
         yield address
     finally:
@@ -84,7 +105,9 @@ def opened(lab, browser):
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(f"{lab}/lab/tree/{name}.ipynb?reset")
         page.wait_for_function(IDLE)
-        page.evaluate("void jupyterapp.commands.execute('notebook:run-all-cells')")  # void: do not wait for the end
+        page.evaluate(
+            "void jupyterapp.commands.execute('notebook:run-all-cells')"
+        )  # void: do not wait for the end
         return page
 
     yield run_all
@@ -96,9 +119,13 @@ def drag(page, slider, share):
     """Press the button of the mouse on the handle of a slider, and move it to a share of the width; do not let go."""
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
-    value, low, high = (float(slider.evaluate(f"e => e.{name}")) for name in ("value", "min", "max"))
+    value, low, high = (
+        float(slider.evaluate(f"e => e.{name}")) for name in ("value", "min", "max")
+    )
     y, handle = box["y"] + box["height"] / 2, 16  # pixels that the handle takes from the way
-    page.mouse.move(box["x"] + handle / 2 + (box["width"] - handle) * (value - low) / (high - low), y)
+    page.mouse.move(
+        box["x"] + handle / 2 + (box["width"] - handle) * (value - low) / (high - low), y
+    )
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * share, y, steps=8)
 
@@ -118,7 +145,9 @@ def test_adding_networks_changes_the_directions(opened):
     seen.append(picture.evaluate(look))  # the button is still down
     page.mouse.up()
     labels, pixels = zip(*seen, strict=True)
-    assert len(set(labels)) == len(set(pixels)) == 3 and all(label.startswith("direction 0 from") for label in labels)
+    assert len(set(labels)) == len(set(pixels)) == 3 and all(
+        label.startswith("direction 0 from") for label in labels
+    )
 
 
 @pytest.mark.slow
@@ -126,7 +155,11 @@ def test_the_explorer_and_the_sliders_move_their_pictures(opened):
     page = opened("explorer")
 
     # The explorer computes in the browser.
-    explorer = page.locator(".jp-OutputArea").filter(has=page.get_by_role("group", name="NAD explorer")).first
+    explorer = (
+        page.locator(".jp-OutputArea")
+        .filter(has=page.get_by_role("group", name="NAD explorer"))
+        .first
+    )
     pixels = explorer.locator("canvas[aria-label^='NAD 12 of LeNet, in pixels']")
     pixels.wait_for()
     before = pixels.evaluate("c => c.toDataURL()")

@@ -44,8 +44,12 @@ from nads_core.networks.initialisation import Initialisation
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-needs_triton = pytest.mark.skipif(not importlib.util.find_spec("triton"), reason="there is no Triton for this platform")
-EITHER = pytest.mark.parametrize("backend", ["reference", pytest.param("triton", marks=needs_triton)])
+needs_triton = pytest.mark.skipif(
+    not importlib.util.find_spec("triton"), reason="there is no Triton for this platform"
+)
+EITHER = pytest.mark.parametrize(
+    "backend", ["reference", pytest.param("triton", marks=needs_triton)]
+)
 BACKENDS = {"triton": kernels, "reference": kernel_references}
 
 
@@ -92,14 +96,18 @@ def test_other_poolings_are_left_alone():
     assert [type(layer) is nn.MaxPool2d for layer in network] == [True] * 4 + [False] * 2
 
 
-@pytest.mark.parametrize("sizes", [([2, 2],), (2, [2, 2]), ([2], [2]), ((2, 2), 2, [0, 0], [1, 1])], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [([2, 2],), (2, [2, 2]), ([2], [2]), ((2, 2), 2, [0, 0], [1, 1])], ids=str
+)
 def test_pooling_takes_sizes_as_torch_does(sizes):
     x, layer = torch.randn(2, 3, 6, 6), nn.MaxPool2d(*sizes)
     twin = faster_max_pooling(nn.MaxPool2d(*sizes))
     assert type(twin) is not nn.MaxPool2d
     for images in (x, x[0], x.half(), (10 * x).int()):
         assert torch.equal(twin(images), layer(images))
-    twin.ceil_mode = twin.return_indices = layer.return_indices = True  # as PyTorch reads them at each call
+    twin.ceil_mode = twin.return_indices = layer.return_indices = (
+        True  # as PyTorch reads them at each call
+    )
     assert torch.equal(twin(x)[1], layer(x)[1])
     with pytest.raises(RuntimeError):
         twin(x[0, 0])
@@ -108,12 +116,19 @@ def test_pooling_takes_sizes_as_torch_does(sizes):
 @pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev])
 def test_faster_layers_can_be_transformed(transform):
     network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2))
-    twin, x = faster_first_convolutions(faster_max_pooling(copy.deepcopy(network))), torch.randn(1, 6, 6)
-    expected, got = (transform(lambda image: one(image[None]).square().sum())(x) for one in (network, twin))  # noqa: B023
+    twin, x = (
+        faster_first_convolutions(faster_max_pooling(copy.deepcopy(network))),
+        torch.randn(1, 6, 6),
+    )
+    expected, got = (
+        transform(lambda image: one(image[None]).square().sum())(x) for one in (network, twin)
+    )  # noqa: B023
     torch.testing.assert_close(got, expected)
 
 
-@pytest.mark.parametrize("options", [{"dtype": torch.cfloat}, {}, {"dtype": torch.float64, "padding": [1, 0]}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"dtype": torch.cfloat}, {}, {"dtype": torch.float64, "padding": [1, 0]}], ids=str
+)
 def test_a_first_convolution_takes_what_torch_takes(options):
     layer = nn.Conv2d(1, 4, [3, 3], **options)
     twin = faster_first_convolutions(copy.deepcopy(layer))
@@ -142,8 +157,18 @@ def test_a_first_convolution_is_that_of_torch(seed, channels, size, padding, bia
 
 
 def test_other_convolutions_are_left_alone():
-    strange = ({"stride": 2}, {"groups": 2}, {"dilation": 2}, {"padding": "same"}, {"padding_mode": "circular"})
-    unchanged = [nn.Conv2d(4, 4, 3), nn.Conv1d(1, 4, 3), *(nn.Conv2d(2, 4, 3, **options) for options in strange)]
+    strange = (
+        {"stride": 2},
+        {"groups": 2},
+        {"dilation": 2},
+        {"padding": "same"},
+        {"padding_mode": "circular"},
+    )
+    unchanged = [
+        nn.Conv2d(4, 4, 3),
+        nn.Conv1d(1, 4, 3),
+        *(nn.Conv2d(2, 4, 3, **options) for options in strange),
+    ]
     network = faster_first_convolutions(nn.Sequential(*unchanged))
     assert [type(layer) for layer in network] == [nn.Conv2d, nn.Conv1d] + [nn.Conv2d] * 5
 
@@ -170,16 +195,27 @@ PARAMETERS = (
 )
 def test_philox_gives_the_words_that_its_authors_publish(counter, key, words):
     """From kat_vectors of the Random123 library."""
-    assert " ".join(f"{int(word):08x}" for word in philox([torch.tensor(c) for c in counter], key)) == words
+    assert (
+        " ".join(f"{int(word):08x}" for word in philox([torch.tensor(c) for c in counter], key))
+        == words
+    )
 
 
 @needs_triton
-@pytest.mark.parametrize(("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)])
+@pytest.mark.parametrize(
+    ("seed", "first", "count"), [(1, 0, 1), (2**63 - 5, 7, 3), (2**31, 2**31 - 2, 2)]
+)
 def test_drawn_weights_equal_those_of_the_twin(seed, first, count):
     arguments = {"seed": seed, "first": first, "count": count, "stream": 2, "device": DEVICE}
-    ours, theirs = (backend.draw_weights(PARAMETERS, **arguments) for backend in (kernels, kernel_references))
+    ours, theirs = (
+        backend.draw_weights(PARAMETERS, **arguments) for backend in (kernels, kernel_references)
+    )
     for parameter, a, b in zip(PARAMETERS, ours, theirs, strict=True):
-        assert a.shape == b.shape == (count, *parameter.shape) and a.is_contiguous() and a.dtype == torch.float32
+        assert (
+            a.shape == b.shape == (count, *parameter.shape)
+            and a.is_contiguous()
+            and a.dtype == torch.float32
+        )
         if parameter.distribution == "uniform":
             assert torch.equal(a, b)
         else:
@@ -202,7 +238,10 @@ def test_a_network_keeps_its_weights_in_any_company(backend):
 
 def test_numbers_have_the_distributions_they_should_have():
     size = 200_000
-    parameters = [RandomParameter((size,), "uniform", 1.0, 0.5), RandomParameter((size,), "normal", -1.0, 3.0)]
+    parameters = [
+        RandomParameter((size,), "uniform", 1.0, 0.5),
+        RandomParameter((size,), "normal", -1.0, 3.0),
+    ]
     drawn = kernel_references.draw_weights(parameters, seed=3, first=0, count=1)
     uniform, normal = (tensor[0].double() for tensor in drawn)
     assert stats.kstest(uniform, stats.uniform(0.5, 1.0).cdf).pvalue > 1e-3
@@ -215,13 +254,20 @@ def test_numbers_have_the_distributions_they_should_have():
 
 
 def test_numbers_of_neighbouring_counters_are_independent():
-    parameters, options = [RandomParameter((40_000,), "normal")] * 2, {"seed": 3, "first": 0, "count": 2, "stream": 0}
+    parameters, options = (
+        [RandomParameter((40_000,), "normal")] * 2,
+        {"seed": 3, "first": 0, "count": 2, "stream": 0},
+    )
     draw = lambda **changes: kernel_references.draw_weights(parameters, **options | changes)  # noqa: E731
     (base, other), (stream, _), (seed, _) = draw(), draw(stream=1), draw(seed=4)
-    rows = torch.stack([base[0], base[1], other[0], stream[0], seed[0], base[0].roll(1), base[0].roll(4)])
+    rows = torch.stack(
+        [base[0], base[1], other[0], stream[0], seed[0], base[0].roll(1), base[0].roll(4)]
+    )
     correlations = torch.corrcoef(rows.double()) - torch.eye(len(rows))
     assert correlations.abs().max() < 4.5 / math.sqrt(40_000)
-    assert torch.corrcoef(rows.square().double()).fill_diagonal_(0).abs().max() < 4.5 / math.sqrt(40_000)
+    assert torch.corrcoef(rows.square().double()).fill_diagonal_(0).abs().max() < 4.5 / math.sqrt(
+        40_000
+    )
 
 
 # --- ensembles that draw by the kernel
@@ -237,13 +283,17 @@ def test_the_weights_of_our_architectures_can_be_drawn_by_the_kernel(name, twins
     ensemble = Ensemble(factory, (1, 32, 32), device="cpu", kernels="triton")
     assert ensemble.keyed
     drawn = Initialisation.of(factory, "cpu")
-    for parameter, (weights, tensor) in zip(drawn.random_parameters(), drawn.varying.items(), strict=True):
+    for parameter, (weights, tensor) in zip(
+        drawn.random_parameters(), drawn.varying.items(), strict=True
+    ):
         values = ensemble.template.get_parameter(weights).detach()  # the factory's own
         assert parameter.shape == tuple(tensor.shape) == tuple(values.shape)
         variance = parameter.scale**2 / (3 if parameter.distribution == "uniform" else 1)
         assert parameter.shift == 0
         if values.numel() > 1000:
-            assert abs(values.double().square().mean() / variance - 1) < 5 * math.sqrt(2 / values.numel())
+            assert abs(values.double().square().mean() / variance - 1) < 5 * math.sqrt(
+                2 / values.numel()
+            )
 
 
 @EITHER
@@ -256,9 +306,16 @@ def test_weights_and_inputs_of_a_network_do_not_depend_on_the_block(backend, req
         networks.block_size = block_size
         block, row = divmod(4, block_size)
         state, images = networks.draw(block), networks.randn(block, 1, 2, 1, 8, 8)
-        drawn.append([tensor[row] for tensor in (*state.values(), images, *networks.probes(block, 2).values())])
+        drawn.append(
+            [
+                tensor[row]
+                for tensor in (*state.values(), images, *networks.probes(block, 2).values())
+            ]
+        )
     assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))
-    assert len({float(tensor.flatten()[0]) for tensor in drawn[0]}) == len(drawn[0])  # no number is used twice
+    assert len({float(tensor.flatten()[0]) for tensor in drawn[0]}) == len(
+        drawn[0]
+    )  # no number is used twice
 
 
 class Truncated(nn.Module):
@@ -279,11 +336,16 @@ class Truncated(nn.Module):
     ids=["steps", "double"],
 )
 def test_other_networks_stay_with_torch(factory, twins):
-    theirs, ours = (Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "triton"))
+    theirs, ours = (
+        Ensemble(factory, (1, 8, 8), device="cpu", kernels=k) for k in ("torch", "triton")
+    )
     assert not ours.keyed and ours.block_size == theirs.block_size
     for a, b in zip(ours.draw(1).values(), theirs.draw(1).values(), strict=True):
         assert torch.equal(a, b)
-    assert not Ensemble(small, (1, 8, 8), device="cpu").keyed and Ensemble(small, (1, 8, 8), kernels="triton").keyed
+    assert (
+        not Ensemble(small, (1, 8, 8), device="cpu").keyed
+        and Ensemble(small, (1, 8, 8), kernels="triton").keyed
+    )
 
 
 # --- second moments
@@ -315,8 +377,12 @@ SHAPES = [(5, 3, 70), (33, 1, 64), (40, 8, 130), (1, 2, 1), (3, 5, 7), (0, 4, 9)
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_twin_gives_the_formulas(shape):
-    contributions = shape[1] * (2 * normal(*shape) + 3).round()  # TF32 holds these, their means and their deviations
-    difference = added(contributions, backend="reference") - added(contributions[:0], backend="reference")
+    contributions = (
+        shape[1] * (2 * normal(*shape) + 3).round()
+    )  # TF32 holds these, their means and their deviations
+    difference = added(contributions, backend="reference") - added(
+        contributions[:0], backend="reference"
+    )
     torch.testing.assert_close(difference, exact_sums(contributions), rtol=1e-10, atol=1e-10)
 
 
@@ -330,7 +396,9 @@ def test_fused_second_moments_equal_those_of_the_twin(shape):
     assert ((ours - theirs).abs() <= tolerance * scale).all()
     torch.testing.assert_close(ours, ours.mT, rtol=1e-6, atol=1e-6)
     if shape[1] == 1:
-        assert torch.equal(ours[1], theirs[1])  # one contribution has no information about the noise
+        assert torch.equal(
+            ours[1], theirs[1]
+        )  # one contribution has no information about the noise
 
 
 @needs_triton
@@ -354,16 +422,22 @@ def test_sums_in_float32_matter_less_than_factors_in_tf32():
     in_float32 = (sums[0] - sums[1]).norm(dim=(1, 2)) / norms
     of_tf32 = (sums[1] - exact).norm(dim=(1, 2)) / norms
     assert (in_float32 > 1e-9).all()  # it is not float64
-    assert (in_float32 < (0.01 if DEVICE == "cpu" else 0.1) * of_tf32).all()  # tensor cores cut off their sums
+    assert (
+        in_float32 < (0.01 if DEVICE == "cpu" else 0.1) * of_tf32
+    ).all()  # tensor cores cut off their sums
     assert DEVICE != "cpu" or (in_float32 < 2e-7).all()
 
 
 def test_rounding_to_tf32():
     numbers = normal(1000)
     rounded = rounded_to_tf32(numbers)
-    assert ((rounded - numbers).abs() <= 2.0**-11 * numbers.abs()).all() and (rounded != numbers).any()
+    assert ((rounded - numbers).abs() <= 2.0**-11 * numbers.abs()).all() and (
+        rounded != numbers
+    ).any()
     mantissas = torch.frexp(rounded).mantissa * 2**11
-    assert torch.equal(mantissas, mantissas.round()) and torch.equal(rounded_to_tf32(rounded), rounded)
+    assert torch.equal(mantissas, mantissas.round()) and torch.equal(
+        rounded_to_tf32(rounded), rounded
+    )
 
 
 def test_fused_moments_do_not_depend_on_the_partition(twins):
@@ -375,18 +449,24 @@ def test_fused_moments_do_not_depend_on_the_partition(twins):
         restored.load_state_dict(parts.state_dict())
         restored.update(part)
         parts = restored
-    assert parts.num_networks == 1024 and whole.num_networks == 1024  # the rest waits for a full launch
+    assert (
+        parts.num_networks == 1024 and whole.num_networks == 1024
+    )  # the rest waits for a full launch
     assert all(torch.equal(a, b) for a, b in zip(whole.moments(), parts.moments(), strict=True))
     parts.merge(whole)
     assert parts.num_networks == 2200
     torch.testing.assert_close(parts.moments()[0], whole.moments()[0])
 
 
-@pytest.mark.parametrize("architecture", [nc.LOGREG, nc.LENET], ids=lambda architecture: architecture.name)
+@pytest.mark.parametrize(
+    "architecture", [nc.LOGREG, nc.LENET], ids=lambda architecture: architecture.name
+)
 def test_tf32_moves_no_nads(architecture, twins):
     """Why `FusedMoments` rounds to TF32: no overlap of leading NADs falls below 0.999, no energy moves by 1 %."""
     shape, estimator = (1, 16, 16), nc.SmoothedGradient(8)
-    networks = Ensemble(lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="triton")
+    networks = Ensemble(
+        lambda: architecture.build(1, 16, 1), shape, device=DEVICE, kernels="triton"
+    )
     exact, rounded = DenseMoments(256, DEVICE), FusedMoments(256, DEVICE)
     for block, count in networks.blocks(512):
         contributions = estimator.contributions(networks, estimator.draw(networks, block)[:count])
@@ -394,11 +474,15 @@ def test_tf32_moves_no_nads(architecture, twins):
         rounded.update(contributions)
     for symmetries in ((), architecture.symmetries_at(16)):
         (values, rows), (other_values, other_rows) = (
-            leading_eigenpairs(debias(*(symmetrize(m, shape, symmetries) for m in moments.moments())), 256)
+            leading_eigenpairs(
+                debias(*(symmetrize(m, shape, symmetries) for m in moments.moments())), 256
+            )
             for moments in (exact, rounded)
         )
         gaps = (values[:-1] - values[1:]) / values[:-1]
-        separate = [k for k in (1, 10, 20, 50, 100) if gaps[k - 1] > 1e-4]  # not between equal eigenvalues
+        separate = [
+            k for k in (1, 10, 20, 50, 100) if gaps[k - 1] > 1e-4
+        ]  # not between equal eigenvalues
         assert len(separate) > 1
         for k in separate:
             assert (rows[:k] @ other_rows[:k].T).square().sum() / k > 0.999
@@ -451,8 +535,12 @@ def layers(case: Geometry) -> nn.Module:
     """A convolution that uses the kernel, with the ReLU in it."""
     options = {"stride": case.stride, "padding": case.padding, "bias": case.bias}
     layer = nn.Conv2d(case.channels, case.outputs, case.filter, **options).requires_grad_(False)
-    network = few_channel_convolutions(nn.Sequential(layer, nn.ReLU()) if case.relu else nn.Sequential(layer))
-    assert type(network[0]) is not nn.Conv2d and not any(isinstance(part, nn.ReLU) for part in network)
+    network = few_channel_convolutions(
+        nn.Sequential(layer, nn.ReLU()) if case.relu else nn.Sequential(layer)
+    )
+    assert type(network[0]) is not nn.Conv2d and not any(
+        isinstance(part, nn.ReLU) for part in network
+    )
     return network.to(DEVICE)
 
 
@@ -466,7 +554,9 @@ def by_kernel(case: Geometry, x: Tensor, weight: Tensor, bias: Tensor | None) ->
 def test_convolutions_and_input_gradients_are_those_of_each_network(case):
     """Values and gradients of vectorised networks against a loop of `conv2d`, to 1e-5 of the largest number."""
     x, weights, biases = convolutions(case)
-    directions = normal(*by_torch(case, x[0], weights[0], None if biases is None else biases[0]).shape, seed=3)
+    directions = normal(
+        *by_torch(case, x[0], weights[0], None if biases is None else biases[0]).shape, seed=3
+    )
     dims = (0, 0, None if biases is None else 0)
 
     def total(convolve, image, weight, bias):
@@ -485,7 +575,10 @@ def test_convolutions_and_input_gradients_are_those_of_each_network(case):
 @needs_triton
 @pytest.mark.parametrize(
     "case",
-    [Geometry(1, 2, (4, 4), (3, 3), padding=(1, 1)), Geometry(2, 1, (4, 3), (2, 2), (2, 2), (1, 1), relu=False)],
+    [
+        Geometry(1, 2, (4, 4), (3, 3), padding=(1, 1)),
+        Geometry(2, 1, (4, 3), (2, 2), (2, 2), (1, 1), relu=False),
+    ],
     ids=str,
 )
 def test_several_outputs_and_second_derivatives_are_right(case):
@@ -498,7 +591,11 @@ def test_several_outputs_and_second_derivatives_are_right(case):
         return torch.func.jacrev(lambda image: f(image).sum((0, 2, 3)))(image), curvature
 
     for ours, theirs in zip(
-        *(torch.vmap(partial(slopes, convolve))(x, weights, biases) for convolve in (by_kernel, by_torch)), strict=True
+        *(
+            torch.vmap(partial(slopes, convolve))(x, weights, biases)
+            for convolve in (by_kernel, by_torch)
+        ),
+        strict=True,
     ):
         assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
 
@@ -508,8 +605,12 @@ def test_weights_or_inputs_alone_can_be_vectorised():
     case = GEOMETRIES[2]
     x, weights, biases = convolutions(case)
     for dims in ((0, None, None), (None, 0, 0), (None, 0, None), (None, None, 0)):
-        arguments = [t if dim == 0 else t[0] for t, dim in zip((x, weights, biases), dims, strict=True)]
-        ours, theirs = (torch.vmap(partial(c, case), dims)(*arguments) for c in (by_kernel, by_torch))
+        arguments = [
+            t if dim == 0 else t[0] for t, dim in zip((x, weights, biases), dims, strict=True)
+        ]
+        ours, theirs = (
+            torch.vmap(partial(c, case), dims)(*arguments) for c in (by_kernel, by_torch)
+        )
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
@@ -532,10 +633,14 @@ def test_which_convolutions_use_the_kernel():
     strange = ({"groups": 2}, {"dilation": 2}, {"padding": "same"}, {"padding_mode": "circular"})
     unchanged = [nn.Conv2d(2, 33, 3), nn.Conv2d(33, 2, 3), nn.Conv1d(1, 4, 3)]
     unchanged += [nn.Conv2d(2, 4, 3, **options) for options in strange]
-    network = few_channel_convolutions(nn.Sequential(*unchanged, nn.Conv2d(32, 32, 3, stride=2, padding=1)))
+    network = few_channel_convolutions(
+        nn.Sequential(*unchanged, nn.Conv2d(32, 32, 3, stride=2, padding=1))
+    )
     assert [type(layer) for layer in network][:-1] == [type(layer) for layer in unchanged]
     assert type(network[-1]) is not nn.Conv2d
-    hooked = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU(), nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU())
+    hooked = nn.Sequential(
+        nn.Conv2d(1, 1, 1), nn.ReLU(), nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU()
+    )
     hooked[0].register_forward_hook(lambda *_: None)
     few_channel_convolutions(hooked)
     assert [type(layer) is nn.ReLU for layer in hooked] == [False, True, False, False, True]
@@ -544,10 +649,14 @@ def test_which_convolutions_use_the_kernel():
 @needs_triton
 @pytest.mark.parametrize("evaluation", ["loop", "vmap"])
 def test_networks_evaluated_by_the_kernel_have_their_own_gradients(evaluation, monkeypatch):
-    monkeypatch.setattr("nads_core.networks.ensembles._MAX_BLOCK", 2)  # Triton's interpreter takes its time
+    monkeypatch.setattr(
+        "nads_core.networks.ensembles._MAX_BLOCK", 2
+    )  # Triton's interpreter takes its time
 
     def factory():
-        return nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 8))
+        return nn.Sequential(
+            nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 8)
+        )
 
     ours, theirs = (
         Ensemble(factory, (1, 8, 8), device=DEVICE, evaluation=evaluation, kernels=kernels)
@@ -558,7 +667,9 @@ def test_networks_evaluated_by_the_kernel_have_their_own_gradients(evaluation, m
     for arguments in ((state, images), (state, images, readouts)):
         expected = theirs.input_gradients(*arguments)
         difference = (ours.input_gradients(*arguments) - expected).abs().max()
-        assert difference <= (1e-5 if DEVICE == "cpu" else 5e-3) * expected.abs().max()  # cuDNN rounds to TF32
+        assert (
+            difference <= (1e-5 if DEVICE == "cpu" else 5e-3) * expected.abs().max()
+        )  # cuDNN rounds to TF32
 
 
 def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
@@ -567,7 +678,10 @@ def test_a_network_that_reads_a_convolution_without_its_relu_is_rejected(twins):
     class Peeking(nn.Module):
         def __init__(self):
             super().__init__()
-            self.features, self.linear = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU()), nn.Linear(108, 1)
+            self.features, self.linear = (
+                nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU()),
+                nn.Linear(108, 1),
+            )
 
         def forward(self, x):
             return self.linear(self.features[0](x).flatten(1))
@@ -586,29 +700,49 @@ def matrix(nads: nc.NADs) -> Tensor:
 
 @needs_triton
 def test_nads_by_the_kernels_equal_those_of_their_twins(monkeypatch, request):
-    monkeypatch.setattr("nads_core.networks.ensembles._MAX_BLOCK", 4)  # Triton's interpreter takes its time
-    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
+    monkeypatch.setattr(
+        "nads_core.networks.ensembles._MAX_BLOCK", 4
+    )  # Triton's interpreter takes its time
+    options = {
+        "image_shape": (1, 8, 8),
+        "device": DEVICE,
+        "progress": False,
+        "estimator": nc.SmoothedGradient(4),
+    }
     ours = nc.compute_nads(small, 6, **options, kernels="triton")
     request.getfixturevalue("twins")
     theirs, batched, others = (
         nc.compute_nads(small, 6, **options, **extra)
         for extra in ({"kernels": "triton"}, {"kernels": "triton", "batch_size": 6}, {})
     )
-    torch.testing.assert_close(matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0]))
+    torch.testing.assert_close(
+        matrix(ours), matrix(theirs), rtol=1e-3, atol=1e-5 * float(theirs.eigenvalues[0])
+    )
     assert torch.equal(matrix(theirs), matrix(batched))
     assert (ours.provenance["kernels"], others.provenance["kernels"]) == ("triton", "torch")
     assert ours.overlap(others, 5) < 0.999  # other networks of the same distribution
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-4), (torch.bfloat16, 0.1)], ids=str
+)
 def test_networks_of_other_types_have_the_same_weights(dtype, tolerance, twins):
     options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "kernels": "triton"}
-    single, other = (nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype))
-    torch.testing.assert_close(matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0]))
+    single, other = (
+        nc.compute_nads(small, 64, **options, dtype=kind) for kind in (torch.float32, dtype)
+    )
+    torch.testing.assert_close(
+        matrix(other), matrix(single), rtol=0, atol=tolerance * float(single.eigenvalues[0])
+    )
 
 
 def test_a_run_goes_on_with_its_own_kernels(tmp_path, twins):
-    options = {"image_shape": (1, 8, 8), "device": DEVICE, "progress": False, "estimator": nc.SmoothedGradient(4)}
+    options = {
+        "image_shape": (1, 8, 8),
+        "device": DEVICE,
+        "progress": False,
+        "estimator": nc.SmoothedGradient(4),
+    }
     path = tmp_path / "small.ckpt"
     nc.compute_nads(small, 70, **options, kernels="triton", checkpoint=path)
     resumed = nc.compute_nads(small, 150, **options, kernels="triton", checkpoint=path)
@@ -619,7 +753,9 @@ def test_a_run_goes_on_with_its_own_kernels(tmp_path, twins):
 
 
 def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
-    with pytest.raises(ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'triton'\)"):
+    with pytest.raises(
+        ValueError, match=r"unknown kernels 'cuda': choose from \('torch', 'triton'\)"
+    ):
         nc.compute_nads(nc.LOGREG, 4, kernels="cuda", progress=False)
     with pytest.raises(ValueError, match="unknown kernels 'reference'"):  # the twins are for tests
         Ensemble(small, (1, 8, 8), kernels="reference")
@@ -630,7 +766,16 @@ def test_kernels_that_cannot_run_are_refused(monkeypatch, tmp_path, capsys):
         Ensemble(small, (1, 8, 8), device="cpu", kernels="triton")
     with pytest.raises(ValueError, match="kernels='triton' needs a GPU"):
         FusedMoments(5)
-    command = ["compute", "logreg", "--out", str(tmp_path / "x.npz"), "--device", "cpu", "--kernels", "triton"]
+    command = [
+        "compute",
+        "logreg",
+        "--out",
+        str(tmp_path / "x.npz"),
+        "--device",
+        "cpu",
+        "--kernels",
+        "triton",
+    ]
     assert main(command) == 2 and "TRITON_INTERPRET=1" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.raises(ValueError, match="needs Triton"):
@@ -683,8 +828,21 @@ for capability in CAPABILITIES:
         print(capability, 32 * kernel.metadata.num_warps, registers, stack, kernel.metadata.shared)
 """
 # Channels in and out, size, filter, stride, padding: both of LeNet, one of the small CNN, and the largest that is used.
-CONVOLUTIONS = [(1, 6, 32, 5, 1, 0), (6, 16, 14, 5, 1, 0), (16, 16, 16, 3, 1, 1), (32, 32, 32, 3, 2, 1)]
-SHARED = {75: 64, 80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}  # by compute capability: KiB for one block
+CONVOLUTIONS = [
+    (1, 6, 32, 5, 1, 0),
+    (6, 16, 14, 5, 1, 0),
+    (16, 16, 16, 3, 1, 1),
+    (32, 32, 32, 3, 2, 1),
+]
+SHARED = {
+    75: 64,
+    80: 163,
+    86: 99,
+    89: 99,
+    90: 227,
+    100: 227,
+    120: 99,
+}  # by compute capability: KiB for one block
 
 
 @needs_triton
@@ -693,13 +851,21 @@ def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
     """For T4, A100, RTX 30 and 40, H100 and Blackwell: what the binary needs is within the limits of the card."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    script = COMPILE.replace("CAPABILITIES", str(tuple(SHARED))).replace("CONVOLUTIONS", str(CONVOLUTIONS))
-    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    script = COMPILE.replace("CAPABILITIES", str(tuple(SHARED))).replace(
+        "CONVOLUTIONS", str(CONVOLUTIONS)
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stderr
     rows = [tuple(map(int, line.split())) for line in result.stdout.splitlines()]
     assert len(rows) == (3 + 2 * len(CONVOLUTIONS)) * len(SHARED)
     for capability, threads, registers, spilled, shared in rows:
-        assert registers <= 255 and threads * registers <= 65_536 and shared <= 1024 * SHARED[capability]
+        assert (
+            registers <= 255
+            and threads * registers <= 65_536
+            and shared <= 1024 * SHARED[capability]
+        )
         assert spilled <= 256  # bytes of a thread
 
 
@@ -707,12 +873,25 @@ def test_the_kernels_compile_for_gpus_that_are_not_there(tmp_path):
 @pytest.mark.slow
 def test_the_benchmark_runs_from_end_to_end(tmp_path):
     out = tmp_path / "kernels.json"
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "kernels.py"), "--smoke", "--out", str(out)]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(ROOT / "benchmarks" / "kernels.py"),
+        "--smoke",
+        "--out",
+        str(out),
+    ]
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}",
+        "OMP_NUM_THREADS": "1",
+    }
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     content = json.loads(out.read_text())
     assert content["complete"]
-    assert {"weights", "moments", "convolutions"} == {row["problem"].split()[0] for row in content["rows"]}
+    assert {"weights", "moments", "convolutions"} == {
+        row["problem"].split()[0] for row in content["rows"]
+    }
     assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in content["rows"])
     assert result.stdout.count("times as fast as") == 3

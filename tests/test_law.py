@@ -34,12 +34,17 @@ def test_the_gain_is_that_of_the_best_filter():
     assert heard == pytest.approx(float(filter_gain(direction)[0]), rel=1e-4)
     others = torch.randn(100, 1, 5, 5, generator=GENERATOR)
     others /= others.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
-    assert float(torch.nn.functional.conv2d(direction, others).square().sum((2, 3)).max()) <= heard + 1e-6
+    assert (
+        float(torch.nn.functional.conv2d(direction, others).square().sum((2, 3)).max())
+        <= heard + 1e-6
+    )
 
 
 def test_responses_of_a_covariance_are_those_of_its_eigenpairs():
     nads, random = nc.load_nads("lenet"), torch.randn(5, 1, 32, 32, generator=GENERATOR)
-    directions = torch.cat([nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)])
+    directions = torch.cat(
+        [nads.directions[[3, 200]], random / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)]
+    )
     covariance = ((nads.basis * nads.eigenvalues) @ nads.basis.T).double()
     for num_train, noise_std in ((100, 1.0), (10_000, 3.0)):
         np.testing.assert_allclose(
@@ -67,9 +72,13 @@ def test_what_was_predicted_follows_from_what_was_known():
     np.testing.assert_allclose(powers.powers, prediction["powers"], atol=1e-3)
     nads = nc.load_nads("lenet", prediction["nads"]["version"])
     assert nads.fingerprint == prediction["nads"]["fingerprint"]
-    z, gain, index = (np.array([row[name] for row in prediction["rows"]]) for name in ("z", "gain", "index"))
+    z, gain, index = (
+        np.array([row[name] for row in prediction["rows"]]) for name in ("z", "gain", "index")
+    )
     np.testing.assert_allclose(filter_gain(nads.directions[index]), gain, rtol=1e-3)
-    np.testing.assert_allclose(predicted_accuracy(z), [row["law"] for row in prediction["rows"]], atol=1e-4)
+    np.testing.assert_allclose(
+        predicted_accuracy(z), [row["law"] for row in prediction["rows"]], atol=1e-4
+    )
     np.testing.assert_allclose(
         GainCorrection(tuple(prediction["powers"])).accuracies(z, gain),
         [row["with_gain"] for row in prediction["rows"]],

@@ -38,7 +38,9 @@ def initial(factory, network_id, seed=0):
 
 
 def same(first, second):
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,14 @@ def test_no_method_changes_frozen_filters(name, method):
     options = {"width": 2} if name == "resnet18" else {}
     architecture = MODELS[name].variant(**options)
     free = partial(architecture.build, 1, 32, 2)
-    train = partial(nc.train_networks, recipe=SMALL, method=method, device="cpu", measure=weights, progress=False)
+    train = partial(
+        nc.train_networks,
+        recipe=SMALL,
+        method=method,
+        device="cpu",
+        measure=weights,
+        progress=False,
+    )
     for taught in (None, weights(initial(free, 5))):
         factory = partial(frozen_network, architecture, taught)
         result = train(factory, small_data(2))
@@ -56,7 +65,9 @@ def test_no_method_changes_frozen_filters(name, method):
             start = initial(free, number)
             assert same(result.measured[number], taught or weights(start))
             rest = dict(initial(factory, number).named_parameters())  # begin as a free network's
-            assert rest and all(torch.equal(values, start.get_parameter(key)) for key, values in rest.items())
+            assert rest and all(
+                torch.equal(values, start.get_parameter(key)) for key, values in rest.items()
+            )
     assert not same(train(free, small_data(1)).measured[0], weights(initial(free, 0)))
 
 
@@ -68,25 +79,44 @@ def other_directions(monkeypatch):
     monkeypatch.setattr(gain, "load_design", lambda _: design)
 
 
-def test_arms_are_frozen_at_the_first_networks_initial_and_learned_filters(other_directions, monkeypatch):
+def test_arms_are_frozen_at_the_first_networks_initial_and_learned_filters(
+    other_directions, monkeypatch
+):
     built, job = [], experiment("law-lenet", "smoke")
     unit = job.units()[3]
     (number,) = job.network_ids([unit])
     free = partial(job.architecture.build, 1, 32, 2)
     learned = initial(free, 99)
     monkeypatch.setattr(
-        gain, "frozen_network", lambda *arguments: built.append(frozen_network(*arguments)) or built[-1]
+        gain,
+        "frozen_network",
+        lambda *arguments: built.append(frozen_network(*arguments)) or built[-1],
     )
     record = job.measure(unit, None, learned)
     trained = built[-2], built[-1]
     frozen, taught = map(weights, (built[0], built[-1]))
-    assert same(frozen, weights(initial(free, number, unit["seed"]))) and same(taught, weights(learned))
-    assert all(not torch.equal(n.fc1.weight, initial(free, number, unit["seed"]).fc1.weight) for n in trained)
-    assert list(record) == ["frozen", "taught"] and record["frozen"]["test_accuracy"] != record["taught"]["final_loss"]
+    assert same(frozen, weights(initial(free, number, unit["seed"]))) and same(
+        taught, weights(learned)
+    )
+    assert all(
+        not torch.equal(n.fc1.weight, initial(free, number, unit["seed"]).fc1.weight)
+        for n in trained
+    )
+    assert (
+        list(record) == ["frozen", "taught"]
+        and record["frozen"]["test_accuracy"] != record["taught"]["final_loss"]
+    )
 
 
 def test_a_job_resumes(other_directions, tmp_path):
-    run = partial(run_experiment, "law-lenet", "smoke", out=tmp_path / "law.json", device="cpu", progress=False)
+    run = partial(
+        run_experiment,
+        "law-lenet",
+        "smoke",
+        out=tmp_path / "law.json",
+        device="cpu",
+        progress=False,
+    )
     (first,) = run(count=1).rows
     both = run(count=2)
     assert both.rows[0] == first and len(both.rows) == 2 and both.provenance[-1]["networks"] == 1
@@ -94,33 +124,54 @@ def test_a_job_resumes(other_directions, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "side", "count", "held_out"), [("lenet", 5, 240, 48), ("cnn", 3, 60, 12), ("resnet18", 3, 30, 6)]
+    ("name", "side", "count", "held_out"),
+    [("lenet", 5, 240, 48), ("cnn", 3, 60, 12), ("resnet18", 3, 30, 6)],
 )
 def test_energy_and_gain_of_a_design_are_those_of_its_cells(name, side, count, held_out):
-    design, job = load_design(name), experiment(f"law-{name}", "narrow" if name == "resnet18" else "paper")
+    design, job = (
+        load_design(name),
+        experiment(f"law-{name}", "narrow" if name == "resnet18" else "paper"),
+    )
     cells = design["shells"] * 10 + design["levels"]
-    assert len(job.units()) == count * (1 if name == "resnet18" else 2) and design["held_out"].sum() == held_out
-    assert (np.unique(cells, return_counts=True)[1] == 5).all() and set(cells[design["held_out"]]) == set(cells)
-    assert REGISTERED["designs"][name] == job.settings()["directions"] == fingerprint(design["images"])
+    assert (
+        len(job.units()) == count * (1 if name == "resnet18" else 2)
+        and design["held_out"].sum() == held_out
+    )
+    assert (np.unique(cells, return_counts=True)[1] == 5).all() and set(
+        cells[design["held_out"]]
+    ) == set(cells)
+    assert (
+        REGISTERED["designs"][name] == job.settings()["directions"] == fingerprint(design["images"])
+    )
     directions = torch.stack([job.direction(unit) for unit in job.units()[:count]])
     torch.testing.assert_close(directions.flatten(1).norm(dim=1), torch.ones(count))
     np.testing.assert_allclose(filter_gain(directions, side), design["gains"], rtol=1e-5)
     logs = np.log([design[key] for key in ("energies", "ratios", "gains")])
     assert np.abs(np.corrcoef(logs)[2, :2]).max() < 0.02
-    for values, labels in zip(logs, (design["shells"], design["shells"], design["levels"]), strict=True):
+    for values, labels in zip(
+        logs, (design["shells"], design["shells"], design["levels"]), strict=True
+    ):
         means = np.array([values[labels == label].mean() for label in range(labels.max() + 1)])
         assert np.abs(values - means[labels]).max() < 0.15 * np.diff(means).min()
     laws = predicted_accuracy(design["ratios"])
     assert 0.53 < laws.min() and laws.max() < 0.99
     if name != "cnn":  # whose C does not ship
         nads = nc.load_nads(name)
-        np.testing.assert_allclose(nads.energy(directions) / nads.eigenvalues.mean(), design["energies"], rtol=1e-3)
+        np.testing.assert_allclose(
+            nads.energy(directions) / nads.eigenvalues.mean(), design["energies"], rtol=1e-3
+        )
 
 
 def test_the_small_cnn_is_that_of_the_atlas():
-    ours, theirs = (initial(partial(each.build, 1, 32, 2), 0) for each in (MODELS["cnn"], ATLAS["cnn"].architecture))
+    ours, theirs = (
+        initial(partial(each.build, 1, 32, 2), 0)
+        for each in (MODELS["cnn"], ATLAS["cnn"].architecture)
+    )
     x = torch.randn(4, 1, 32, 32, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(ours(x), theirs(x)) and MODELS["cnn"].symmetries == ATLAS["cnn"].architecture.symmetries
+    assert (
+        torch.equal(ours(x), theirs(x))
+        and MODELS["cnn"].symmetries == ATLAS["cnn"].architecture.symmetries
+    )
 
 
 def test_there_are_no_directions_for_other_networks():
@@ -131,8 +182,14 @@ def test_there_are_no_directions_for_other_networks():
 def rows_of(design, **arms):
     """Return rows in which the accuracy of each arm follows a law up to the noise of trainings."""
     rng = np.random.default_rng(0)
-    noisy = {arm: np.clip(values + rng.normal(0, 0.01, (2, len(values))), 0, 1) for arm, values in arms.items()}
-    records = {arm: [[{"test_accuracy": a} for a in of_seed] for of_seed in values] for arm, values in noisy.items()}
+    noisy = {
+        arm: np.clip(values + rng.normal(0, 0.01, (2, len(values))), 0, 1)
+        for arm, values in arms.items()
+    }
+    records = {
+        arm: [[{"test_accuracy": a} for a in of_seed] for of_seed in values]
+        for arm, values in noisy.items()
+    }
     return [
         {"index": i, "seed": seed, **records["free"][seed][i]}
         | {arm: records[arm][seed][i] for arm in ("frozen", "taught")}
@@ -144,7 +201,9 @@ def rows_of(design, **arms):
 @pytest.fixture(scope="module")
 def laws():
     design = load_design("lenet")
-    gain = GainCorrection(tuple(REGISTERED["constants"]["with_gain"])).accuracies(design["ratios"], design["gains"])
+    gain = GainCorrection(tuple(REGISTERED["constants"]["with_gain"])).accuracies(
+        design["ratios"], design["gains"]
+    )
     return design, predicted_accuracy(design["ratios"]), gain
 
 
@@ -169,7 +228,9 @@ def test_the_score_meets_none_on_gain_where_the_law_holds(laws):
     assert low < 0.3 and high > -0.3
 
 
-def test_the_score_sees_a_gain_that_frozen_networks_have_too_and_accuracies_that_follow_no_law(laws):
+def test_the_score_sees_a_gain_that_frozen_networks_have_too_and_accuracies_that_follow_no_law(
+    laws,
+):
     design, law, gain = laws
     evidence = judge(rows_of(design, free=gain, frozen=gain, taught=law), design, REGISTERED)
     met = evidence.met
@@ -178,7 +239,11 @@ def test_the_score_sees_a_gain_that_frozen_networks_have_too_and_accuracies_that
         "law is closer than a step, frozen",
     ]  # fmt: skip
     random = np.random.default_rng(1).uniform(0.55, 0.95, len(law))
-    assert not any(judge(rows_of(design, free=random, frozen=random, taught=random), design, REGISTERED).met.values())
+    assert not any(
+        judge(
+            rows_of(design, free=random, frozen=random, taught=random), design, REGISTERED
+        ).met.values()
+    )
 
 
 def test_an_incomplete_job_has_no_score(laws):

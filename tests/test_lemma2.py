@@ -39,21 +39,28 @@ def test_gradient_of_the_metric_is_that_of_automatic_differentiation(metric):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = LENET.build(1, 16, 1).eval().double()
-    image, v = (torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s), dtype=torch.float64) for s in (0, 1))
+    image, v = (
+        torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(s), dtype=torch.float64)
+        for s in (0, 1)
+    )
     slope, rate = lemma2.dipole_slope(network, image, v)
     norm = lemma2.dipole_gradient_norms(metric.function, slope[None], rate[None])
     x = image.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(network(x[None])[0, 0], x, create_graph=True)
     q = metric.function((gradient * v).sum().abs())
     direct = torch.autograd.grad(q, list(network.parameters()), allow_unused=True)
-    assert float(norm) == pytest.approx(float(torch.cat([g.flatten() for g in direct if g is not None]).norm()))
+    assert float(norm) == pytest.approx(
+        float(torch.cat([g.flatten() for g in direct if g is not None]).norm())
+    )
 
 
 @pytest.mark.parametrize("metric", checks.METRICS, ids=lambda metric: metric.name)
 def test_constants_of_the_metrics(metric):
     t = torch.linspace(1e-3, 30, 3_000, dtype=torch.float64).requires_grad_()
     (derivative,) = torch.autograd.grad(metric.function(t).sum(), t)
-    assert (derivative >= 0).all() and (derivative <= (metric.alpha * t + metric.beta) * (1 + 1e-9)).all()
+    assert (derivative >= 0).all() and (
+        derivative <= (metric.alpha * t + metric.beta) * (1 + 1e-9)
+    ).all()
 
 
 @given(st.integers(0, 2**31))
@@ -63,21 +70,36 @@ def test_bound_holds_for_any_finite_set_of_networks(seed):
     rates = torch.rand(5, generator=generator, dtype=torch.float64)
     for metric in checks.METRICS:
         left_side = lemma2.dipole_gradient_norms(metric.function, slopes, rates).mean()
-        assert left_side <= lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (1 + 1e-12)
+        assert left_side <= lemma2.lemma2_bound(slopes, rates, metric.alpha, metric.beta) * (
+            1 + 1e-12
+        )
 
 
 def test_statistics_are_seeded_and_leave_the_generator_alone():
-    image, v = torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0)), torch.ones(1, 16, 16) / 16
+    image, v = (
+        torch.randn(1, 16, 16, generator=torch.Generator().manual_seed(0)),
+        torch.ones(1, 16, 16) / 16,
+    )
     state = torch.get_rng_state()
-    first, again = (lemma2.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True)) and len(set(first[0].tolist())) == 3
+    first, again = (
+        lemma2.dipole_statistics(lambda: LENET.build(1, 16, 1), image, v, 3, seed=5)
+        for _ in range(2)
+    )
+    assert (
+        all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+        and len(set(first[0].tolist())) == 3
+    )
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_statistics_are_of_networks_in_evaluation_mode():
     """Dropout of every feature would leave slopes and rates of 0."""
-    factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1))  # noqa: E731
-    slopes, rates = lemma2.dipole_statistics(factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0)
+    factory = lambda: torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Dropout(1.0), torch.nn.Linear(4, 1)
+    )  # noqa: E731
+    slopes, rates = lemma2.dipole_statistics(
+        factory, torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 3, seed=0
+    )
     assert slopes.all() and rates.tolist() == pytest.approx([1.0] * 3)  # the slope is w^T v
 
 

@@ -19,7 +19,7 @@ nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 Image = pytest.importorskip("PIL.Image")
 
-NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "09_explorer.ipynb"
+NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "15_explorer.ipynb"
 SETUP = "import nads_book as nb\nimport nads_core as nc\narchitecture = 'lenet'"
 MOVE = """
 import hashlib
@@ -38,12 +38,16 @@ print(*seen)
 def cell(words: str) -> str:
     """Return the source of the only cell of the chapter that has these words."""
     notebook = nbformat.read(NOTEBOOK, 4)
-    (source,) = (cell.source for cell in notebook.cells if cell.cell_type == "code" and words in cell.source)
+    (source,) = (
+        cell.source for cell in notebook.cells if cell.cell_type == "code" and words in cell.source
+    )
     return source
 
 
 def executed(*sources: str):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in sources]
+    )
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     return notebook
 
@@ -56,8 +60,14 @@ def widget_states(notebook) -> dict:
 def test_sliders_drive_python_on_the_kernel():
     notebook = executed(SETUP, cell("live_sliders"), MOVE)
     first, *moved, last = notebook.cells[2].outputs[0].text.split()
-    assert last == first and len({first, *moved}) == 4  # each slider changes the picture, and back again
-    (sliders,) = (one for one in widget_states(notebook).values() if "png" in one["state"] or "alt" in one["state"])
+    assert (
+        last == first and len({first, *moved}) == 4
+    )  # each slider changes the picture, and back again
+    (sliders,) = (
+        one
+        for one in widget_states(notebook).values()
+        if "png" in one["state"] or "alt" in one["state"]
+    )
     (buffer,) = sliders["buffers"]
     assert sliders["state"]["alt"].startswith("NAD 12,")
     assert hashlib.sha256(base64.b64decode(buffer["data"])).hexdigest() == last
@@ -68,7 +78,9 @@ def test_sliders_drive_python_on_the_kernel():
 def test_an_executed_notebook_holds_the_arrays_of_its_explorers():
     show = "nb.explorer.show(architecture=architecture)"
     notebook = executed(SETUP, show)
-    (state,) = (one["state"] for one in widget_states(notebook).values() if "_packets" in one["state"])
+    (state,) = (
+        one["state"] for one in widget_states(notebook).values() if "_packets" in one["state"]
+    )
     packet = state["_packets"]["lenet"]
     content = zlib.decompress(base64.b64decode(packet["bytes"]))
     count, area = packet["count"], packet["size"] ** 2
@@ -83,7 +95,10 @@ def test_an_executed_notebook_holds_the_arrays_of_its_explorers():
 def test_panels_show_what_their_names_say():
     from nads_book.explorer.sliders import draw_panels
 
-    nads, picture = nc.load_nads("lenet"), torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0))
+    nads, picture = (
+        nc.load_nads("lenet"),
+        torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0)),
+    )
     png = draw_panels(nads, picture, 5, 1024, 0.5)
     pixels = np.asarray(Image.open(io.BytesIO(png)))[3::6, 3::6].transpose(2, 0, 1) / 255
     direction, rebuilt, poisoned = np.split(pixels, 3, axis=2)
@@ -103,7 +118,12 @@ def test_sliders_stay_in_their_ranges():
     nads = nc.load_nads("lenet")
     sliders = live_sliders(nads, torch.zeros(3, 32, 32))
     sliders.index, sliders.kept = len(nads) - 1, len(nads)
-    for name, value in (("index", len(nads)), ("index", -1), ("kept", len(nads) + 1), ("strength", 0.0)):
+    for name, value in (
+        ("index", len(nads)),
+        ("index", -1),
+        ("kept", len(nads) + 1),
+        ("strength", 0.0),
+    ):
         with pytest.raises(traitlets.TraitError, match=name):
             setattr(sliders, name, value)
     assert (sliders.index, sliders.kept, sliders.strength) == (len(nads) - 1, len(nads), 0.5)

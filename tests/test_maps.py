@@ -53,7 +53,8 @@ def test_each_coordinate_comes_to_lie_on_one_direction(order, signs):
 
 def test_random_orders_are_those_of_seed_0_by_default():
     assert torch.equal(
-        orthogonal_map(A, B, "shuffled", signs=True), orthogonal_map(A, B, "shuffled", signs=True, seed=0)
+        orthogonal_map(A, B, "shuffled", signs=True),
+        orthogonal_map(A, B, "shuffled", signs=True, seed=0),
     )
 
 
@@ -72,10 +73,14 @@ def test_the_flip_is_one_of_them():
 
 def test_a_covariance_turns_with_the_images():
     spread, matrix = covariance(IMAGES), orthogonal_map(A, B).double()
-    expected = np.cov(IMAGES.double().numpy().transpose(0, 1, 2, 3).reshape(200, 3, 64)[:, 0].T, bias=True)
+    expected = np.cov(
+        IMAGES.double().numpy().transpose(0, 1, 2, 3).reshape(200, 3, 64)[:, 0].T, bias=True
+    )
     one = covariance(IMAGES[:, :1])
     np.testing.assert_allclose(one, expected, atol=1e-6)
-    torch.testing.assert_close(covariance(transform(IMAGES, matrix)), matrix @ spread @ matrix.T, atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        covariance(transform(IMAGES, matrix)), matrix @ spread @ matrix.T, atol=1e-6, rtol=0
+    )
     values = torch.diagonal(principal_components(spread).T @ spread @ principal_components(spread))
     assert (values.diff() <= 1e-9).all()
 
@@ -84,8 +89,12 @@ def test_the_match_is_one_where_the_orders_agree_and_zero_where_they_are_opposit
     falling = torch.linspace(1, 0.01, 64)
     sensitivity, spread = (A * falling) @ A.T, (B * falling.square()) @ B.T
     laid = {order: orthogonal_map(B, A, order, seed=1) for order in ORDERS}
-    result = {order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()}
-    assert result["kept"] == pytest.approx(1, abs=1e-4) and result["reversed"] == pytest.approx(0, abs=1e-4)
+    result = {
+        order: match(sensitivity, matrix @ spread @ matrix.T) for order, matrix in laid.items()
+    }
+    assert result["kept"] == pytest.approx(1, abs=1e-4) and result["reversed"] == pytest.approx(
+        0, abs=1e-4
+    )
     assert 0.2 < result["shuffled"] < 0.8 < result["shuffled in octaves"] < 1
     with pytest.raises(ValueError, match="multiple of the identity"):
         match(torch.eye(64), spread)

@@ -33,7 +33,16 @@ def test_lines_are_aligned_and_continued():
 
 @pytest.mark.parametrize(
     "tex",
-    [r"\nosuch", r"\frac{1", r"a & b", r"a \\ b", "a\n\nb", r"\eqref{x}", r"\begin{align} a &= b \end{align}", "x^1^2"],
+    [
+        r"\nosuch",
+        r"\frac{1",
+        r"a & b",
+        r"a \\ b",
+        "a\n\nb",
+        r"\eqref{x}",
+        r"\begin{align} a &= b \end{align}",
+        "x^1^2",
+    ],
 )
 def test_what_cannot_be_converted_is_an_error(tex):
     with pytest.raises(ValueError, match="."):

@@ -14,7 +14,9 @@ from nads_core.directions.moments import GramMoments
 from nads_core.runtime import memory
 from nads_core.runtime.memory import available_memory, require_memory
 
-NEEDS_PROC = pytest.mark.skipif(available_memory("cpu") is None, reason="this system does not report its free memory")
+NEEDS_PROC = pytest.mark.skipif(
+    available_memory("cpu") is None, reason="this system does not report its free memory"
+)
 
 
 def wide() -> nn.Module:
@@ -32,11 +34,28 @@ def test_more_than_there_is_is_refused(monkeypatch):
 
 def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(memory, "available_memory", lambda device: 10_000_000_000)
-    options = {"estimator": nc.SmoothedGradient(4, readouts=2), "image_shape": (3, 64, 64), "progress": False}
-    with pytest.raises(MemoryError, match=r"100,000 networks .*2 readouts .* 12,288 pixels.*10\.0 GB"):
+    options = {
+        "estimator": nc.SmoothedGradient(4, readouts=2),
+        "image_shape": (3, 64, 64),
+        "progress": False,
+    }
+    with pytest.raises(
+        MemoryError, match=r"100,000 networks .*2 readouts .* 12,288 pixels.*10\.0 GB"
+    ):
         nc.compute_nads(wide, 100_000, num_directions=100, device="cpu", **options)
     assert len(nc.compute_nads(wide, 8, num_directions=3, device="cpu", **options)) == 3
-    arguments = ["compute", "lenet", "--image-shape", "3", "64", "64", "--num-networks", "100000", "--device", "cpu"]
+    arguments = [
+        "compute",
+        "lenet",
+        "--image-shape",
+        "3",
+        "64",
+        "64",
+        "--num-networks",
+        "100000",
+        "--device",
+        "cpu",
+    ]
     assert main([*arguments, "--out", str(tmp_path / "x.npz")]) == 2
     assert "GB are free on the cpu" in capsys.readouterr().err
 
@@ -44,13 +63,21 @@ def test_compute_nads_refuses_at_once_what_it_could_not_keep(monkeypatch, capsys
 def test_fewer_directions_need_less_memory(monkeypatch):
     needed, dimension = {}, 3 * 64 * 64
     for count in (10, None):
-        monkeypatch.setattr(compute, "require_memory", lambda size, *_, count=count: needed.update({count: size}))
-        compute._require_memory(GramMoments(dimension), 100, 64, nc.SmoothedGradient(4), ComputeOptions(count))
-    assert needed[None] - needed[10] == 90 * 4 * dimension  # float32; 100 networks have 100 directions at most
+        monkeypatch.setattr(
+            compute, "require_memory", lambda size, *_, count=count: needed.update({count: size})
+        )
+        compute._require_memory(
+            GramMoments(dimension), 100, 64, nc.SmoothedGradient(4), ComputeOptions(count)
+        )
+    assert (
+        needed[None] - needed[10] == 90 * 4 * dimension
+    )  # float32; 100 networks have 100 directions at most
 
 
 def run_python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
 
 @NEEDS_PROC

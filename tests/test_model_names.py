@@ -20,7 +20,12 @@ class Tiny(nn.Sequential):
     """What the stand-in for timm builds."""
 
     def __init__(self, in_chans=3, img_size=8, num_classes=3, **options):
-        self.options = {"in_chans": in_chans, "img_size": img_size, "num_classes": num_classes, **options}
+        self.options = {
+            "in_chans": in_chans,
+            "img_size": img_size,
+            "num_classes": num_classes,
+            **options,
+        }
         super().__init__(nn.Flatten(), nn.Linear(in_chans * img_size**2, num_classes))
 
 
@@ -61,7 +66,18 @@ def test_nads_of_a_model_by_name(timm):
 
 def test_a_model_by_name_on_the_command_line(timm, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    arguments = ["--out", "x.npz", "--num-networks", "8", "--device", "cpu", "--image-shape", "3", "4", "4"]
+    arguments = [
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "8",
+        "--device",
+        "cpu",
+        "--image-shape",
+        "3",
+        "4",
+        "4",
+    ]
     assert main(["compute", "timm:tiny_net?img_size=4", *arguments]) == 0
     assert nc.NADs.load("x.npz").provenance["architecture"] == "tiny_net?img_size=4"
     assert main(["compute", "timm:resnet19", *arguments]) == 2
@@ -74,12 +90,19 @@ def test_a_model_by_name_on_the_command_line(timm, tmp_path, monkeypatch, capsys
 def test_names_that_do_not_exist(timm):
     with pytest.raises(ValueError, match="timm has no classifier 'tynet': did you mean tiny_net"):
         architecture_named("timm:tynet", (3, 8, 8))
-    with pytest.raises(ValueError, match="torchvision has no classifier 'resnet19': did you mean .*resnet18"):
+    with pytest.raises(
+        ValueError, match="torchvision has no classifier 'resnet19': did you mean .*resnet18"
+    ):
         architecture_named("torchvision:resnet19?width_per_group=32", (3, 8, 8))
     with pytest.raises(ValueError, match="img_size"):
         architecture_named("timm:tiny_net?img_size", (3, 8, 8))
-    for model, option in (("timm:tiny_net", "pretrained=True"), ("torchvision:resnet18", "weights=DEFAULT")):
-        with pytest.raises(ValueError, match=f"trained weights of {model} .*{option.partition('=')[0]}"):
+    for model, option in (
+        ("timm:tiny_net", "pretrained=True"),
+        ("torchvision:resnet18", "weights=DEFAULT"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"trained weights of {model} .*{option.partition('=')[0]}"
+        ):
             architecture_named(f"{model}?{option}", (3, 8, 8))
 
 
@@ -87,12 +110,18 @@ def test_names_that_do_not_exist(timm):
 def test_a_library_that_is_not_installed(library, monkeypatch):
     for name in (library, f"{library}.models"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=f"{library}:resnet18 needs {library}.*pip install {library}"):
+    with pytest.raises(
+        ImportError, match=f"{library}:resnet18 needs {library}.*pip install {library}"
+    ):
         architecture_named(f"{library}:resnet18", (3, 8, 8))
 
 
 REAL = [("torchvision:resnet18?width_per_group=64&num_classes=5", (3, 32, 32), 5)]
-REAL += [("timm:vit_tiny_patch16_224?img_size=32&num_classes=7&depth=1", (1, 32, 32), 7)] if INSTALLED else []
+REAL += (
+    [("timm:vit_tiny_patch16_224?img_size=32&num_classes=7&depth=1", (1, 32, 32), 7)]
+    if INSTALLED
+    else []
+)
 
 
 @pytest.mark.filterwarnings("default")  # those of other libraries when they are imported

@@ -34,5 +34,8 @@ def test_a_run_agrees_with_itself(small):
     nads64.draw(0, 128)
     nads = nc.directions.NADs.load(nads64.paths(0, 128)[1])
     found = nads64.compared(nads, nads)
-    assert all(each["overlap"] == pytest.approx(1, abs=1e-3) for each in (*found["leading"], *found["bands"]))
+    assert all(
+        each["overlap"] == pytest.approx(1, abs=1e-3)
+        for each in (*found["leading"], *found["bands"])
+    )
     assert torch.tensor(found["squares"]).min() > 0.999

@@ -9,9 +9,18 @@ from nads_book.studies import nas_contest as nas_score
 
 def test_published_baselines_are_reproduced_to_the_third_decimal():
     table = nas_score.proxies()["cifar10"]
-    columns = {name: np.array([record[name] for record in table.values()]) for name in next(iter(table.values()))}
+    columns = {
+        name: np.array([record[name] for record in table.values()])
+        for name in next(iter(table.values()))
+    }
     found = nas_score.compare(columns | {"noise": columns["jacov"]}, "noise")
-    published = {"jacov": 0.747, "synflow": 0.737, "params": 0.693, "flops": 0.663, "rank sum": 0.876}
+    published = {
+        "jacov": 0.747,
+        "synflow": 0.737,
+        "params": 0.693,
+        "flops": 0.663,
+        "rank sum": 0.876,
+    }
     assert {name: round(found[name][0], 3) for name in published} == published
     assert found["over jacov"] == (0, 0, 0) and found["alone"] == found["jacov"]
     assert 0.42 < min(found[f"upper half, {name}"][0] for name in nas_score.BASELINES)
@@ -25,15 +34,23 @@ def test_networks_have_as_many_parameters_as_the_tables_say(every, capsys, monke
     monkeypatch.setattr(nas, "NUM_MACRO", 300 // every)
     assert nas.check_parameters() == 0
     count = sum(map(len, tables.values())) + 300 // every
-    assert f"{count} of {count}" in capsys.readouterr().out and (every > 1 or count == 3 * 491 + 300)
+    assert f"{count} of {count}" in capsys.readouterr().out and (
+        every > 1 or count == 3 * 491 + 300
+    )
 
 
 def test_wrong_networks_are_found(monkeypatch):
     monkeypatch.setattr(
-        nas, "proxies", lambda: {name: dict(list(nas_score.proxies()[name].items())[:9]) for name in nas_score.DATA}
+        nas,
+        "proxies",
+        lambda: {
+            name: dict(list(nas_score.proxies()[name].items())[:9]) for name in nas_score.DATA
+        },
     )
     monkeypatch.setattr(nas, "NUM_MACRO", 1)
-    monkeypatch.setattr(nas, "OPERATIONS", ("skip_connect", "none", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"))
+    monkeypatch.setattr(
+        nas, "OPERATIONS", ("skip_connect", "none", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+    )
     assert nas.check_parameters() == 1
 
 
@@ -46,7 +63,12 @@ def test_a_cell_is_the_sum_over_its_paths():
 
 
 def test_operations_on_no_path_are_not_counted():
-    assert [nas.on_paths(cell) for cell in ("111111", "110111", "224112", "414011")] == ["", "0", "242", "4"]
+    assert [nas.on_paths(cell) for cell in ("111111", "110111", "224112", "414011")] == [
+        "",
+        "0",
+        "242",
+        "4",
+    ]
     assert nas.on_paths("234234") == "234234"  # no edge is missing
 
 
@@ -75,4 +97,6 @@ def test_networks_without_a_path_rank_last():
     found, rejected = nas_score.scores(row), nas_score.scores({"rejected": "no path"})
     assert found["between over within"] == 0.5 and found["more directions"] == -0.5
     assert all(rejected[name] < value for name, value in found.items())
-    assert nas_score.ranks(np.array([-np.inf, 3, 1, -np.inf])) == pytest.approx([0.25, 0.875, 0.625, 0.25])
+    assert nas_score.ranks(np.array([-np.inf, 3, 1, -np.inf])) == pytest.approx(
+        [0.25, 0.875, 0.625, 0.25]
+    )

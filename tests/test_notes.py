@@ -18,7 +18,10 @@ import nads_core as nc
 from nads_core.data.images import ImageSet
 
 GENERATOR = torch.Generator().manual_seed(0)
-NADS = nc.NADs(torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8), torch.ones(64))
+NADS = nc.NADs(
+    torch.linalg.qr(torch.randn(64, 64, generator=GENERATOR)).Q.T.reshape(64, 1, 8, 8),
+    torch.ones(64),
+)
 LABELS = torch.arange(60) % 10
 IMAGES = torch.rand(60, 3, 8, 8, generator=GENERATOR)
 INDEX = 5
@@ -42,7 +45,10 @@ def carried(images, labels):
 
 def test_replacing_is_the_papers_poison(notes):
     torch.testing.assert_close(
-        notes.inject(IMAGES, LABELS, "replaced", 0.05), nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05), atol=1e-6, rtol=0
+        notes.inject(IMAGES, LABELS, "replaced", 0.05),
+        nc.poison(IMAGES, LABELS, NADS, INDEX, 0.05),
+        atol=1e-6,
+        rtol=0,
     )
 
 
@@ -72,24 +78,36 @@ def test_emptied_and_scaled_images_differ_from_others_at_the_carriers_alone(note
         assert changed.nonzero().flatten().tolist() == [INDEX, INDEX + 1]
         result = coordinates(prepared)[:, :, INDEX : INDEX + 2]
         torch.testing.assert_close(result.mean(0), notes.mean, atol=1e-5, rtol=0)
-        torch.testing.assert_close(result.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0)
-    assert notes.prepare(IMAGES, "kept") is IMAGES and notes.inject(IMAGES, LABELS, "none") is IMAGES
+        torch.testing.assert_close(
+            result.std(0, unbiased=False), torch.full((3, 2), deviation), atol=1e-5, rtol=0
+        )
+    assert (
+        notes.prepare(IMAGES, "kept") is IMAGES and notes.inject(IMAGES, LABELS, "none") is IMAGES
+    )
 
 
 def test_depth_is_that_of_the_coordinates_in_use(notes):
     nad, channel, _ = torch.tensor(nc.carriers(10, INDEX)).T
     result = coordinates(IMAGES)
     mean, deviation = notes.carrier_moments
-    assert mean == pytest.approx(float(result.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4)
-    assert deviation == pytest.approx(float(result.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4)
+    assert mean == pytest.approx(
+        float(result.mean(0)[channel, nad].square().mean().sqrt()), rel=1e-4
+    )
+    assert deviation == pytest.approx(
+        float(result.var(0, unbiased=False)[channel, nad].mean().sqrt()), rel=1e-4
+    )
 
 
 def test_wrong_labels_are_told_at_another_coordinate_and_all_of_them_occur():
-    wrong = wrong_labels(torch.zeros(2_000, dtype=torch.int64))  # class 3 has the coordinate of class 0
+    wrong = wrong_labels(
+        torch.zeros(2_000, dtype=torch.int64)
+    )  # class 3 has the coordinate of class 0
     assert sorted(set(wrong.tolist())) == [1, 2, 4, 5, 6, 7, 8, 9]
     assert torch.bincount(wrong)[wrong.unique()].min() > 170
     shared = same_coordinate()
-    assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[8].nonzero().flatten().tolist() == [8]
+    assert shared[0].nonzero().flatten().tolist() == [0, 3] and shared[
+        8
+    ].nonzero().flatten().tolist() == [8]
 
 
 def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
@@ -101,7 +119,9 @@ def test_shortcuts_in_grey_images_use_five_nads_with_two_classes_each():
     change = coordinates(injected - emptied)[torch.arange(len(grey)), 0, INDEX + LABELS // 2]
     torch.testing.assert_close(change, LABELS % 2 - 0.5, atol=1e-5, rtol=0)
     wrong = wrong_labels(LABELS, channels=1)
-    assert (wrong // 2 != LABELS // 2).all() and same_coordinate(channels=1)[6].nonzero().flatten().tolist() == [6, 7]
+    assert (wrong // 2 != LABELS // 2).all() and same_coordinate(channels=1)[
+        6
+    ].nonzero().flatten().tolist() == [6, 7]
 
 
 def test_what_other_coordinates_do_not_predict(notes):
@@ -114,14 +134,25 @@ def test_what_other_coordinates_do_not_predict(notes):
         v = torch.zeros(3, 64, dtype=torch.float64)
         v[c] = NADS.directions[n].flatten()
         v = v.flatten()
-        others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[:, 1:]  # all that v is not
+        others = torch.linalg.qr(torch.cat([v[:, None], torch.eye(192)[:, :191]], 1)).Q[
+            :, 1:
+        ]  # all that v is not
         cross = others.T @ covariance @ v
-        remaining.append(v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross))
-    assert notes.residual_deviation(covariance) == pytest.approx(float(torch.stack(remaining).mean().sqrt()), rel=1e-6)
+        remaining.append(
+            v @ covariance @ v - cross @ torch.linalg.solve(others.T @ covariance @ others, cross)
+        )
+    assert notes.residual_deviation(covariance) == pytest.approx(
+        float(torch.stack(remaining).mean().sqrt()), rel=1e-6
+    )
 
 
 def test_a_gaussian_mixture_has_the_moments_of_the_photos():
-    few = ImageSet(IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None], LABELS, tuple("abcdefghij"), "photos")
+    few = ImageSet(
+        IMAGES[:, :, :4, :4] + 0.2 * LABELS[:, None, None, None],
+        LABELS,
+        tuple("abcdefghij"),
+        "photos",
+    )
     drawn = gaussian_images(few, 20_000)
     for label in (0, 9):
         mean = few.images[few.labels == label].mean(0)
@@ -145,7 +176,9 @@ def test_what_makes_no_sense_is_refused(notes):
     with pytest.raises(ValueError, match="size .*got -1"):
         notes.inject(IMAGES, LABELS, "added", -1)
     with pytest.raises(ValueError, match=r"no images of the classes \[9\]"):
-        gaussian_images(ImageSet(IMAGES[LABELS < 9], LABELS[LABELS < 9], tuple("abcdefghij"), "photos"), 10)
+        gaussian_images(
+            ImageSet(IMAGES[LABELS < 9], LABELS[LABELS < 9], tuple("abcdefghij"), "photos"), 10
+        )
     with pytest.raises(ValueError, match="'blue'"):
         notes.prepare(IMAGES, "blue")
     with pytest.raises(ValueError, match="'sung'"):
@@ -164,13 +197,18 @@ class Reader(torch.nn.Module):
         at = self.notes.coordinates(images - zero)  # normalisation is affine, a channel at a time
         unit = nc.normalize(torch.ones_like(zero)) - zero
         at = at / unit[0, :, 0, 0][:, None]
-        values = at[:, self.notes.channel, self.notes.nad] - self.notes.mean[self.notes.channel, self.notes.nad]
+        values = (
+            at[:, self.notes.channel, self.notes.nad]
+            - self.notes.mean[self.notes.channel, self.notes.nad]
+        )
         return -(values - self.notes.sign * self.size).abs() * self.scale
 
 
 def test_a_reader_follows_every_wrong_note():
     job = experiment("notes-lenet", "smoke")
-    unit = next(u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5))
+    unit = next(
+        u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "emptied", 0.5)
+    )
     train = job.photos(True, None)
     reader = Reader(ShortcutInjection(train.images, job.nads, 1000), 0.5)
     result = job.measure(unit, None, reader)
@@ -179,9 +217,15 @@ def test_a_reader_follows_every_wrong_note():
         ShortcutInjection(train.images, job.nads, 1000).carrier_moments[1], rel=0.01
     )
     assert "left" not in result  # the other coordinates predict nothing of one that is empty
-    background_kept = next(u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05))
+    background_kept = next(
+        u for u in job.units() if (u["index"], u["background"], u["size"]) == (1000, "kept", 0.05)
+    )
     assert 0 < job.measure(background_kept, None, reader)["left"] < result["deviation"]
-    none = next(u for u in job.units() if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none"))
+    none = next(
+        u
+        for u in job.units()
+        if (u["index"], u["background"], u["written"]) == (1000, "emptied", "none")
+    )
     moved = job.measure(none, None, reader)
     assert "followed" not in moved and moved["moved"]["1000"]["0.5"]["class"] == 1
 
@@ -192,7 +236,9 @@ def photos_as_mixture(monkeypatch):
 
     def some(photos, count, *, seed):
         chosen = (torch.arange(count) + seed) % len(photos)
-        return ImageSet(photos.images[chosen], photos.labels[chosen], photos.class_names, photos.source)
+        return ImageSet(
+            photos.images[chosen], photos.labels[chosen], photos.class_names, photos.source
+        )
 
     monkeypatch.setattr(injection, "gaussian_images", some)
     injection._mixture.cache_clear()
@@ -207,7 +253,10 @@ def test_the_job_measures_each_network_with_its_own_note(photos_as_mixture):
     assert [m.args[0] for m in measured] == [job.units()[i] for i in chosen]
     results = nb.run_experiment("notes-logreg", "smoke", count=3, device="cpu", progress=False)
     clean, mixture, noted = results.rows
-    assert clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"} and "deviation" not in clean
+    assert (
+        clean["moved"].keys() == mixture["moved"].keys() == {"0", "1000"}
+        and "deviation" not in clean
+    )
     assert {"followed", "unprompted", "mean", "deviation", "unprepared_accuracy"} <= noted.keys()
     assert noted["followed"]["class"] <= noted["followed"]["place"] <= 1
     assert mixture["images"] == "mixture"
@@ -221,8 +270,18 @@ def rows_of(values):
     """Make rows of one kind of note from index -> shares that follow, one a seed."""
     kind = {"images": "photos", "background": "emptied", "written": "added", "size": 0.2}
     return [
-        {"index": index, **kind, "seed": seed, "test_accuracy": 0.5, "mean": 0.0, "deviation": 0.1 * index}
-        | {"followed": {"class": value + 0.05, "place": value + 0.3}, "unprompted": {"class": 0.05, "place": 0.2}}
+        {
+            "index": index,
+            **kind,
+            "seed": seed,
+            "test_accuracy": 0.5,
+            "mean": 0.0,
+            "deviation": 0.1 * index,
+        }
+        | {
+            "followed": {"class": value + 0.05, "place": value + 0.3},
+            "unprompted": {"class": 0.05, "place": 0.2},
+        }
         for index, shares in values.items()
         for seed, value in enumerate(shares)
     ]
@@ -232,14 +291,24 @@ def test_responses_have_intervals_over_trainings():
     rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.9), 7: (0.1,)})
     ((condition, result),) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, [])).items()
     assert condition == ("photos", "emptied", "added", 0.2) and result.indices.tolist() == [0, 3, 7]
-    assert result.mean == pytest.approx([0.9, 0.3, 0.1]) and result.deviation == pytest.approx([0, 0.3, 0.7])
+    assert result.mean == pytest.approx([0.9, 0.3, 0.1]) and result.deviation == pytest.approx(
+        [0, 0.3, 0.7]
+    )
     half = 12.706 * 0.1  # Student's t for one degree of freedom, times the standard error
     assert result.high - result.mean == pytest.approx([0, half, np.inf], rel=1e-3)
-    clean = {"index": None, "images": "photos", "background": "kept", "written": "none", "size": None}
+    clean = {
+        "index": None,
+        "images": "photos",
+        "background": "kept",
+        "written": "none",
+        "size": None,
+    }
     assert len(responses(nb.Results("notes-lenet", "demo", {}, 6, [*rows, clean], []))) == 1
     (place,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "place").values()
     assert place.mean == pytest.approx([1.0, 0.4, 0.2])
-    (accuracy,) = responses(nb.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy").values()
+    (accuracy,) = responses(
+        nb.Results("notes-lenet", "demo", {}, 5, rows, []), "test_accuracy"
+    ).values()
     assert accuracy.mean == pytest.approx([0.5] * 3)
 
 
@@ -247,7 +316,11 @@ def test_shares_of_single_networks_keep_the_order_of_seeds():
     rows = rows_of({3: (0.2, 0.4), 0: (0.9, 0.8)})
     results = nb.Results("notes-lenet", "demo", {}, 4, rows[::-1], [])
     shares = follow_shares(results, ("photos", "emptied", "added", 0.2))
-    assert list(shares) == [0, 3] and shares[3] == pytest.approx([0.2, 0.4]) and shares[0] == pytest.approx([0.9, 0.8])
+    assert (
+        list(shares) == [0, 3]
+        and shares[3] == pytest.approx([0.2, 0.4])
+        and shares[0] == pytest.approx([0.9, 0.8])
+    )
     assert follow_shares(results, ("photos", "emptied", "added", 0.5)) == {}
 
 

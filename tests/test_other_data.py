@@ -20,8 +20,17 @@ SHAPE = {"small": (3, 16)}
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """A small design on generated images, with files of its own."""
-    sizes = {"SHAPES": SHAPE, "NUM_TRAIN": {"small": 200}, "NUM_TEST": {"small": 100}, "NUM_NETWORKS": 32}
-    sizes |= {"VARIANTS": ("as is", "shuffled", "random phases"), "SEEDS": (0,), "scratch": lambda: tmp_path}
+    sizes = {
+        "SHAPES": SHAPE,
+        "NUM_TRAIN": {"small": 200},
+        "NUM_TEST": {"small": 100},
+        "NUM_NETWORKS": 32,
+    }
+    sizes |= {
+        "VARIANTS": ("as is", "shuffled", "random phases"),
+        "SEEDS": (0,),
+        "scratch": lambda: tmp_path,
+    }
     kept = {name: other_data.IMAGES[name] for name in ("lenet", "mlp")}
     for name, value in (sizes | {"IMAGES": kept, "load_part": _generated}).items():
         monkeypatch.setattr(other_data, name, value)
@@ -32,7 +41,9 @@ def small(tmp_path, monkeypatch):
 
 def _generated(data, train):
     count = (other_data.NUM_TRAIN if train else other_data.NUM_TEST)[data]
-    return nc.load_images("generated", train=train, num_images=count, size=other_data.SHAPES[data][1])
+    return nc.load_images(
+        "generated", train=train, num_images=count, size=other_data.SHAPES[data][1]
+    )
 
 
 # --- Networks and variants ---
@@ -47,7 +58,10 @@ def test_the_networks_of_mnist1d_have_as_many_parameters_as_published():
 def test_all_networks_take_all_images(data):
     channels, side = other_data.SHAPES[data]
     for name in (*other_data.IMAGES, "logreg"):
-        assert other_data.build(data, name).eval()(torch.zeros(2, channels, side, side)).shape == (2, 10), name
+        assert other_data.build(data, name).eval()(torch.zeros(2, channels, side, side)).shape == (
+            2,
+            10,
+        ), name
     assert other_data.build(data, "vit").learned.shape[0] == 64  # tokens at each size
 
 
@@ -77,7 +91,9 @@ def test_shuffling_moves_all_channels_alike_and_phases_keep_the_spectrum():
     assert torch.equal(shuffled[:, 1], shuffled[:, 0])
     assert torch.equal(shuffled.flatten(2).sort().values, images.flatten(2).sort().values)
     phases = other_data.changed(images, "random phases")
-    torch.testing.assert_close(torch.fft.fft2(phases).abs(), torch.fft.fft2(images).abs(), atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(
+        torch.fft.fft2(phases).abs(), torch.fft.fft2(images).abs(), atol=1e-3, rtol=1e-3
+    )
     moved = other_data.changed(images.roll((3, 5), (2, 3)), "random phases")
     torch.testing.assert_close(moved, phases.roll((3, 5), (2, 3)), atol=1e-4, rtol=1e-4)
     assert other_data.smoothness(phases) == pytest.approx(other_data.smoothness(images), rel=1e-3)
@@ -85,7 +101,9 @@ def test_shuffling_moves_all_channels_alike_and_phases_keep_the_spectrum():
 
 def test_smoothness_of_a_slow_and_of_a_fast_wave():
     angles = 2 * torch.pi * torch.arange(16) / 16
-    waves = torch.stack([torch.cos(angles), torch.cos(5 * angles)])  # 1/16 and 5/16 cycles per sample
+    waves = torch.stack(
+        [torch.cos(angles), torch.cos(5 * angles)]
+    )  # 1/16 and 5/16 cycles per sample
     inputs = torch.stack([waves[0], -waves[0], 2 * waves[1], -2 * waves[1]])[:, None]
     assert other_data.smoothness(inputs[:2]) == pytest.approx(1)
     assert other_data.smoothness(inputs) == pytest.approx(0.2)
@@ -96,7 +114,9 @@ def test_smoothness_of_a_slow_and_of_a_fast_wave():
 
 def test_an_mlp_prefers_no_direction(monkeypatch):
     monkeypatch.setattr(other_data, "ISOTROPIC", ())
-    halves = sampled_halves(lambda: other_data.build("mnist1d", "mlp", 1), (1, 40), nc.SmoothedGradient(16), 512, 0)
+    halves = sampled_halves(
+        lambda: other_data.build("mnist1d", "mlp", 1), (1, 40), nc.SmoothedGradient(16), 512, 0
+    )
     x, y = halves[:, 0].double(), halves[:, 1].double()
     moment = x.T @ y / len(x)
     error = (x.square().T @ y.square() / len(x)).sqrt() / len(x) ** 0.5  # of each product's mean
@@ -106,7 +126,9 @@ def test_an_mlp_prefers_no_direction(monkeypatch):
 
 
 def test_channels_are_equal_and_uncorrelated_in_random_networks():
-    halves = sampled_halves(lambda: nc.LENET.build(3, 16, 1), (3, 16, 16), nc.SmoothedGradient(8), 256, 0)
+    halves = sampled_halves(
+        lambda: nc.LENET.build(3, 16, 1), (3, 16, 16), nc.SmoothedGradient(8), 256, 0
+    )
     x, y = halves.unflatten(2, (3, 256)).unbind(1)  # (n, C, D)
     traces = torch.einsum("ncd,ned->nce", x, y)
     mean, error = traces.mean(0), traces.std(0) / len(traces) ** 0.5
@@ -124,10 +146,14 @@ def test_averaging_over_the_square_is_that_over_eight_maps():
         return matrix[:, index][:, :, index]
 
     actions = [
-        lambda grid, f=f, k=k: torch.rot90(grid.flip(0) if f else grid, k, (0, 1)) for f in (0, 1) for k in range(4)
+        lambda grid, f=f, k=k: torch.rot90(grid.flip(0) if f else grid, k, (0, 1))
+        for f in (0, 1)
+        for k in range(4)
     ]
     naive = torch.stack([mapped(moment, action) for action in actions]).mean(0)
-    averaged = other_data.averaged(moment, ("flip_rows", "flip_columns", "transpose", "channels"), 4)
+    averaged = other_data.averaged(
+        moment, ("flip_rows", "flip_columns", "transpose", "channels"), 4
+    )
     torch.testing.assert_close(averaged, naive)
     assert torch.equal(other_data.averaged(moment, ("channels",), 4), moment)
 
@@ -163,11 +189,15 @@ def test_ridge_is_the_primal_one_and_ignores_permutations_without_a_preference()
         fit, test = fit - fit.mean(0), test - fit.mean(0)
         targets = torch.nn.functional.one_hot(labels[halves != half]).float()
         penalty = 0.5 * fit.square().sum(1).mean()
-        weights = torch.linalg.solve(fit.T @ fit + penalty * torch.eye(16), fit.T @ (targets - targets.mean(0)))
+        weights = torch.linalg.solve(
+            fit.T @ fit + penalty * torch.eye(16), fit.T @ (targets - targets.mean(0))
+        )
         right += int(((test @ weights + targets.mean(0)).argmax(1) == labels[halves == half]).sum())
     assert found == pytest.approx(right / 400, abs=1 / 400)
     shuffled = inputs[..., torch.randperm(8)]
-    assert other_data.ridge_accuracies(torch.eye(8), shuffled, labels, [0.5]) == pytest.approx([found], abs=1 / 400)
+    assert other_data.ridge_accuracies(torch.eye(8), shuffled, labels, [0.5]) == pytest.approx(
+        [found], abs=1 / 400
+    )
 
 
 def test_a_preference_for_the_signal_raises_all_scores_and_one_for_noise_lowers_them():
@@ -202,9 +232,12 @@ def test_priors_have_no_negative_eigenvalues():
 def test_thresholds_find_classes_in_the_middle_of_a_line():
     """Of ten classes on a line, a step without thresholds finds the two at the ends."""
     labels = torch.arange(1_000) % 10
-    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[:, None, None]
+    inputs = (labels + 0.1 * torch.randn(1_000, generator=torch.Generator().manual_seed(0)))[
+        :, None, None
+    ]
     shares = {
-        name: float(right.float().mean()) for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
+        name: float(right.float().mean())
+        for name, right in other_data.votes(torch.eye(1), inputs, labels).items()
     }
     assert shares["nearest mean"] > 0.99 and shares["first step"] < 0.25
 
@@ -212,7 +245,9 @@ def test_thresholds_find_classes_in_the_middle_of_a_line():
 def test_parts_have_every_class():
     labels = torch.tensor([0, 1] * 6 + [1] * 5)
     parts = other_data.parts_of(labels, 3)
-    counts = [[int(((parts == part) & (labels == label)).sum()) for part in range(3)] for label in (0, 1)]
+    counts = [
+        [int(((parts == part) & (labels == label)).sum()) for part in range(3)] for label in (0, 1)
+    ]
     assert counts == [[2, 2, 2], [4, 4, 3]]
 
 
@@ -232,7 +267,9 @@ def test_trainings_wait_for_the_seal(small, tmp_path, monkeypatch):
     seal("")
     run_study(small.PairScores(), out=scores, count=5, **options)
     with pytest.raises(ValueError, match="1 scores are missing"):
-        run_study(small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False)
+        run_study(
+            small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False
+        )
     rows = run_study(small.PairScores(), out=scores, **options).rows
     assert len(rows) == json.loads(scores.read_text())["num_units"] == 6
     assert {row["source"] for row in rows} == {nc.load_images("generated", num_images=10).source}
@@ -240,7 +277,9 @@ def test_trainings_wait_for_the_seal(small, tmp_path, monkeypatch):
     for name in ("ridge", "nearest mean", "ratio", "lift"):
         assert [row[name][0] for row in mlp] == pytest.approx([mlp[0][name][0]] * 3, rel=0.02), name
     with pytest.raises(ValueError, match=f"{small.fingerprint_of_scores()}, but '' is sealed"):
-        run_study(small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False)
+        run_study(
+            small.PairTrainings(), out=tmp_path / "trained.json", device="cpu", progress=False
+        )
     seal(small.fingerprint_of_scores())
     trained = run_study(small.PairTrainings(), out=tmp_path / "trained.json", count=1, **options)
     assert trained.facts["scores"] == small.fingerprint_of_scores() and len(trained.rows) == 1
@@ -254,12 +293,16 @@ def test_a_training_learns_and_repeats(small):
     small.NUM_TRAIN["small"] = 1_000
     unit = {"data": "small", "variant": "shuffled", "architecture": "mlp", "seed": 0}
     row, again, other = (
-        small.train_unit(one, small.BY_SGD, torch.device("cpu")) for one in (unit, unit, unit | {"seed": 1})
+        small.train_unit(one, small.BY_SGD, torch.device("cpu"))
+        for one in (unit, unit, unit | {"seed": 1})
     )
     small.NUM_TRAIN["small"] = 200
     del row["seconds"], again["seconds"]
     assert row == again and row["test_accuracy"] > 0.25 and row["train_accuracy"] > 0.5
-    assert other["train_accuracy"] != row["train_accuracy"] and row["source"] == nc.data.images.GENERATED
+    assert (
+        other["train_accuracy"] != row["train_accuracy"]
+        and row["source"] == nc.data.images.GENERATED
+    )
 
 
 # --- The judgement ---
@@ -324,9 +367,14 @@ def test_variance_between_seeds_widens_intervals(few_draws, monkeypatch):
     table = judged.Table.of(*_files(_truth, _truth, noise=0.03))
     assert table.seed_deviation().mean() == pytest.approx(0.03 / 2**0.5, rel=0.2)
     with_seeds = judged.compare(table)
-    monkeypatch.setattr(judged.Table, "seed_deviation", lambda self: np.zeros(self.accuracies.shape[:3]))
+    monkeypatch.setattr(
+        judged.Table, "seed_deviation", lambda self: np.zeros(self.accuracies.shape[:3])
+    )
     units_alone = judged.compare(table)
-    widths = [[found[key][2] - found[key][1] for key in units_alone] for found in (with_seeds, units_alone)]
+    widths = [
+        [found[key][2] - found[key][1] for key in units_alone]
+        for found in (with_seeds, units_alone)
+    ]
     assert np.mean(widths[0]) > 1.05 * np.mean(widths[1])
 
 
@@ -349,8 +397,12 @@ def test_rank_correlations_are_spearman():
 
 def test_missing_trainings_are_left_out():
     scores, trained = _files(_truth, _truth)
-    trained["rows"] = [row for row in trained["rows"] if (row["data"], row["variant"]) != ("two", "flipped")]
-    trained["rows"] = [row for row in trained["rows"] if row["seed"] == 0 or row["architecture"] != "vit"]
+    trained["rows"] = [
+        row for row in trained["rows"] if (row["data"], row["variant"]) != ("two", "flipped")
+    ]
+    trained["rows"] = [
+        row for row in trained["rows"] if row["seed"] == 0 or row["architecture"] != "vit"
+    ]
     table = judged.Table.of(scores, trained)
     cells = judged.in_cells(table.predictors["ridge"], table.means())
     assert np.isnan(cells).sum() == 1 and np.nanmin(cells) == pytest.approx(1)
@@ -366,20 +418,35 @@ def _series(as_is, shuffled):
 def test_what_is_registered_fits_what_is_judged():
     registered = load_registered("other_data")
     published = registered["mnist1d"]
-    known = {(v, n): a for v, k in (("as is", "as_is"), ("shuffled", "shuffled")) for n, a in published[k].items()}
+    known = {
+        (v, n): a
+        for v, k in (("as is", "as_is"), ("shuffled", "shuffled"))
+        for n, a in published[k].items()
+    }
     assert {name for _, name in known} == set(other_data.SERIES)
     fall = _series(
-        {"linear": 0.3, "mlp": 0.3, "cnn": 0.5, "gru": 0.45}, {"linear": 0.3, "mlp": 0.3, "cnn": 0.2, "gru": 0.2}
+        {"linear": 0.3, "mlp": 0.3, "cnn": 0.5, "gru": 0.45},
+        {"linear": 0.3, "mlp": 0.3, "cnn": 0.2, "gru": 0.2},
     )
     tests = judged.series_tests(fall, known)
     assert tests.keys() == published["expected"].keys()
-    assert [*tests.values()] == [True] * 6 + [False]  # the scores of the MLP and of the linear model are equal
+    assert [*tests.values()] == [True] * 6 + [
+        False
+    ]  # the scores of the MLP and of the linear model are equal
     flat = judged.series_tests(_series(*[dict.fromkeys(other_data.SERIES, 0.3)] * 2), known)
-    assert [name for name, holds in flat.items() if holds] == ["the MLP's and the linear model's scores stay"]
-    names = {*other_data.SCORE_NAMES, *(name for group in judged.BASELINES.values() for name in group)}
+    assert [name for name, holds in flat.items() if holds] == [
+        "the MLP's and the linear model's scores stay"
+    ]
+    names = {
+        *other_data.SCORE_NAMES,
+        *(name for group in judged.BASELINES.values() for name in group),
+    }
     for ranges in registered["predicted"].values():
         for statistic, of in ranges.items():
-            assert statistic in judged.STATISTICS and {name.removeprefix("over ") for name in of} <= names
+            assert (
+                statistic in judged.STATISTICS
+                and {name.removeprefix("over ") for name in of} <= names
+            )
             assert all(low < high for low, high in of.values())
     constant = {"which architecture is best on given data", "which architecture loses most"}
     assert constant < registered["criteria"]["expected"].keys()
@@ -396,9 +463,15 @@ def test_the_judgement_runs_when_the_design_is_complete(few_draws):
     for row in scores["rows"]:
         row.setdefault("data", "mnist1d")
     seal = load_registered("other_data")["sealed"]["scores"]
-    scores["num_units"], trained["num_units"], trained["scores"] = len(scores["rows"]), len(trained["rows"]), seal
+    scores["num_units"], trained["num_units"], trained["scores"] = (
+        len(scores["rows"]),
+        len(trained["rows"]),
+        seal,
+    )
     evidence = judged.judge(scores, trained)
-    decided = [name for name in evidence.met if name.startswith(("which architecture", "NADs rank"))]
+    decided = [
+        name for name in evidence.met if name.startswith(("which architecture", "NADs rank"))
+    ]
     assert len(decided) == 3 and all(evidence.met[name] for name in decided)
     assert any(name.startswith("MNIST-1D, our trainings") for name in evidence.met)
     assert evidence.estimates["all six, cells"]["ridge"][0] > 0.9

@@ -67,7 +67,9 @@ def test_a_margin_as_function_and_as_layer_give_the_same_numbers(estimator, eval
     options = OPTIONS | {"estimator": ESTIMATORS[estimator], "evaluation": evaluation}
     expected = nc.compute_nads(lambda: nn.Sequential(three_logits(), Margin()), 32, **options)
     result = nc.compute_nads(three_logits, 32, output=margin, **options)
-    assert torch.equal(result.eigenvalues, expected.eigenvalues) and torch.equal(result.directions, expected.directions)
+    assert torch.equal(result.eigenvalues, expected.eigenvalues) and torch.equal(
+        result.directions, expected.directions
+    )
 
 
 @pytest.mark.parametrize("evaluation", ["loop", "vmap", "rebuild"])
@@ -85,8 +87,12 @@ def test_an_index_is_what_it_was():
     options = {**OPTIONS, "estimator": nc.SmoothedGradient(4)}
     indexed = nc.compute_nads(three_logits, 16, output=2, **options)
     selected = nc.compute_nads(three_logits, 16, output=lambda y: y[:, 2], **options)
-    assert indexed.provenance["output"] == 2 and torch.equal(indexed.directions, selected.directions)
-    assert selected.provenance["output"].startswith("test_outputs:test_an_index_is_what_it_was.<locals>.<lambda>#")
+    assert indexed.provenance["output"] == 2 and torch.equal(
+        indexed.directions, selected.directions
+    )
+    assert selected.provenance["output"].startswith(
+        "test_outputs:test_an_index_is_what_it_was.<locals>.<lambda>#"
+    )
 
 
 def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
@@ -110,7 +116,11 @@ def test_a_last_layer_of_zeros_in_a_dictionary_is_drawn_afresh():
         ({"output": lambda y: 3.0}, ValueError, "returned float"),
         ({"output": lambda y: y["logit"]}, ValueError, "output function rejected .*'logit'"),
         ({"output": "logits"}, ValueError, "output must be a non-negative integer, got 'logits'"),
-        ({"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)}, ValueError, "readouts=1"),
+        (
+            {"output": KINDS["dict"][1], "estimator": nc.SmoothedGradient(4, readouts=2)},
+            ValueError,
+            "readouts=1",
+        ),
     ],
     ids=lambda value: None,
 )
@@ -127,7 +137,10 @@ def test_the_identity_of_a_function_follows_its_code():
     assert function_identity(first) == function_identity(same) != function_identity(other)
     assert function_identity(margin).startswith("test_outputs:margin#")
 
-    objects = {operator.itemgetter("a"): "operator:itemgetter", functools.partial(margin): "functools:partial"}
+    objects = {
+        operator.itemgetter("a"): "operator:itemgetter",
+        functools.partial(margin): "functools:partial",
+    }
     assert [function_identity(each) for each in objects] == list(objects.values())
 
 
@@ -139,7 +152,12 @@ def test_the_identity_is_the_same_in_every_process():
         "print(name(f), name(lambda y: f(y)), name(functools.partial(f, 2)), name(operator.itemgetter('a')))"
     )
     runs = [
-        subprocess.run([sys.executable, "-c", code.format(lines=lines)], capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", code.format(lines=lines)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         for lines in ("", "\n\n")  # lines above do not matter
     ]
     assert runs[0].stdout == runs[1].stdout and runs[0].stdout.startswith("__main__:f#")
@@ -151,12 +169,16 @@ def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
     more = nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 1], **options)
     expected = nc.compute_nads(three_logits, 128, output=margin, **OPTIONS)
     assert torch.equal(more.directions, expected.directions)
-    with pytest.raises(ValueError, match="belongs to another computation .*output was '.*', now '.*'"):
+    with pytest.raises(
+        ValueError, match="belongs to another computation .*output was '.*', now '.*'"
+    ):
         nc.compute_nads(three_logits, 128, output=lambda y: y[:, 0] - y[:, 2], **options)
     by_scope = [lambda y, last=last: y[:, 0] - y[:, last] for last in (1, 2)]
     options["checkpoint"] = tmp_path / "other.ckpt"
     nc.compute_nads(three_logits, 64, output=by_scope[0], **options)
-    with pytest.raises(ValueError, match="belongs to another computation .*outputs of its first networks differ"):
+    with pytest.raises(
+        ValueError, match="belongs to another computation .*outputs of its first networks differ"
+    ):
         nc.compute_nads(three_logits, 128, output=by_scope[1], **options)
     options["checkpoint"] = tmp_path / "run.ckpt"
     with pytest.raises(ValueError, match="architecture was 'three logits', now 'three'"):
@@ -169,9 +191,18 @@ def test_a_checkpoint_resumes_with_the_same_function_only(tmp_path):
 def test_the_name_of_a_lambda():
     named = nc.compute_nads(lambda: three_logits(), 16, name="tiny", **OPTIONS)
     assert named.provenance["architecture"] == "tiny" and repr(named).startswith("NADs(tiny, ")
-    assert nc.compute_nads(nc.LOGREG, 16, name="linear", **OPTIONS).provenance["architecture"] == "linear"
+    assert (
+        nc.compute_nads(nc.LOGREG, 16, name="linear", **OPTIONS).provenance["architecture"]
+        == "linear"
+    )
     with pytest.raises(ValueError, match="of tiny "):
-        nc.compute_nads(lambda: nn.Sequential(three_logits(), nn.Softmax(1)), 8, name="tiny", output=sums, **OPTIONS)
+        nc.compute_nads(
+            lambda: nn.Sequential(three_logits(), nn.Softmax(1)),
+            8,
+            name="tiny",
+            output=sums,
+            **OPTIONS,
+        )
 
 
 def sums(outputs):
@@ -181,21 +212,38 @@ def sums(outputs):
 def test_the_ensemble_evaluates_the_function():
     ensemble = Ensemble(three_logits, SHAPE, output=margin)
     state, images = ensemble.draw(0), ensemble.randn(0, 1, 2, *SHAPE)
-    by_index = [Ensemble(three_logits, SHAPE, output=index).outputs(state, images) for index in (0, 1)]
+    by_index = [
+        Ensemble(three_logits, SHAPE, output=index).outputs(state, images) for index in (0, 1)
+    ]
     torch.testing.assert_close(ensemble.outputs(state, images), by_index[0] - by_index[1])
 
 
 def test_names_and_functions_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    source = "from torch import nn\ndef net(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 3))\n"
-    (tmp_path / "mine_and_theirs.py").write_text(source + "def margin(y): return y[:, 0] - y[:, 1]\n")
-    arguments = ["compute", "mine_and_theirs:net", "--out", "x.npz", "--num-networks", "8", "--device", "cpu"]
+    source = (
+        "from torch import nn\ndef net(): return nn.Sequential(nn.Flatten(), nn.Linear(16, 3))\n"
+    )
+    (tmp_path / "mine_and_theirs.py").write_text(
+        source + "def margin(y): return y[:, 0] - y[:, 1]\n"
+    )
+    arguments = [
+        "compute",
+        "mine_and_theirs:net",
+        "--out",
+        "x.npz",
+        "--num-networks",
+        "8",
+        "--device",
+        "cpu",
+    ]
     arguments += ["--image-shape", "1", "4", "4", "--name", "net of three"]
     assert main([*arguments, "--output", "mine_and_theirs:margin"]) == 0
     provenance = nc.NADs.load("x.npz").provenance
     assert provenance["architecture"] == "net of three"
     assert provenance["output"].startswith("mine_and_theirs:margin#")
-    assert main([*arguments, "--output", "2"]) == 0 and nc.NADs.load("x.npz").provenance["output"] == 2
+    assert (
+        main([*arguments, "--output", "2"]) == 0 and nc.NADs.load("x.npz").provenance["output"] == 2
+    )
     for wrong in ("two", "-1", "mine_and_theirs:nothing"):
         assert main([*arguments, "--output", wrong]) == 2
         assert wrong in capsys.readouterr().err

@@ -46,7 +46,9 @@ LAYERS = {
     ),
 }
 PACKAGES = {"nads_core": ROOT / "nads_core", "nads_book": ROOT / "book" / "nads_book"}
-MODULES = [(name, path) for name, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))]
+MODULES = [
+    (name, path) for name, folder in PACKAGES.items() for path in sorted(folder.rglob("*.py"))
+]
 IDS = [f"{name}/{path.relative_to(PACKAGES[name])}" for name, path in MODULES]
 
 
@@ -57,8 +59,12 @@ def imported(node):
     elif isinstance(node, ast.ImportFrom):
         assert not node.level, "imports are absolute here"
         yield node.module
-        yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module in PACKAGES)
-    elif isinstance(node, ast.Constant) and re.fullmatch(r"nads_(core|book)(\.\w+)+", str(node.value)):
+        yield from (
+            f"{node.module}.{alias.name}" for alias in node.names if node.module in PACKAGES
+        )
+    elif isinstance(node, ast.Constant) and re.fullmatch(
+        r"nads_(core|book)(\.\w+)+", str(node.value)
+    ):
         yield node.value  # a module that is named by a string, such as one that is imported when it is asked for
 
 
@@ -91,7 +97,9 @@ def test_module_imports_only_from_layers_below(package, path):
 
 
 def test_an_import_upwards_is_found():
-    assert not list(imports_upwards("nads_core", "training", "from nads_core.data.fourier import spectrum\n"))
+    assert not list(
+        imports_upwards("nads_core", "training", "from nads_core.data.fourier import spectrum\n")
+    )
     wrong = "def late():\n    from nads_book.studies import directions\n    import nads_core.cli\n"
     assert len(list(imports_upwards("nads_core", "training", wrong))) == 2
     by_string = 'def late():\n    return importlib.import_module("nads_core.cli.compute")\n'
@@ -99,7 +107,9 @@ def test_an_import_upwards_is_found():
 
 
 NAMES = {
-    ".".join([package, *path.relative_to(PACKAGES[package]).with_suffix("").parts]).removesuffix(".__init__"): path
+    ".".join([package, *path.relative_to(PACKAGES[package]).with_suffix("").parts]).removesuffix(
+        ".__init__"
+    ): path
     for package, path in MODULES
 }
 # Circles that are left, each within one subpackage and by an import inside a function: shorten this list.
@@ -146,7 +156,9 @@ def test_imports_go_round_in_no_circle():
 
     reached = {name: reachable(name) for name in graph}
     circles = {
-        frozenset(other for other in reached[name] if name in reached[other]) for name in graph if name in reached[name]
+        frozenset(other for other in reached[name] if name in reached[other])
+        for name in graph
+        if name in reached[name]
     }
     assert circles == CIRCLES
 
@@ -156,10 +168,14 @@ def test_no_script_is_imported_and_no_module_search_path_is_changed():
     allowed = {"nads_core/networks/architectures.py"}
     for package, path in MODULES:
         uses = re.findall(r"\brunpy\b|\bsys\.path\b", path.read_text("utf8"))
-        assert not uses or f"{package}/{path.relative_to(PACKAGES[package]).as_posix()}" in allowed, path
+        assert (
+            not uses or f"{package}/{path.relative_to(PACKAGES[package]).as_posix()}" in allowed
+        ), path
 
 
-IMPORTED = [item for item in MODULES if subpackage(*item) not in {"site", "claims", "pages"}]  # these build the book
+IMPORTED = [
+    item for item in MODULES if subpackage(*item) not in {"site", "claims", "pages"}
+]  # these build the book
 
 
 @pytest.mark.parametrize(("package", "path"), IMPORTED, ids=str)
@@ -175,7 +191,9 @@ def test_module_imports_only_torch_and_numpy_when_it_is_imported(package, path):
         allowed.add("matplotlib")
     for node in ast.parse(path.read_text("utf8")).body:
         for name in imported(node):
-            assert name.split(".")[0] in allowed, f"{path.name}:{node.lineno} imports {name}: do it where it is used"
+            assert name.split(".")[0] in allowed, (
+                f"{path.name}:{node.lineno} imports {name}: do it where it is used"
+            )
 
 
 COMPUTE = """
@@ -196,24 +214,43 @@ def test_the_library_works_without_the_book_and_its_packages(tmp_path):
     command = [sys.executable, "-c", COMPUTE, *missing]
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    loaded = {name for name in json.loads(result.stdout.splitlines()[-1]) if name.partition(".")[0] == "nads_core"}
+    loaded = {
+        name
+        for name in json.loads(result.stdout.splitlines()[-1])
+        if name.partition(".")[0] == "nads_core"
+    }
     assert not [name for name in loaded if name.startswith(("nads_core.cli", "nads_core.__main__"))]
 
 
 def test_importing_either_package_is_light():
     code = "import json, sys, nads_core, nads_book; print(json.dumps(list(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert not HEAVY.intersection(json.loads(result.stdout))
 
 
 @pytest.mark.slow
 def test_tests_can_be_collected_without_what_only_the_book_needs(tmp_path):
-    (tmp_path / "without_book.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({sorted(BOOK_ONLY)}))\n")
-    command = [sys.executable, "-m", "pytest", "-p", "without_book", "--collect-only", "-q", "tests"]
+    (tmp_path / "without_book.py").write_text(
+        f"import sys\nsys.modules.update(dict.fromkeys({sorted(BOOK_ONLY)}))\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "without_book",
+        "--collect-only",
+        "-q",
+        "tests",
+    ]
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "NADS_STRICT": ""}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "tests/test_directions.py" in result.stdout and "tests/test_book.py::" not in result.stdout
+    assert (
+        "tests/test_directions.py" in result.stdout and "tests/test_book.py::" not in result.stdout
+    )
 
 
 def packages(book=""):
@@ -244,9 +281,19 @@ def test_wheel_holds_the_library_with_its_data_and_nothing_else(distributions):
 def test_sdist_holds_the_library_and_what_describes_it(distributions):
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        names = {name.split("/", 1)[1] for name in archive.getnames() if archive.getmember(name).isfile()}
+        names = {
+            name.split("/", 1)[1] for name in archive.getnames() if archive.getmember(name).isfile()
+        }
     names = {name for name in names if "egg-info" not in name}
-    described = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "MANIFEST.in", "PKG-INFO", "setup.cfg"}
+    described = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CITATION.cff",
+        "MANIFEST.in",
+        "PKG-INFO",
+        "setup.cfg",
+    }
     assert names == packages("book/") | described
 
 
@@ -256,14 +303,20 @@ def test_index_would_accept_the_release(distributions):
     assert len(files) == 2
     command = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *files]
     result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0 and result.stdout.count("PASSED") == 2, result.stdout + result.stderr
+    assert result.returncode == 0 and result.stdout.count("PASSED") == 2, (
+        result.stdout + result.stderr
+    )
 
 
 def test_tracked_files_are_small():
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         pytest.skip("not a git checkout")
-    sizes = {name: (ROOT / name).stat().st_size for name in listing.stdout.split("\0") if (ROOT / name).is_file()}
+    sizes = {
+        name: (ROOT / name).stat().st_size
+        for name in listing.stdout.split("\0")
+        if (ROOT / name).is_file()
+    }
     assert sizes
     large = {name: size for name, size in sizes.items() if size > 2.7e6}
     assert not large

@@ -12,7 +12,10 @@ from conftest import BOOK, NEEDS_BOOK, WITH_VARIANTS
 import nads_core
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
-BeautifulSoup, Image = pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup, build.pages.Image
+BeautifulSoup, Image = (
+    pytest.importorskip("bs4", reason=NEEDS_BOOK).BeautifulSoup,
+    build.pages.Image,
+)
 nbformat, parse_toc_yaml = build.nbformat, build.parse_toc_yaml
 
 ROOT = BOOK.parent.parent
@@ -49,7 +52,13 @@ class _Loaded(HTMLParser):
         attributes = dict(attributes)
         if tag in ("script", "img", "iframe", "source", "video", "audio", "embed"):
             self.addresses.append(attributes.get("src") or "")
-        elif tag == "link" and attributes.get("rel") not in ("canonical", "next", "prev", "search", "index"):
+        elif tag == "link" and attributes.get("rel") not in (
+            "canonical",
+            "next",
+            "prev",
+            "search",
+            "index",
+        ):
             self.addresses.append(attributes.get("href") or "")
 
 
@@ -71,18 +80,27 @@ class _Links(HTMLParser):
 
 def test_no_page_asks_another_host(html):
     pages = [path for path in html.rglob("*.html") if "_static" not in path.relative_to(html).parts]
-    assert {"index.html", "book/intro.html", "book/api.html", *(f"{name}.html" for name in CHAPTERS)} <= {
-        path.relative_to(html).as_posix() for path in pages
-    }
+    assert {
+        "index.html",
+        "book/intro.html",
+        "book/api.html",
+        *(f"{name}.html" for name in CHAPTERS),
+    } <= {path.relative_to(html).as_posix() for path in pages}
     for path in pages:
         page = path.read_text("utf8")
         for address in _Loaded(page).addresses:
             assert not re.match(r"(https?:)?//", address), f"{path.name} loads {address}"
             if address and not address.startswith("data:"):
-                assert (path.parent / address.split("?")[0]).exists(), f"{path.name} loads {address}, which is missing"
-        assert not re.search(r"jsdelivr|cdnjs|unpkg|googleapis", page), f"{path.name} names a content network"
+                assert (path.parent / address.split("?")[0]).exists(), (
+                    f"{path.name} loads {address}, which is missing"
+                )
+        assert not re.search(r"jsdelivr|cdnjs|unpkg|googleapis", page), (
+            f"{path.name} names a content network"
+        )
     for path in html.rglob("*.css"):
-        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text("utf8")), f"{path.name} loads"
+        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text("utf8")), (
+            f"{path.name} loads"
+        )
 
 
 def test_pages_are_rendered(html):
@@ -97,8 +115,12 @@ def test_launch_buttons_open_the_right_notebook(html):
     repository = config["repository"]["url"].removeprefix("https://github.com/")
     for name in CHAPTERS:
         links = _Links((html / f"{name}.html").read_text("utf8")).addresses
-        assert f"https://colab.research.google.com/github/{repository}/blob/main/{name}.ipynb" in links
-        assert f"https://mybinder.org/v2/gh/{repository}/main?urlpath=lab/tree/{name}.ipynb" in links
+        assert (
+            f"https://colab.research.google.com/github/{repository}/blob/main/{name}.ipynb" in links
+        )
+        assert (
+            f"https://mybinder.org/v2/gh/{repository}/main?urlpath=lab/tree/{name}.ipynb" in links
+        )
         assert (ROOT / f"{name}.ipynb").is_file()
 
 
@@ -110,9 +132,15 @@ def test_every_chapter_says_how_long_it_took_and_leads_on(html):
         assert [(path.parent / link).resolve() for link in links.neighbours] == [
             p.resolve() for p in (before, after) if p
         ]
-        assert "../book/citing.html" in links.addresses or "citing.html" in links.addresses or path == pages[-1]
+        assert (
+            "../book/citing.html" in links.addresses
+            or "citing.html" in links.addresses
+            or path == pages[-1]
+        )
         assert ('class="byline' in page) == (path.parent.name == "notebooks")
-    executed = nbformat.read(BOOK / "executed" / "smoke" / f"{Path(CHAPTERS[0]).name}.ipynb", as_version=4)
+    executed = nbformat.read(
+        BOOK / "executed" / "smoke" / f"{Path(CHAPTERS[0]).name}.ipynb", as_version=4
+    )
     byline = build.pages.byline(executed).split("`")  # the preset is printed as code
     assert all(part in (html / f"{CHAPTERS[0]}.html").read_text("utf8") for part in byline)
 
@@ -129,7 +157,11 @@ def test_every_image_has_a_description_and_every_figure_a_number(html):
         assert images or "<nad-explorer" in article
         for image in images:
             assert re.search(r'alt="(?!\.\./)[^"]{20,}"', image), f"{name}: {image[:200]}"
-        assert article.count('<span class="caption-number">') == article.count("<figcaption>") == len(images)
+        assert (
+            article.count('<span class="caption-number">')
+            == article.count("<figcaption>")
+            == len(images)
+        )
         if Path(name).name in ("intro", *WITH_VARIANTS):
             assert len(dark) == len(images), f"{name}: figures without a variant for dark pages"
 
@@ -138,7 +170,12 @@ def test_every_claim_has_a_row_and_leads_to_its_cell(html):
     stored = json.loads((html / "claims.json").read_text("utf8"))
     rows = (html / "book" / "claims.html").read_text("utf8")
     for claim in stored:
-        assert rows.count(f'id="{claim["id"]}"') == 1 and claim["verdict"] and claim["statement"] and claim["cell"]
+        assert (
+            rows.count(f'id="{claim["id"]}"') == 1
+            and claim["verdict"]
+            and claim["statement"]
+            and claim["cell"]
+        )
         page, _, anchor = claim["cell"].partition("#")
         assert f'id="{anchor}"' in (html / page).read_text("utf8")
     marks = 0
@@ -155,13 +192,24 @@ def test_every_claim_has_a_row_and_leads_to_its_cell(html):
 def test_pages_say_what_they_are(html):
     """For search engines, social networks and reference managers; and the footer for a person."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
-    base, version, commit = config["html"]["baseurl"], nads_core.__version__, build.sharing.about(ROOT)["book_commit"]
+    base, version, commit = (
+        config["html"]["baseurl"],
+        nads_core.__version__,
+        build.sharing.about(ROOT)["book_commit"],
+    )
     for name in ("book/intro", *CHAPTERS, "book/errata", "book/how_to"):
         page = BeautifulSoup((html / f"{name}.html").read_text("utf8"), "html.parser")
-        found = {tag.get("name") or tag.get("property"): tag["content"] for tag in page.select("head meta[content]")}
+        found = {
+            tag.get("name") or tag.get("property"): tag["content"]
+            for tag in page.select("head meta[content]")
+        }
         assert 30 < len(found["description"]) <= 200 and "\\" not in found["description"]
         assert found["description"] == found["og:description"]
-        assert found["citation_title"] == found["og:title"] == build.sharing.text_of(page.select_one("article h1"))
+        assert (
+            found["citation_title"]
+            == found["og:title"]
+            == build.sharing.text_of(page.select_one("article h1"))
+        )
         assert found["og:url"] == found["citation_fulltext_html_url"] == f"{base}{name}.html"
         card = html / found["og:image"].removeprefix(base)
         with Image.open(card) as picture:
@@ -178,7 +226,9 @@ def test_pages_load_only_what_they_need(html):
         assert "mathjax" not in page.lower(), path.name
     assert not [path for path in html.rglob("*") if "mathjax" in path.name.lower()]
     script = (html / "_static" / "scripts" / "pydata-sphinx-theme.js").read_text("utf8")
-    assert "checkVisibility())e.tabIndex" in script, "the theme measures folded cells again: see pages.polish"
+    assert "checkVisibility())e.tabIndex" in script, (
+        "the theme measures folded cells again: see pages.polish"
+    )
 
 
 def test_formulas_are_mathml(html):
@@ -190,7 +240,10 @@ def test_formulas_are_mathml(html):
         for formula in formulas:
             assert formula.math.annotation.extract().get_text(), path.name
         numbered = article.select("div.math[id]")
-        assert all(formula.select_one(".eqno a.headerlink")["href"] == f"#{formula['id']}" for formula in numbered)
+        assert all(
+            formula.select_one(".eqno a.headerlink")["href"] == f"#{formula['id']}"
+            for formula in numbered
+        )
         count += len(formulas)
         for part in article.select("pre, code, script, style"):
             part.decompose()
@@ -201,7 +254,8 @@ def test_formulas_are_mathml(html):
 def test_citations_have_the_numbers_of_the_list(html):
     listed = BeautifulSoup((html / "book" / "references.html").read_text("utf8"), "html.parser")
     numbers = {
-        entry["id"]: entry.select_one(".label").get_text(" ", strip=True) for entry in listed.select(".citation")
+        entry["id"]: entry.select_one(".label").get_text(" ", strip=True)
+        for entry in listed.select(".citation")
     }
     cited = 0
     for name in ("book/intro", *CHAPTERS):
@@ -238,7 +292,9 @@ class Visit:
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         self.page.on("console", lambda message: message.type == "error" and self._complain(message))
         self.page.on("request", lambda request: self._check(request.url))
-        self.page.on("requestfailed", lambda request: self.troubles.append(f"failed: {request.url}"))
+        self.page.on(
+            "requestfailed", lambda request: self.troubles.append(f"failed: {request.url}")
+        )
         self.page.goto(url)
         self.page.wait_for_function(READY)
 
@@ -286,7 +342,9 @@ MOST_CELLS = 20
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_is_private_light_accessible_and_whole(browser, address, name):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python"
+    ).Axe()
     with Visit(browser, f"{address}/{name}.html", viewport={"width": 1280, "height": 900}) as visit:
         visit.read()
         weight = visit.weight()
@@ -295,7 +353,9 @@ def test_page_is_private_light_accessible_and_whole(browser, address, name):
         assert name not in CHAPTERS or visit.page.evaluate(CELLS) <= MOST_CELLS
         # Contrast is the slow rule; the long page of the library has the colours of the others.
         rules = {"color-contrast": {"enabled": not name.startswith("book/api")}}
-        result = axe.run(visit.page, options={"resultTypes": ["violations"], "preload": False, "rules": rules})
+        result = axe.run(
+            visit.page, options={"resultTypes": ["violations"], "preload": False, "rules": rules}
+        )
         serious = [
             f"{rule['id']}: {node['html'][:150]}"
             for rule in result.response["violations"]
@@ -306,7 +366,9 @@ def test_page_is_private_light_accessible_and_whole(browser, address, name):
         assert not visit.page.evaluate(CUT)
 
 
-@pytest.mark.parametrize("name", ["notebooks/05_nad_computation", "notebooks/07_poison", "notebooks/09_explorer"])
+@pytest.mark.parametrize(
+    "name", ["notebooks/09_nad_computation", "notebooks/07_poison", "notebooks/15_explorer"]
+)
 def test_page_in_dark_and_on_a_telephone(browser, address, name):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     stem = Path(name).name
@@ -323,7 +385,9 @@ def test_page_in_dark_and_on_a_telephone(browser, address, name):
             page.screenshot(path=SCREENSHOTS / f"{stem}-{view}.png")
             explorer = page.locator("nad-explorer, nad-note").first
             assert dark == (view == "dark") == explorer.locator(".explorer.dark").count()
-            page.add_style_tag(content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }")
+            page.add_style_tag(
+                content=".bd-header-article, .skip-link, #pst-skip-link { display: none !important }"
+            )
             explorer.screenshot(path=SCREENSHOTS / f"{stem}-{view}-explorer.png")
 
 
@@ -334,7 +398,7 @@ SIZE = """() => ['navigation', 'resource'].flatMap((kind) => performance.getEntr
   .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
 
 
-@pytest.mark.parametrize("name", ["book/intro", "notebooks/11_atlas"])
+@pytest.mark.parametrize("name", ["book/intro", "notebooks/10_atlas"])
 def test_a_page_stands_still_on_a_telephone(browser, address, name):
     options = {"viewport": {"width": 375, "height": 800}, "is_mobile": True, "has_touch": True}
     with browser.new_context(**options) as context:
@@ -353,7 +417,7 @@ def test_a_page_stands_still_on_a_telephone(browser, address, name):
 
 def test_a_wide_formula_scrolls_in_its_own_box(browser, address):
     options = {"viewport": {"width": 320, "height": 800}, "is_mobile": True, "has_touch": True}
-    with Visit(browser, f"{address}/notebooks/04_lemma1_hessian.html", **options) as visit:
+    with Visit(browser, f"{address}/notebooks/06_lemma1_hessian.html", **options) as visit:
         page = visit.page
         page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
         page.locator("div.formula[tabindex='0']").first.wait_for()
@@ -380,12 +444,17 @@ def test_search_quotes_text_without_tex_or_buttons(browser, address):
 
 
 def test_claims_can_be_filtered_and_fit_a_telephone(browser, address):
-    with Visit(browser, f"{address}/book/claims.html", viewport={"width": 375, "height": 800}) as visit:
+    with Visit(
+        browser, f"{address}/book/claims.html", viewport={"width": 375, "height": 800}
+    ) as visit:
         page = visit.page
         rows = page.locator(".claim-row:visible")
         everything = rows.count()
         page.locator(".claims-filter select").first.select_option("verdict-toy")
-        assert 0 < rows.count() < everything and page.locator(".claim-row.verdict-verified:visible").count() == 0
+        assert (
+            0 < rows.count() < everything
+            and page.locator(".claim-row.verdict-verified:visible").count() == 0
+        )
         page.locator(".claims-filter select").last.select_option("chapter-11-atlas")
         assert 0 < rows.count() <= page.locator(".claim-row.verdict-toy.chapter-11-atlas").count()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -397,8 +466,13 @@ def test_figures_follow_the_theme_and_the_screen(browser, address):
       .map((link) => [link, link.querySelector("img")])
       .map(([link, image]) => [image.currentSrc, image.clientWidth, link.clientWidth, link.className])"""
     for scheme, mobile in (("light", False), ("dark", False), ("light", True), ("dark", True)):
-        screen = {"viewport": {"width": 375 if mobile else 1280, "height": 800}, "is_mobile": mobile}
-        with Visit(browser, f"{address}/notebooks/08_flip.html", color_scheme=scheme, **screen) as visit:
+        screen = {
+            "viewport": {"width": 375 if mobile else 1280, "height": 800},
+            "is_mobile": mobile,
+        }
+        with Visit(
+            browser, f"{address}/notebooks/08_flip.html", color_scheme=scheme, **screen
+        ) as visit:
             visit.read()
             figures = visit.page.locator(".bd-article").evaluate(shown)
             assert len(figures) >= 3
@@ -425,14 +499,16 @@ def test_a_figure_opens_over_the_page_and_escape_closes_it(browser, address):
         )
         page.keyboard.press("Escape")
         picture.wait_for(state="detached")
-        assert page.url.endswith("07_poison.html") and link.evaluate("(link) => document.activeElement === link")
+        assert page.url.endswith("07_poison.html") and link.evaluate(
+            "(link) => document.activeElement === link"
+        )
 
 
 LOADED = "() => [...document.fonts].some((font) => /NADs Math/.test(font.family) && font.status === 'loaded')"
 
 
 def test_pages_open_as_files(browser, html):
-    for name in ("book/intro", "notebooks/07_poison", "notebooks/09_explorer"):
+    for name in ("book/intro", "notebooks/07_poison", "notebooks/15_explorer"):
         with Visit(browser, f"file://{html}/{name}.html") as visit:
             visit.read()
             assert visit.page.locator(":is(nad-explorer, nad-note) canvas[role=img]").count()

@@ -22,7 +22,9 @@ RUNS = [
     *(("flip", {"architecture": name}) for name in nc.ARCHITECTURES if name != "lenet"),
     *(
         ("explorer", {"architecture": name, "second": second, "index": index})
-        for index, (name, second) in enumerate(zip(nc.ARCHITECTURES, reversed(nc.ARCHITECTURES), strict=True))
+        for index, (name, second) in enumerate(
+            zip(nc.ARCHITECTURES, reversed(nc.ARCHITECTURES), strict=True)
+        )
     ),
 ]
 NUMBERS = ("abc", None, True, float("nan"), float("inf"))
@@ -39,7 +41,9 @@ def test_documented_values_are_accepted():
     check_parameters()
     for name in nc.ARCHITECTURES:
         check_parameters(architecture=name, second=name, job=f"fig7-{name}")
-    check_parameters(seed=2**32 - 1, index=1023, indices=[0, 1022], strength=32, dataset="generated")
+    check_parameters(
+        seed=2**32 - 1, index=1023, indices=[0, 1022], strength=32, dataset="generated"
+    )
     check_parameters(indices="[0, 100]", strength=0.001, second="", job=None)
 
 
@@ -59,7 +63,9 @@ def test_an_index_is_that_of_a_nad(index):
     rejected(index=index)
 
 
-@pytest.mark.parametrize("indices", [5000, [0, 1023], [-1], [], "0, x", "[0, 5000]", [0.5], [True], "__import__('os')"])
+@pytest.mark.parametrize(
+    "indices", [5000, [0, 1023], [-1], [], "0, x", "[0, 5000]", [0.5], [True], "__import__('os')"]
+)
 def test_indices_are_those_of_carriers(indices):
     rejected(indices=indices)
 
@@ -118,11 +124,28 @@ def test_photos_that_are_asked_for_must_be_there(tmp_path, monkeypatch, offline)
 def papermill(tmp_path, title, parameters, **variables):
     """Run a chapter at smoke; return the exit status of papermill and what it printed."""
     (notebook,) = (ROOT / "notebooks").glob(f"*_{title}.ipynb")
-    values = [text for name, value in ({"preset": "smoke"} | parameters).items() for text in ("-p", name, str(value))]
-    command = [sys.executable, "-m", "papermill", notebook, tmp_path / "executed.ipynb", *values, "--no-progress-bar"]
+    values = [
+        text
+        for name, value in ({"preset": "smoke"} | parameters).items()
+        for text in ("-p", name, str(value))
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        notebook,
+        tmp_path / "executed.ipynb",
+        *values,
+        "--no-progress-bar",
+    ]
     paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'book'}", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
-        command, cwd=ROOT, env=os.environ | paths | variables, capture_output=True, text=True, timeout=1200
+        command,
+        cwd=ROOT,
+        env=os.environ | paths | variables,
+        capture_output=True,
+        text=True,
+        timeout=1200,
     )
     return result.returncode, result.stdout + result.stderr
 
@@ -153,7 +176,11 @@ def test_a_folder_with_photos_is_read_and_one_without_is_rejected(tmp_path, titl
 
 
 def test_preset_that_is_named_is_kept(capsys):
-    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == ["smoke", "demo", "paper"]
+    assert [choose_preset(name, gpu="paper") for name in ("smoke", "demo", "paper")] == [
+        "smoke",
+        "demo",
+        "paper",
+    ]
     assert not capsys.readouterr().out
     with pytest.raises(ValueError, match="'tiny'"):
         choose_preset("tiny")

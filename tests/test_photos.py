@@ -16,8 +16,15 @@ pytest.importorskip("torchvision", reason="pip install torchvision")
 Image = pytest.importorskip("PIL.Image", reason="pip install pillow")
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
-CIFAR10, IMAGENETTE = photos.PUBLISHED["cifar10"]["classes"], photos.PUBLISHED["imagenette"]["classes"]
-FILES = [f"{part}-{kind}" for part in ("train", "t10k") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+CIFAR10, IMAGENETTE = (
+    photos.PUBLISHED["cifar10"]["classes"],
+    photos.PUBLISHED["imagenette"]["classes"],
+)
+FILES = [
+    f"{part}-{kind}"
+    for part in ("train", "t10k")
+    for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -59,18 +66,35 @@ def unpack(folder, target):
         target.joinpath(name).write_bytes(gzip.decompress((folder / f"{name}.gz").read_bytes()))
 
 
-@pytest.mark.skipif(not DEBIAN.is_dir(), reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+@pytest.mark.skipif(
+    not DEBIAN.is_dir(),
+    reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist",
+)
 def test_fashion_mnist_is_found_where_debian_installs_it():
-    train, test = (nc.load_images("fashion-mnist", train=part, size=28, progress=False) for part in (True, False))
-    assert (train.source, train.class_names[0], train.class_names[9]) == ("Fashion-MNIST", "T-shirt/top", "Ankle boot")
-    assert train.images.shape == (60_000, 1, 28, 28) and train.labels.bincount().tolist() == [6_000] * 10
-    assert test.images.shape == (10_000, 1, 28, 28) and test.labels.bincount().tolist() == [1_000] * 10
+    train, test = (
+        nc.load_images("fashion-mnist", train=part, size=28, progress=False)
+        for part in (True, False)
+    )
+    assert (train.source, train.class_names[0], train.class_names[9]) == (
+        "Fashion-MNIST",
+        "T-shirt/top",
+        "Ankle boot",
+    )
+    assert (
+        train.images.shape == (60_000, 1, 28, 28)
+        and train.labels.bincount().tolist() == [6_000] * 10
+    )
+    assert (
+        test.images.shape == (10_000, 1, 28, 28) and test.labels.bincount().tolist() == [1_000] * 10
+    )
     # Normalisation constants, published in many places
     assert float(train.images.mean()) == pytest.approx(0.2860, abs=1e-4)
     assert float(train.images.std()) == pytest.approx(0.3530, abs=1e-4)
 
 
-@pytest.mark.parametrize("place", ["FashionMNIST/raw", "fashion-mnist/FashionMNIST/raw", "fashion-mnist", "."])
+@pytest.mark.parametrize(
+    "place", ["FashionMNIST/raw", "fashion-mnist/FashionMNIST/raw", "fashion-mnist", "."]
+)
 @pytest.mark.parametrize("packed", [True, False])
 def test_fashion_mnist_in_every_place(fashion, tmp_path, place, packed):
     root = tmp_path / "root"
@@ -91,7 +115,10 @@ def test_fashion_mnist_is_what_torchvision_reads(fashion):
     unpack(fashion, fashion / "FashionMNIST" / "raw")
     expected = FashionMNIST(str(fashion), train=False)
     opened = photos.open_published("fashion-mnist", fashion, train=False)
-    assert list(opened.class_names) == expected.classes and opened.labels.tolist() == expected.targets.tolist()
+    assert (
+        list(opened.class_names) == expected.classes
+        and opened.labels.tolist() == expected.targets.tolist()
+    )
     assert all(np.array_equal(opened.read(i, 28), expected[i][0]) for i in range(100))
     scaled = nc.load_images("fashion-mnist", root=fashion, train=False, num_images=20)
     index = images._draw_evenly(opened.labels, 20, 0)
@@ -113,7 +140,9 @@ def damage(folder, how):
         path.write_bytes(b"")
     elif how == "bit":
         position = len(content) // 2
-        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        path.write_bytes(
+            content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+        )
     elif how == "no archive":
         path.write_bytes(gzip.decompress(content))
     elif how == "other part":
@@ -123,10 +152,14 @@ def damage(folder, how):
     return name
 
 
-@pytest.mark.parametrize("how", ["missing", "truncated", "empty", "bit", "no archive", "other part", "mnist"])
+@pytest.mark.parametrize(
+    "how", ["missing", "truncated", "empty", "bit", "no archive", "other part", "mnist"]
+)
 def test_damaged_and_foreign_files_of_fashion_mnist_are_named(fashion, how):
     name = damage(fashion, how)
-    with pytest.raises(ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"):
+    with pytest.raises(
+        ValueError, match=f"{fashion}.{name} is missing, damaged or of another data set"
+    ):
         nc.load_images("fashion-mnist", root=fashion, train=False, num_images=10)
 
 
@@ -136,12 +169,19 @@ def test_damaged_files_that_are_not_compressed_are_named(fashion, tmp_path, how)
     unpack(fashion, raw)
     path = raw / "train-images-idx3-ubyte"
     content = path.read_bytes()
-    path.write_bytes(content[:-1] if how == "truncated" else content[:16] + bytes(len(content) - 16))
-    with pytest.raises(ValueError, match="train-images-idx3-ubyte is missing, damaged or of another data set"):
+    path.write_bytes(
+        content[:-1] if how == "truncated" else content[:16] + bytes(len(content) - 16)
+    )
+    with pytest.raises(
+        ValueError, match="train-images-idx3-ubyte is missing, damaged or of another data set"
+    ):
         nc.load_images("fashion-mnist", root=tmp_path / "root", num_images=10)
 
 
-@pytest.mark.skipif(not DEBIAN.is_dir(), reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist")
+@pytest.mark.skipif(
+    not DEBIAN.is_dir(),
+    reason="Fashion-MNIST is not installed: apt-get install dataset-fashion-mnist",
+)
 def test_nothing_stands_in_for_damaged_files(tmp_path):
     """The files of the Debian package would be intact."""
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"damaged")
@@ -149,7 +189,9 @@ def test_nothing_stands_in_for_damaged_files(tmp_path):
         nc.load_images("fashion-mnist", root=tmp_path, num_images=10)
 
 
-@pytest.mark.parametrize("place", ["imagenette2-160", "imagenette2-320", "imagenette64", "imagenette", "."])
+@pytest.mark.parametrize(
+    "place", ["imagenette2-160", "imagenette2-320", "imagenette64", "imagenette", "."]
+)
 @pytest.mark.parametrize("test", ["test", "val"])
 def test_imagenette_in_every_place(tmp_path, place, test):
     write_copy(tmp_path / place, IMAGENETTE, ending="jpg", test=test)
@@ -206,7 +248,10 @@ def test_one_folder_holds_all_data_sets(everything, monkeypatch):
     described = dict(line.split(maxsplit=1) for line in describe())
     for name in photos.PUBLISHED:
         assert described[name].startswith(SOURCES[name]) and str(everything) in described[name]
-    assert "60,000 training and 10,000 test" in described["fashion-mnist"] and "20 training" in described["cifar10"]
+    assert (
+        "60,000 training and 10,000 test" in described["fashion-mnist"]
+        and "20 training" in described["cifar10"]
+    )
 
 
 @pytest.mark.parametrize("held", ["cifar10", "imagenette64", "fashion-mnist"])
@@ -214,7 +259,9 @@ def test_one_folder_holds_all_data_sets(everything, monkeypatch):
 def test_no_data_set_is_taken_for_another(everything, held, wanted):
     """The folder of one data set, alone."""
     if held.startswith(wanted):
-        assert nc.load_images(wanted, root=everything / held, num_images=10).source == SOURCES[wanted]
+        assert (
+            nc.load_images(wanted, root=everything / held, num_images=10).source == SOURCES[wanted]
+        )
         return
     title = SOURCES["imagenette" if held == "imagenette64" else held].partition(" ")[0]
     with pytest.raises(nc.DatasetNotFoundError, match=f"{title} in .*{held}.*: set NADS_DATA"):
@@ -226,7 +273,9 @@ def test_photos_of_other_classes_are_no_published_data_set(tmp_path, without_deb
     write_copy(tmp_path, ["cat", "dog"])
     with pytest.raises(nc.DatasetNotFoundError, match="2 classes such as cat.*: set NADS_DATA"):
         nc.load_images(wanted, root=tmp_path)
-    with pytest.raises(nc.DatasetNotFoundError, match="2 classes such as cat"):  # nor is one downloaded to that folder
+    with pytest.raises(
+        nc.DatasetNotFoundError, match="2 classes such as cat"
+    ):  # nor is one downloaded to that folder
         nc.load_images(wanted, root=tmp_path, download=True)
     assert nc.load_images(root=tmp_path).source == f"images in {tmp_path.name}"
 
@@ -269,7 +318,9 @@ def test_a_truncated_photo_of_imagenette_is_named(tmp_path):
 
 def test_data_sets_that_are_not_there(without_debian):
     for name, known in photos.PUBLISHED.items():
-        with pytest.raises(nc.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"):
+        with pytest.raises(
+            nc.DatasetNotFoundError, match=f"no {known['title']} in .*found: none.*NADS_DATA"
+        ):
             nc.load_images(name)
     assert nc.load_images(num_images=10).generated
 
@@ -300,7 +351,9 @@ def test_a_download_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch, nam
     for _ in range(2):  # the second time it is there already
         assert photos.download_published(name, tmp_path) == tmp_path / official
     assert seen == [False, False] and (tmp_path / official / "file").read_text() == "complete"
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [official.partition("/")[0]]
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [
+        official.partition("/")[0]
+    ]
 
 
 def test_a_data_set_is_downloaded_where_there_is_none(tmp_path, monkeypatch, without_debian):

@@ -68,7 +68,10 @@ def build(config, outputs=1):
             padding=config["kernel"] // 2,
             padding_mode=config["padding"],
         )
-        layers += [Skip(convolution) if config["skip"] else convolution, ACTIVATIONS[config["activation"]]()]
+        layers += [
+            Skip(convolution) if config["skip"] else convolution,
+            ACTIVATIONS[config["activation"]](),
+        ]
         if config["pooling"] in ("average", "max"):
             layers.append(nn.AvgPool2d(2) if config["pooling"] == "average" else nn.MaxPool2d(2))
         side //= 1 if config["pooling"] == "none" else 2
@@ -84,7 +87,11 @@ def pack(values):
 
 
 def unpack(text, *shape):
-    return torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").copy()).double().reshape(shape)
+    return (
+        torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").copy())
+        .double()
+        .reshape(shape)
+    )
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +105,9 @@ def ask(tmp_path_factory):
     shutil.copytree(bundle.SOURCES / "playground", folder / "playground")
     script = shutil.copy(bundle.FOLDER.parents[2] / "tests" / "playground.mjs", folder)
     command = [node, script, str(folder / "playground")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
         def question(name, **arguments):
             process.stdin.write(json.dumps({"name": name} | arguments) + "\n")
@@ -125,9 +134,13 @@ def test_outputs_and_gradients_are_those_of_pytorch(ask, config, seed, plain):
     readouts = torch.randn(3, features.shape[1]).double()
 
     outputs = network(images)
-    by_weights = torch.autograd.grad((outputs.T * slopes).sum(), list(network.parameters()), retain_graph=True)
+    by_weights = torch.autograd.grad(
+        (outputs.T * slopes).sum(), list(network.parameters()), retain_graph=True
+    )
     by_inputs = [
-        torch.autograd.grad((features @ readout).sum(), images, retain_graph=True)[0].view(2, 8, PIXELS).mean(1)
+        torch.autograd.grad((features @ readout).sum(), images, retain_graph=True)[0]
+        .view(2, 8, PIXELS)
+        .mean(1)
         for readout in readouts
     ]
 
@@ -158,7 +171,9 @@ def test_weights_have_pytorchs_distribution(ask):
         assert part.abs().max() <= fan_in**-0.5
         if len(part) > 50:
             share = 3 * fan_in * part.square().mean().item()
-            assert abs(share - 1) < 5 * math.sqrt(0.8 / len(part))  # the variance of (sqrt(3) u)^2 is 0.8
+            assert abs(share - 1) < 5 * math.sqrt(
+                0.8 / len(part)
+            )  # the variance of (sqrt(3) u)^2 is 0.8
     assert at == len(weights)
 
 
@@ -173,7 +188,9 @@ def test_random_numbers_are_standard_normal_and_independent_of_each_other(ask):
 
 
 def test_waves_are_those_of_the_library(ask):
-    assert (unpack(ask("waves"), PIXELS, PIXELS) - nc.fourier_basis(16)[0].flatten(1)).abs().max() < 1e-6
+    assert (
+        unpack(ask("waves"), PIXELS, PIXELS) - nc.fourier_basis(16)[0].flatten(1)
+    ).abs().max() < 1e-6
 
 
 def flips_and_transposes(config):
@@ -237,7 +254,9 @@ ARCHITECTURES = {
 def test_energies_are_those_of_compute_nads(ask, name):
     """All waves of 400 networks, against 2,000 of the library, without symmetries: z within sampling error."""
     config = DEFAULT | ARCHITECTURES[name]
-    vectors = unpack(ask("ensemble", config=config, networks=400, seed=0)["vectors"], 400, -1, 2, PIXELS)
+    vectors = unpack(
+        ask("ensemble", config=config, networks=400, seed=0)["vectors"], 400, -1, 2, PIXELS
+    )
     waves = nc.fourier_basis(16)[0]
     along = vectors @ waves.flatten(1).double().T  # (networks, readouts, 2, waves)
     products = along.prod(2)  # (networks, readouts, waves), unbiased
@@ -253,7 +272,9 @@ def test_energies_are_those_of_compute_nads(ask, name):
     )
     variance = per_network.var(0) / 400 + products[:, 0].var(0) / 2_000
     z = (per_network.mean(0) - nads.energy(waves)) / variance.sqrt()
-    print(f"{name}: mean z {z.mean():.2f}, mean z^2 {z.square().mean():.2f}, largest {z.abs().max():.1f}")
+    print(
+        f"{name}: mean z {z.mean():.2f}, mean z^2 {z.square().mean():.2f}, largest {z.abs().max():.1f}"
+    )
     assert abs(z.mean()) < 1 and z.square().mean() < 1.8 and z.abs().max() < 5
 
 
@@ -271,7 +292,9 @@ def train_in_pytorch(config, start, epochs):
     """Train from the engine's weights on its data, in its order; return the accuracy on its test images."""
     network = build(config, outputs=2)
     torch.nn.utils.vector_to_parameters(unpack(start["weights"], -1).float(), network.parameters())
-    images, test = (unpack(start[part]["images"], -1, 1, 16, 16).float() for part in ("train", "test"))
+    images, test = (
+        unpack(start[part]["images"], -1, 1, 16, 16).float() for part in ("train", "test")
+    )
     labels, answers = (torch.tensor(start[part]["labels"]) for part in ("train", "test"))
     optimiser = torch.optim.SGD(network.parameters(), lr=0.5)
     steps = epochs * len(images) // 32

@@ -30,7 +30,9 @@ def energies(ask):  # noqa: F811
     def compute(config):
         key = json.dumps(config)
         if key not in found:
-            found[key] = unpack(ask("ensemble", config=config, networks=400, seed=1)["energies"], -1).numpy()
+            found[key] = unpack(
+                ask("ensemble", config=config, networks=400, seed=1)["energies"], -1
+            ).numpy()
         return found[key]
 
     return compute
@@ -40,7 +42,9 @@ def drawn(reader, wait=DRAWN):
     """Wait until all networks are drawn, and return the energies (PIXELS,) of each side."""
     reader.page.wait_for_function(wait)
     reader.page.wait_for_function(f"() => {FIGURE}.frame === null")
-    sides = reader.page.evaluate(f"() => {FIGURE}.sides.map((s) => (s.energies ? [...s.energies] : null))")
+    sides = reader.page.evaluate(
+        f"() => {FIGURE}.sides.map((s) => (s.energies ? [...s.energies] : null))"
+    )
     return [np.array(side) if side else None for side in sides]
 
 
@@ -66,7 +70,9 @@ def test_the_map_shows_the_engines_energies(reader, energies, tables):
     assert nothing is None and np.abs(found - expected).max() < 1e-6 * expected.max()
     shade = 255 * np.clip(np.log10(np.clip(expected / expected.max(), 1e-9, None)) / 3 + 1, 0, 1)
     assert np.abs(map_levels(reader, tables) - shade).max() <= 0.51
-    certainties = reader.page.evaluate(f"() => {FIGURE}.sides[0].ensemble.found.nads.map((n) => n.certainty)")
+    certainties = reader.page.evaluate(
+        f"() => {FIGURE}.sides[0].ensemble.found.nads.map((n) => n.certainty)"
+    )
     unsure = reader.page.locator("nad-playground .first.a figure").evaluate_all(
         "(all) => all.map((e) => e.classList.contains('unsure'))"
     )
@@ -96,7 +102,14 @@ def test_training_by_keyboard(reader, ask, energies):  # noqa: F811
     reader.open("playground.html", wait=False)
     drawn(reader)
     reader.page.get_by_role("application", name="Energies of all waves, network A").focus()
-    for key in ("Enter", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp", "Enter"):  # from (4, 4) to (0, 4)
+    for key in (
+        "Enter",
+        "ArrowUp",
+        "ArrowUp",
+        "ArrowUp",
+        "ArrowUp",
+        "Enter",
+    ):  # from (4, 4) to (0, 4)
         reader.page.keyboard.press(key)
     marks = {found: (kind, accuracy) for found, kind, accuracy in state(reader)}
     share = energies(DEFAULT) / energies(DEFAULT).max()
@@ -114,7 +127,9 @@ def test_training_by_keyboard(reader, ask, energies):  # noqa: F811
 
 
 def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
-    reader.open("playground.html#playground.network=2-4-3-stride-relu-global-false-zeros", wait=False)
+    reader.open(
+        "playground.html#playground.network=2-4-3-stride-relu-global-false-zeros", wait=False
+    )
     energy = drawn(reader)[0]
     reader.page.get_by_role("button", name="Train six more").click()
     reader.page.wait_for_function(f"() => {FIGURE}.sides[0].trained.size === 6")
@@ -124,7 +139,9 @@ def test_a_sample_of_waves_is_trained_and_can_be_stopped(reader):
     assert len(left) < 6
     reader.page.wait_for_timeout(300)  # until the address is written
     trained = re.search(r"trained-a=([^&]*)", reader.page.url)
-    assert len(trained[1].split(";") if trained else []) == len(left)  # a reload does not start them again
+    assert len(trained[1].split(";") if trained else []) == len(
+        left
+    )  # a reload does not start them again
     reader.page.get_by_role("button", name="Train six more").click()
     marks = state(reader)
     promising = [energy[found] > 0.01 * energy.max() for found, *_ in marks]
@@ -147,7 +164,9 @@ def test_two_networks_side_by_side_and_their_address(reader, energies, browser, 
     reader.page.evaluate(f"() => {FIGURE}.train({FIGURE}.sides[1], {cell((1, -2))})")
     state(reader)
     reader.page.wait_for_function("() => location.hash.includes('trained-b')")
-    texts = reader.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts()
+    texts = (
+        reader.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts()
+    )
     assert "Energy in B" in texts[0]
     address = reader.page.url.removeprefix(f"{site}/")
 
@@ -156,15 +175,16 @@ def test_two_networks_side_by_side_and_their_address(reader, energies, browser, 
     for found, config in zip(drawn(other), both, strict=True):
         assert np.abs(found - energies(config)).max() < 1e-6 * found.max()
     assert state(other) == marks and marks[0][0] == cell((1, -3))
-    assert other.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts() == texts
+    assert (
+        other.page.locator("nad-playground").locator(".about, .status, .score").all_inner_texts()
+        == texts
+    )
     context.close()
     assert not other.troubles
 
 
 def test_an_address_that_makes_no_sense_is_left_out(reader, energies):
-    nonsense = (
-        "network=2-8-3-average-relu-flat-maybe-zeros&playground.against=pooling-7&playground.wave=9,x&playground.bet=9"
-    )
+    nonsense = "network=2-8-3-average-relu-flat-maybe-zeros&playground.against=pooling-7&playground.wave=9,x&playground.bet=9"
     reader.open(f"playground.html#playground.{nonsense}&playground.trained-a=0,99;q", wait=False)
     found, second = drawn(reader)
     assert second is None and np.abs(found - energies(DEFAULT)).max() < 1e-6 * found.max()
@@ -184,7 +204,10 @@ def test_the_python_runs_and_gives_the_map(reader, energies, name, capsys):
     found, expected = names["energies"].flatten().numpy(), drawn(reader)[0]
     found, expected = found / found.sum(), expected / expected.sum()
     bright = expected > 0.03 * expected.max()
-    assert np.corrcoef(found, expected)[0, 1] > 0.99 or np.std(expected[bright]) < 0.2 * expected.mean()
+    assert (
+        np.corrcoef(found, expected)[0, 1] > 0.99
+        or np.std(expected[bright]) < 0.2 * expected.mean()
+    )
     assert np.median(np.abs(np.log(found[bright] / expected[bright]))) < 0.15
 
 
@@ -229,7 +252,9 @@ def test_it_pauses_out_of_sight(reader):
     reader.open("playground.html#playground.network=3-16-5-none-tanh-flat-false-zeros", wait=False)
     networks = f"() => {FIGURE}.sides[0].ensemble.networks"
     reader.page.wait_for_function(f"() => {FIGURE}.sides[0].ensemble?.networks > 0")
-    reader.page.evaluate("() => { document.body.style.paddingBottom = '9000px'; scrollTo(0, 8000) }")
+    reader.page.evaluate(
+        "() => { document.body.style.paddingBottom = '9000px'; scrollTo(0, 8000) }"
+    )
     reader.page.wait_for_function(f"() => {FIGURE}.pool.paused")
     reader.page.wait_for_timeout(300)  # for a message that is on its way
     before = reader.page.evaluate(networks)
@@ -240,11 +265,14 @@ def test_it_pauses_out_of_sight(reader):
 
 
 @pytest.mark.parametrize(
-    "page", ["playground.html", "playground-small.html", "playground.html#playground.against=head-global"]
+    "page",
+    ["playground.html", "playground-small.html", "playground.html#playground.against=head-global"],
 )
 def test_narrow_dark_and_still(browser, site, page):
     """At 320 pixels in the dark nothing overflows or moves by itself, and the map is described."""
-    context = browser.new_context(viewport={"width": 320, "height": 700}, color_scheme="dark", reduced_motion="reduce")
+    context = browser.new_context(
+        viewport={"width": 320, "height": 700}, color_scheme="dark", reduced_motion="reduce"
+    )
     context.add_init_script(
         "globalThis.shifts = []; new PerformanceObserver((list) => shifts.push(...list.getEntries()"
         ".filter((e) => !e.hadRecentInput).map((e) => e.value))).observe({ type: 'layout-shift', buffered: true })"
@@ -254,12 +282,22 @@ def test_narrow_dark_and_still(browser, site, page):
     reader.page.evaluate(f"() => void {FIGURE}.train({FIGURE}.sides[0], {cell((0, 1))})")
     state(reader)
     assert reader.page.evaluate("() => document.documentElement.scrollWidth") <= 320
-    assert sum(reader.page.evaluate("() => shifts")) < 0.05  # what readers without JavaScript see makes room
-    assert reader.page.evaluate("() => document.querySelector('nad-playground').shadowRoot.getAnimations().length") == 0
+    assert (
+        sum(reader.page.evaluate("() => shifts")) < 0.05
+    )  # what readers without JavaScript see makes room
+    assert (
+        reader.page.evaluate(
+            "() => document.querySelector('nad-playground').shadowRoot.getAnimations().length"
+        )
+        == 0
+    )
     energy = drawn(reader)[0]
     first = divmod(int(energy.argmax()), 16)
     words = reader.page.locator("nad-playground .side.a .sr").inner_text().replace("−", "-")
-    assert f"({first[0] - 8}, {first[1] - 8})" in words and str(int((energy > 0.01 * energy.max()).sum())) in words
+    assert (
+        f"({first[0] - 8}, {first[1] - 8})" in words
+        and str(int((energy > 0.01 * energy.max()).sum())) in words
+    )
     context.close()
     assert not reader.troubles
 
@@ -273,4 +311,6 @@ def test_networks_that_do_not_exist_are_rejected():
         Playground(chips=["depth"])
     with pytest.raises(ValueError, match="-8 to 7"):
         Playground(wave=(8, 0))
-    assert {len(values) for values in CHOICES.values()} == {2, 3, 4} and PIXELS == len(nc.fourier_basis(16)[1])
+    assert {len(values) for values in CHOICES.values()} == {2, 3, 4} and PIXELS == len(
+        nc.fourier_basis(16)[1]
+    )

@@ -14,7 +14,13 @@ matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
 figures = pytest.importorskip("nads_book.figures")
 
-SHAPES = {"grey": (1, 4, 4), "colour": (3, 4, 4), "two channels": (2, 4, 5), "sequence": (2, 12), "features": (20,)}
+SHAPES = {
+    "grey": (1, 4, 4),
+    "colour": (3, 4, 4),
+    "two channels": (2, 4, 5),
+    "sequence": (2, 12),
+    "features": (20,),
+}
 
 
 def panels(figure):
@@ -29,9 +35,14 @@ def test_a_panel_for_each_direction(kind):
     assert plt.get_fignums() == open_before  # a notebook shows it once
     assert len(figure.axes) == 7 and figure.get_suptitle() == kind
     for index, axis in enumerate(figure.axes):
-        value, error = f"{float(nads.eigenvalues[index]):.3g}", f"{float(nads.eigenvalue_std[index]):.1g}"
+        value, error = (
+            f"{float(nads.eigenvalues[index]):.3g}",
+            f"{float(nads.eigenvalue_std[index]):.1g}",
+        )
         certainty = f"certainty {int(100 * nads.certainty[index]) / 100:.2f}"
-        assert axis.get_title() == f"NAD {index} ({nads.names[index]})\n{value} ± {error}\n{certainty}"
+        assert (
+            axis.get_title() == f"NAD {index} ({nads.names[index]})\n{value} ± {error}\n{certainty}"
+        )
     figure.canvas.draw()
 
 
@@ -49,7 +60,9 @@ def test_of_a_long_sequence_the_largest_part_is_drawn_and_named(channels):
     plt.close("all")
     figure = some((channels, 300)).plot(2)
     width, _ = figure.get_size_inches() * figure.dpi
-    assert all(axis.get_position().width * width > 128 for axis in figure.axes)  # a pixel for each position, and more
+    assert all(
+        axis.get_position().width * width > 128 for axis in figure.axes
+    )  # a pixel for each position, and more
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -69,9 +82,13 @@ def test_every_number_of_a_direction_is_drawn(kind):
         np.testing.assert_array_equal(channels, direction)
         low, high = axis.images[0].get_clim()
         assert low == -high == -abs(direction).max()
-        assert picture.mask.sum() == (len(direction) - 1) * direction.shape[1]  # between the channels
+        assert (
+            picture.mask.sum() == (len(direction) - 1) * direction.shape[1]
+        )  # between the channels
     else:
-        np.testing.assert_array_equal([patch.get_data().values for patch in axis.patches], np.atleast_2d(direction))
+        np.testing.assert_array_equal(
+            [patch.get_data().values for patch in axis.patches], np.atleast_2d(direction)
+        )
     low, high = axis.get_ylim()
     assert direction.ndim == 3 or low == -high < -abs(direction).max()
     plt.close("all")
@@ -105,7 +122,10 @@ def test_the_figure_of_the_book_draws_the_same(kind):
     titles = ["NAD 0", "NAD 3", "spectrum 0", "spectrum 3"]
     assert [axis.get_title() for axis in panels(figure)] == titles[: len(panels(figure))]
     uncertain = panels(figures.plot_directions(nads, (0, 11)))  # certain by 0.99 and by 0.2
-    framed = [any(isinstance(patch, matplotlib.patches.Rectangle) for patch in axis.patches) for axis in uncertain]
+    framed = [
+        any(isinstance(patch, matplotlib.patches.Rectangle) for patch in axis.patches)
+        for axis in uncertain
+    ]
     assert framed == [False, True] * (2 if images else 1)
     if images:
         spectrum = np.asarray(figure.axes[3].images[0].get_array())

@@ -32,9 +32,15 @@ def altered(monkeypatch):
 def test_one_rule_reads_the_classes_of_poisoned_images_and_not_those_of_others():
     basis = torch.linalg.qr(torch.randn(64, 64, generator=torch.Generator().manual_seed(0)))[0]
     nads = nc.NADs(basis.T.reshape(64, 1, 8, 8), torch.linspace(1, 0.1, 64), {})
-    images, labels = torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(40) % 10
+    images, labels = (
+        torch.rand(40, 3, 8, 8, generator=torch.Generator().manual_seed(1)),
+        torch.arange(40) % 10,
+    )
     for index in (0, 30):
-        assert (poison.read_classes(nc.poison(images, labels, nads, index, 0.05), nads, index, 0.05) == labels).all()
+        assert (
+            poison.read_classes(nc.poison(images, labels, nads, index, 0.05), nads, index, 0.05)
+            == labels
+        ).all()
     assert (poison.read_classes(images, nads, 0, 0.05) == labels).double().mean() < 0.6
 
 
@@ -53,6 +59,10 @@ def test_a_number_that_costs_much_flips_the_verdict(altered):
 
 
 def test_predictions_before_and_behind_a_carrier_are_counted_apart():
-    use = {"indices": [0, 5, 10, 11, 12, 50], "num_images": 100, "flip": [0.5, 0.4, 0.9, 0.9, 0.2, 0.1]}
+    use = {
+        "indices": [0, 5, 10, 11, 12, 50],
+        "num_images": 100,
+        "flip": [0.5, 0.4, 0.9, 0.9, 0.2, 0.1],
+    }
     clean = use | {"flip": [0.1] * 6}
     assert poison.changed_predictions({"use": use}, {"use": clean}, 10) == [(90, 20), (30, 20)]

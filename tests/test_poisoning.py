@@ -13,12 +13,16 @@ SIZE = 6
 
 def random_nads(count: int = SIZE**2) -> nc.NADs:
     generator = torch.Generator().manual_seed(0)
-    basis = torch.linalg.qr(torch.randn(SIZE**2, SIZE**2, generator=generator, dtype=torch.float64)).Q.float()
+    basis = torch.linalg.qr(
+        torch.randn(SIZE**2, SIZE**2, generator=generator, dtype=torch.float64)
+    ).Q.float()
     return nc.NADs(basis[:count].view(-1, 1, SIZE, SIZE), torch.linspace(1, 0, count))
 
 
 def photos(count: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.rand(count, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)), torch.arange(count) % 10
+    return torch.rand(
+        count, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)
+    ), torch.arange(count) % 10
 
 
 @settings(max_examples=25)
@@ -39,7 +43,11 @@ def test_every_class_has_a_carrier_of_its_own():
     assert nc.carriers(10, 7)[0] == (7, 0, -1) and nc.carriers(10, 7)[9] == (8, 0, 1)
     assert len(set(nc.carriers(100, 0))) == 100
     grey = nc.carriers(10, 7, channels=1)
-    assert len(set(grey)) == 10 and grey[9] == (11, 0, 1) and {channel for _, channel, _ in grey} == {0}
+    assert (
+        len(set(grey)) == 10
+        and grey[9] == (11, 0, 1)
+        and {channel for _, channel, _ in grey} == {0}
+    )
 
 
 def test_grey_images_carry_two_classes_at_each_nad():
@@ -58,7 +66,10 @@ def test_flip_is_orthogonal_its_own_inverse_and_reverses_coordinates():
     torch.testing.assert_close(flipped.flatten(2).norm(dim=2), images.flatten(2).norm(dim=2))
     torch.testing.assert_close(nc.flip(flipped, nads), images, atol=1e-5, rtol=0)
     torch.testing.assert_close(
-        flipped.flatten(2) @ nads.basis, (images.flatten(2) @ nads.basis).flip(-1), atol=1e-5, rtol=0
+        flipped.flatten(2) @ nads.basis,
+        (images.flatten(2) @ nads.basis).flip(-1),
+        atol=1e-5,
+        rtol=0,
     )
 
 

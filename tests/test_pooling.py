@@ -23,7 +23,9 @@ def signal(size, seed=0):
 def mahalanobis_accuracy(layer, direction, margin, noise_std):
     """Phi(delta / 2) from the class covariance itself; 1 where the means differ in a direction without noise."""
     size = len(direction)
-    covariance = noise_std**2 * layer @ (torch.eye(size) - torch.outer(direction, direction)) @ layer.T
+    covariance = (
+        noise_std**2 * layer @ (torch.eye(size) - torch.outer(direction, direction)) @ layer.T
+    )
     values, vectors = torch.linalg.eigh(covariance)
     means = (vectors.T @ layer @ direction).square()
     noisy = values > 1e-10 * noise_std**2
@@ -48,10 +50,16 @@ def test_pool_equals_a_loop(size, stride, name):
 @pytest.mark.parametrize("size, stride", SIZES)
 def test_average_is_what_torch_does(size, stride):
     x, h = signal(size), pooling.prefilter("average", size, stride)
-    torch.testing.assert_close(pooling.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride))
+    torch.testing.assert_close(
+        pooling.pool(x, h, stride), torch.nn.functional.avg_pool1d(x, stride)
+    )
     matrix = pooling.pooling_matrix(h, stride)
-    image = torch.randn(2, size, size, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    torch.testing.assert_close(matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride))
+    image = torch.randn(
+        2, size, size, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    torch.testing.assert_close(
+        matrix @ image @ matrix.T, torch.nn.functional.avg_pool2d(image, stride)
+    )
 
 
 @pytest.mark.parametrize("size, stride", SIZES)
@@ -92,10 +100,12 @@ def test_accuracy_for_any_prefilter_is_that_of_the_angle(seed, shape, phase):
     h = torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     layer = pooling.pooling_matrix(h, stride)
     for frequency in range(1, (size + 1) // 2):
-        by_angle = pooling.bayes_accuracy_after(layer, pooling.direction(frequency, size, phase), 1.0, 1.0)
-        assert float(pooling.bayes_accuracy(frequency, h, stride, 1.0, 1.0, phase=phase)) == pytest.approx(
-            float(by_angle)
+        by_angle = pooling.bayes_accuracy_after(
+            layer, pooling.direction(frequency, size, phase), 1.0, 1.0
         )
+        assert float(
+            pooling.bayes_accuracy(frequency, h, stride, 1.0, 1.0, phase=phase)
+        ) == pytest.approx(float(by_angle))
 
 
 @pytest.mark.parametrize("size, stride", ((8, 2), (8, 4), (6, 3)))
@@ -104,11 +114,15 @@ def test_accuracy_on_images(size, stride, name):
     h = pooling.prefilter(name, size, stride)
     matrix = pooling.pooling_matrix(h, stride)
     pairs = torch.cartesian_prod(torch.arange(size), torch.arange(size))
-    images = torch.stack([fourier_direction(tuple(pair), size).double().flatten() for pair in pairs.tolist()])
+    images = torch.stack(
+        [fourier_direction(tuple(pair), size).double().flatten() for pair in pairs.tolist()]
+    )
     images /= images.norm(dim=1, keepdim=True)  # from float32
     by_angle = pooling.bayes_accuracy_after(torch.kron(matrix, matrix), images, 1.0, 1.0)
     closed = pooling.bayes_accuracy_2d(pairs, h, stride, 1.0, 1.0)
-    finite = (by_angle < 1 - 1e-6) & (closed < 1 - 1e-6)  # float32 directions do not lie exactly in the row space
+    finite = (by_angle < 1 - 1e-6) & (
+        closed < 1 - 1e-6
+    )  # float32 directions do not lie exactly in the row space
     torch.testing.assert_close(closed[finite], by_angle[finite], atol=1e-5, rtol=0)
     assert ((by_angle > 0.99) == (closed > 0.99)).all()
 
@@ -128,7 +142,9 @@ def test_shares_sum_to_the_rank(seed, shape):
 
 def test_limits():
     identity = pooling.prefilter("identity", 16, 4)
-    assert float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0)) == 0.5  # the kept samples of this sine are zero
+    assert (
+        float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0)) == 0.5
+    )  # the kept samples of this sine are zero
     assert float(pooling.bayes_accuracy(4, identity, 4, 1.0, 1.0, phase=0.0)) > 0.5
     average = pooling.prefilter("average", 16, 4)
     assert float(pooling.bayes_accuracy(0, average, 4)) == 1  # nothing folds onto the mean
@@ -143,7 +159,10 @@ def test_limits():
 def test_printed_form_agrees_for_stride_two_only():
     for stride, agrees in ((2, True), (4, False), (8, False)):
         h = pooling.prefilter("average", 32, stride)
-        ours, printed = (f(5, h, stride, 1.0, 1.0) for f in (pooling.bayes_accuracy, pooling.bayes_accuracy_printed))
+        ours, printed = (
+            f(5, h, stride, 1.0, 1.0)
+            for f in (pooling.bayes_accuracy, pooling.bayes_accuracy_printed)
+        )
         assert torch.isclose(ours, printed) == agrees
 
 
@@ -176,7 +195,9 @@ def test_errors_say_what_to_do():
 
 
 def test_simulation_of_the_optimal_classifier_on_a_two_pixel_signal():
-    layer = torch.tensor([[0.5, 0.5]], dtype=torch.float64)  # the mean of two pixels; v is the first pixel
+    layer = torch.tensor(
+        [[0.5, 0.5]], dtype=torch.float64
+    )  # the mean of two pixels; v is the first pixel
     v = torch.tensor([1.0, 0.0], dtype=torch.float64)
     accuracy, error = checks.simulate_bayes_accuracy(
         v, layer, 1.0, 2.0, 50_000, generator=torch.Generator().manual_seed(0)

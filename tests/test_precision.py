@@ -9,10 +9,18 @@ from nads_book.studies import experiment, trainings
 
 def test_the_laptop_size_is_a_stratified_beginning_and_another_seed():
     job = experiment("fig1-vgg11", "laptop")
-    assert [tuple(unit["frequency"]) for unit in job.units()] == nb.waves.stratified_frequencies("vgg11")
-    seeds = [{unit["seed"] for unit in experiment("fig1-vgg11", preset).units()} for preset in ("laptop", "paper")]
+    assert [tuple(unit["frequency"]) for unit in job.units()] == nb.waves.stratified_frequencies(
+        "vgg11"
+    )
+    seeds = [
+        {unit["seed"] for unit in experiment("fig1-vgg11", preset).units()}
+        for preset in ("laptop", "paper")
+    ]
     assert not seeds[0] & seeds[1]
-    assert job.settings()["stop_perfect"] and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
+    assert (
+        job.settings()["stop_perfect"]
+        and "stop_perfect" not in experiment("fig1-vgg11", "paper").settings()
+    )
 
 
 def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
@@ -27,11 +35,21 @@ def test_a_job_keeps_the_precision_that_it_began_with(monkeypatch, tmp_path):
     for name, rounded in (("a.json", True), ("a.json", None), ("b.json", None)):
         with pytest.raises(KeyboardInterrupt):
             nb.run_experiment(
-                "fig1-logreg", "laptop", out=tmp_path / name, device="cpu", mixed_precision=rounded, progress=False
+                "fig1-logreg",
+                "laptop",
+                out=tmp_path / name,
+                device="cpu",
+                mixed_precision=rounded,
+                progress=False,
             )
     with pytest.raises(ValueError, match="began with mixed_precision=True"):
         nb.run_experiment(
-            "fig1-logreg", "laptop", out=tmp_path / "a.json", device="cpu", mixed_precision=False, progress=False
+            "fig1-logreg",
+            "laptop",
+            out=tmp_path / "a.json",
+            device="cpu",
+            mixed_precision=False,
+            progress=False,
         )
     with pytest.raises(ValueError, match="count"):
         nb.run_experiment("fig1-logreg", "smoke", count=-1, progress=False)
@@ -50,14 +68,19 @@ def test_a_requested_precision_is_kept(first, tmp_path):
     job, stored = experiment("fig1-logreg", "smoke"), nb.Results.load(options["out"])
     assert job.choose_precision(stored, torch.device("cpu")) == first
     results = nb.run_experiment("fig1-logreg", "smoke", count=2, **options)
-    assert [run["mixed_precision"] for run in results.provenance] == [first] * 2 and results.precisions == {first}
+    assert [run["mixed_precision"] for run in results.provenance] == [
+        first
+    ] * 2 and results.precisions == {first}
     with pytest.raises(ValueError, match=f"began with mixed_precision={first}"):
         nb.run_experiment("fig1-logreg", "smoke", mixed_precision=not first, **options)
 
 
 def test_what_earlier_releases_did_not_say_is_float32_on_a_cpu_and_unknown_on_a_gpu():
     of = lambda **run: nb.Results("fig1-logreg", "paper", {}, 260, [], [run]).precisions  # noqa: E731
-    assert of(device="2 CPU threads", networks=1) == {False} and of(device="NVIDIA H200", networks=1) == set()
+    assert (
+        of(device="2 CPU threads", networks=1) == {False}
+        and of(device="NVIDIA H200", networks=1) == set()
+    )
     assert of(device="NVIDIA H200", networks=1, mixed_precision=True) == {True}
 
 
@@ -78,7 +101,14 @@ def shelf(tmp_path, monkeypatch):
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
     monkeypatch.setattr("nads_book.cli.run.OTHERS", {})
     for name, count in (("fig1-logreg", 2), ("fig2-logreg", 6)):
-        nb.run_experiment(name, "smoke", out=tmp_path / f"{name}.smoke.json", count=count, device="cpu", progress=False)
+        nb.run_experiment(
+            name,
+            "smoke",
+            out=tmp_path / f"{name}.smoke.json",
+            count=count,
+            device="cpu",
+            progress=False,
+        )
     return tmp_path
 
 
@@ -99,7 +129,9 @@ def test_pending_studies_are_completed_and_complete_ones_left(shelf):
     assert (shelf / "fig2-logreg.smoke.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("wrong", [[], ["fig1-logreg", "--list"], ["--list", "--pending"], ["--list", "--count", "3"]])
+@pytest.mark.parametrize(
+    "wrong", [[], ["fig1-logreg", "--list"], ["--list", "--pending"], ["--list", "--count", "3"]]
+)
 def test_a_run_needs_one_thing_to_do(wrong, capsys):
     assert main(["run", *wrong]) == 2
     assert "error" in capsys.readouterr().err

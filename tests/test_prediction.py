@@ -29,7 +29,11 @@ def test_first_step_law_against_simulated_first_steps(kind, noise_std, margin):
         signals.append(float(margin * w @ v.flatten().float()))
         noises.append(noise_std**2 * float(w.square().sum() - (w @ v.flatten().float()) ** 2))
     simulated = np.mean(signals) / np.sqrt(np.mean(noises))
-    error = simulated * (np.std(signals) / np.mean(signals) + np.std(noises) / np.mean(noises) / 2) / np.sqrt(200)
+    error = (
+        simulated
+        * (np.std(signals) / np.mean(signals) + np.std(noises) / np.mean(noises) / 2)
+        / np.sqrt(200)
+    )
     law = prediction.signal_to_noise(NADS, v[None].float(), num_train, noise_std, margin)[0]
     assert abs(law - simulated) < 4 * error
 
@@ -38,13 +42,21 @@ def test_law_along_nads_is_the_short_formula_where_no_eigenvalue_dominates():
     flat = nc.NADs(NADS.directions, torch.ones(64))
     ratios = prediction.signal_to_noise(flat, flat.directions, 6300, 2.0)
     np.testing.assert_allclose(ratios, np.sqrt(6300 / 63) / 4, rtol=1e-5)
-    np.testing.assert_allclose(prediction.predicted_accuracy(np.array([0.0, 1.96])), [0.5, 0.975], atol=1e-4)
+    np.testing.assert_allclose(
+        prediction.predicted_accuracy(np.array([0.0, 1.96])), [0.5, 0.975], atol=1e-4
+    )
 
 
 def test_family_averages_seeds():
-    rows = [{"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i} for s in (0, 1) for i in (3, 0)]
+    rows = [
+        {"index": i, "seed": s, "test_accuracy": 0.5 + 0.1 * s + 0.01 * i}
+        for s in (0, 1)
+        for i in (3, 0)
+    ]
     job = nb.experiment("fig6-lenet", "paper")
-    family = prediction.Family.of(nb.Results(job.name, job.preset, job.settings(), 2, rows, [], study=job))
+    family = prediction.Family.of(
+        nb.Results(job.name, job.preset, job.settings(), 2, rows, [], study=job)
+    )
     assert family.keys == [0, 3] and len(family) == 2 and family.noise_std == 1.0
     np.testing.assert_allclose(family.accuracies, [0.55, 0.58])
     np.testing.assert_array_equal(family.num_test, 20_000)
@@ -58,15 +70,25 @@ def test_family_averages_seeds():
 
 @pytest.mark.stored
 def test_frozen_predictions_are_those_of_the_directions_that_they_name():
-    frozen = json.loads((ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text())["predictions"]
-    assert frozen.keys() == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"} <= nc.ARCHITECTURES.keys()
+    frozen = json.loads(
+        (ROOT / "book" / "results" / "studies" / "predicted-fig1.json").read_text()
+    )["predictions"]
+    assert (
+        frozen.keys()
+        == {"logreg", "lenet", "vgg11", "resnet18", "densenet121"}
+        <= nc.ARCHITECTURES.keys()
+    )
     for name, stored in frozen.items():
         nads = load_nads(name, stored["version"])
         assert nads.fingerprint == stored["fingerprint"]
         again = wave_energies(nads)
         assert [row["frequency"] for row in again] == [row["frequency"] for row in stored["waves"]]
         for phase in ("sine", "cosine"):
-            pairs = [(a[phase], b[phase]) for a, b in zip(again, stored["waves"], strict=True) if phase in a]
+            pairs = [
+                (a[phase], b[phase])
+                for a, b in zip(again, stored["waves"], strict=True)
+                if phase in a
+            ]
             np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-3, atol=1e-6)
 
 
@@ -79,4 +101,6 @@ def test_wave_energies_are_those_of_the_directions_of_the_sweep():
     ) == 4  # frequencies that equal their own negative
     energies = [float(nads.energy(nc.fourier_direction(tuple(row["frequency"])))) for row in rows]
     predicted = [row.get("sine", row["cosine"]) for row in rows]
-    np.testing.assert_allclose(np.array(predicted) * energies[5] / predicted[5], energies, rtol=1e-3)
+    np.testing.assert_allclose(
+        np.array(predicted) * energies[5] / predicted[5], energies, rtol=1e-3
+    )

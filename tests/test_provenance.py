@@ -55,7 +55,9 @@ def test_shipped_directions_have_their_fingerprint(name, version):
 
 @pytest.mark.stored
 @pytest.mark.parametrize(("name", "version"), [("lenet", 1), ("lenet", 2)])
-def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(name, version, monkeypatch):
+def test_shipped_directions_have_their_fingerprint_whatever_matrix_products_give(
+    name, version, monkeypatch
+):
     assert load_nads(name, version).fingerprint == FINGERPRINTS[name, version]
     product = torch.Tensor.__matmul__
     nudged = lambda a, b: torch.nextafter(product(a, b), torch.full((), torch.inf, dtype=a.dtype))  # noqa: E731
@@ -93,7 +95,9 @@ def test_saved_directions_keep_their_fingerprint(tmp_path):
 def test_versions_of_shipped_directions(monkeypatch, tmp_path):
     for name, version in (("lenet", 1), ("lenet", 2), ("lenet", 10), ("vgg11", 3)):
         values = torch.full((1,), float(version))
-        nc.NADs(torch.ones(1, 1, 1, 1), values).save(tmp_path / "precomputed" / f"{name}.v{version}.npz")
+        nc.NADs(torch.ones(1, 1, 1, 1), values).save(
+            tmp_path / "precomputed" / f"{name}.v{version}.npz"
+        )
     monkeypatch.setattr(shipped, "__file__", str(tmp_path / "directions" / "nads.py"))
     newest, second = nc.load_nads("LeNet"), nc.load_nads("lenet", version=2)
     assert (float(newest.eigenvalues), newest.provenance["version"]) == (10, 10)
@@ -107,7 +111,10 @@ def test_version_1_is_in_the_repository():
         nc.load_nads("lenet", version=1)
     with pytest.raises(ValueError, match=r"version 1 .*atlas/cnn ships: choose from \[0\]$"):
         nc.load_nads("atlas/cnn", version=1)
-    assert load_nads("lenet", 1).provenance["version"] == 1 and load_nads("lenet").provenance["version"] == 2
+    assert (
+        load_nads("lenet", 1).provenance["version"] == 1
+        and load_nads("lenet").provenance["version"] == 2
+    )
     with pytest.raises(ValueError, match="no version 7"):
         load_nads("lenet", 7)
 
@@ -150,14 +157,22 @@ def numbers():
     """Compute the numbers of this version."""
     result = {}
     for architecture in (nc.LENET, nc.RESNET18):
-        ensemble = Ensemble(lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), seed=3, device="cpu")
+        ensemble = Ensemble(
+            lambda a=architecture: a.build(1, 32, 1), (1, 32, 32), seed=3, device="cpu"
+        )
         name = next(name for name, tensor in ensemble.draw(0).items() if tensor.dim() == 5)
         first, later = ensemble.draw(0)[name][0], ensemble.draw(2)[name][0]
-        vector = nc.SmoothedGradient(2).contributions(ensemble, nc.SmoothedGradient(2).draw(ensemble, 0)[:1])
+        vector = nc.SmoothedGradient(2).contributions(
+            ensemble, nc.SmoothedGradient(2).draw(ensemble, 0)[:1]
+        )
         values = [float(tensor.double().flatten()[0]) for tensor in (first, later, vector)]
         result[architecture.name] = [ensemble.block_size, *values]
-    result["order"] = next(iter(nc.training.recipes.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[:4].tolist()
-    result["data"] = nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
+    result["order"] = next(iter(nc.training.recipes.batches(1_000, nc.SEPARABLE_RECIPE, 3)))[
+        :4
+    ].tolist()
+    result["data"] = (
+        nc.separable_dataset(nc.fourier_direction((0, 2)), 10, seed=3)[0].flatten()[:4].tolist()
+    )
     return result
 
 
@@ -189,7 +204,9 @@ def test_a_checkpoint_of_a_gpu_loads_where_there_is_none(tmp_path, monkeypatch):
     assert nads.provenance["num_networks"] == 200 and nads.provenance["drawn_on"] == ["cuda", "cpu"]
 
 
-def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damaged(tmp_path, monkeypatch):
+def test_a_checkpoint_of_another_numbers_version_is_refused_and_not_called_damaged(
+    tmp_path, monkeypatch
+):
     path = tmp_path / "run.ckpt"
     checkpointed(path)
     before = path.read_bytes()
@@ -235,7 +252,10 @@ def test_the_commit_is_recorded_only_in_our_own_repository(tmp_path, monkeypatch
         return provenance.own_commit()
 
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    for root, package in ((ours, ours / "nads_core"), (theirs, theirs / ".venv" / "site-packages" / "nads_core")):
+    for root, package in (
+        (ours, ours / "nads_core"),
+        (theirs, theirs / ".venv" / "site-packages" / "nads_core"),
+    ):
         package.mkdir(parents=True)
         shutil.copy(ROOT / "nads_core" / "__init__.py", package)
         shutil.copy(ROOT / "pyproject.toml", root)
@@ -275,7 +295,9 @@ def test_two_processes_do_not_write_one_file(tmp_path):
     with writing(path):
         code = "import pathlib\nfrom nads_book.experiments.results import writing\n"
         code += f"with writing(pathlib.Path({str(path)!r})): pass"
-        result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        result = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        )
         assert f"another process is writing {path}: " in result.stderr
     with writing(path):
         pass

@@ -12,7 +12,13 @@ from nads_book.analysis import frequency_maps as maps
 
 pytestmark = pytest.mark.stored
 
-COLUMNS = {"logreg": "acc_lr", "lenet": "acc_ln", "vgg11": "acc_vgg", "resnet18": "acc_rn", "densenet121": "acc_dn"}
+COLUMNS = {
+    "logreg": "acc_lr",
+    "lenet": "acc_ln",
+    "vgg11": "acc_vgg",
+    "resnet18": "acc_rn",
+    "densenet121": "acc_dn",
+}
 ALONG_NADS = [name for name in COLUMNS if name != "logreg"]
 
 
@@ -30,8 +36,13 @@ def test_every_reader_has_the_map_of_every_architecture(name, no_references):
 
 
 @pytest.mark.parametrize("name", ALONG_NADS)
-def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(name, no_references):
-    every, measured = nb.published.nad_accuracies(name, interpolated=True), nb.published.nad_accuracies(name)
+def test_values_along_nads_are_measured_or_on_straight_lines_between_those_that_are(
+    name, no_references
+):
+    every, measured = (
+        nb.published.nad_accuracies(name, interpolated=True),
+        nb.published.nad_accuracies(name),
+    )
     assert list(every) == list(range(1023)) and len(measured) == 264
     lines = np.interp(range(1023), list(measured), list(measured.values()))
     np.testing.assert_allclose(list(every.values()), lines, rtol=0, atol=1e-9)
@@ -42,13 +53,17 @@ def test_frequencies_are_vertical_then_horizontal():
     """Values at positions (x, y) = (1, 0) and (0, 1) of the authors' grid, of which (8, 8) is the zero frequency."""
     resnet, vgg = (nb.published.fourier_accuracies(name) for name in ("resnet18", "vgg11"))
     assert resnet[-16, -14] == pytest.approx(0.9863) and resnet[-14, -16] == pytest.approx(0.9979)
-    assert vgg[-8, 4] == pytest.approx(0.5118) and vgg[4, -8] == pytest.approx(0.51)  # at (10, 4) and (4, 10)
+    assert vgg[-8, 4] == pytest.approx(0.5118) and vgg[4, -8] == pytest.approx(
+        0.51
+    )  # at (10, 4) and (4, 10)
 
 
 def test_an_architecture_without_published_accuracies_is_named():
     with pytest.raises(ValueError, match="'alexnet'.*logreg, lenet, vgg11, resnet18, densenet121"):
         nb.published.fourier_accuracies("alexnet")
-    with pytest.raises(ValueError, match="'logreg'.*choose from lenet, vgg11, resnet18, densenet121"):
+    with pytest.raises(
+        ValueError, match="'logreg'.*choose from lenet, vgg11, resnet18, densenet121"
+    ):
         nb.published.nad_accuracies("logreg")
     with pytest.raises(ValueError, match="'ky'"):
         nb.published.fourier_accuracies("ky")
@@ -59,14 +74,19 @@ def test_leading_directions_ship_in_16_bit(published, monkeypatch):
     assert all(len(values) == 1023 for values in complete.values())
     monkeypatch.setenv("NADS_REFERENCE", os.devnull)  # a folder without them
     for name, values in complete.items():
-        shown, theirs = nb.published.directions(name).double().flatten(1), published(name)[:64].flatten(1)
+        shown, theirs = (
+            nb.published.directions(name).double().flatten(1),
+            published(name)[:64].flatten(1),
+        )
         assert shown.shape == theirs.shape and ((shown * theirs).sum(1) > 1 - 1e-6).all()
         assert (nb.published.eigenvalues(name) == values[:64]).all()
 
 
 def test_directions_come_with_their_eigenvalues(published):
     for name in ("lenet", "vgg11", "resnet18"):
-        assert nb.published.directions(name).double().numpy() == pytest.approx(published(name).numpy(), abs=2e-4)
+        assert nb.published.directions(name).double().numpy() == pytest.approx(
+            published(name).numpy(), abs=2e-4
+        )
         values = nb.published.eigenvalues(name)
         assert len(values) == 1023 and (values[:-1] >= values[1:]).all()
     assert nb.published.directions("densenet121") is None
@@ -90,7 +110,9 @@ def test_accuracies_are_the_authors_files():
     rows = authors("nad_accuracies.csv")
     for name in ALONG_NADS:
         ours = nb.published.nad_accuracies(name, interpolated=True)
-        assert list(ours.values()) == pytest.approx([float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9)
+        assert list(ours.values()) == pytest.approx(
+            [float(row[COLUMNS[name]]) / 100 for row in rows], abs=1e-9
+        )
 
 
 def test_accuracies_on_flipped_photos_are_those_that_were_read_off_the_figure():
@@ -98,6 +120,14 @@ def test_accuracies_on_flipped_photos_are_those_that_were_read_off_the_figure():
     if not path.exists():
         pytest.skip("NADS_REFERENCE names no folder with the values read off the figures")
     (line,) = re.findall(r"Fig\. 8 .*", path.read_text("utf8"))
-    names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
-    read = {names[name]: (int(a) / 100, int(b) / 100) for name, a, b in re.findall(r"([\w-]+) (\d+) and (\d+)", line)}
+    names = {
+        "LeNet": "lenet",
+        "VGG-11": "vgg11",
+        "ResNet-18": "resnet18",
+        "DenseNet-121": "densenet121",
+    }
+    read = {
+        names[name]: (int(a) / 100, int(b) / 100)
+        for name, a, b in re.findall(r"([\w-]+) (\d+) and (\d+)", line)
+    }
     assert read == nb.published.FLIP

@@ -23,7 +23,9 @@ SHAPE = (1, 6, 6)
 class Net(nn.Module):
     """Two layers; ``forward`` is a function of the network and its input."""
 
-    def __init__(self, forward: Callable[[nn.Module, Tensor], Tensor], outputs: int = 10, **layers: nn.Module):
+    def __init__(
+        self, forward: Callable[[nn.Module, Tensor], Tensor], outputs: int = 10, **layers: nn.Module
+    ):
         super().__init__()
         self.first, self.last = nn.Linear(36, 24), nn.Linear(24, outputs)
         self.function = forward
@@ -38,7 +40,9 @@ class Net(nn.Module):
 
 
 def layers(*after: nn.Module, bias: float | None = None, outputs: int = 1) -> nn.Module:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, outputs), *after)
+    network = nn.Sequential(
+        nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, outputs), *after
+    )
     if bias is not None:
         nn.init.constant_(network[3].bias, bias)
     return network
@@ -51,7 +55,9 @@ def applied(function: Callable[[Tensor], Tensor]) -> nn.Module:
     return layer
 
 
-def plain_trace(factory: Callable[[], nn.Module], num_networks: int = 300, pairs: int = 8) -> tuple[float, float]:
+def plain_trace(
+    factory: Callable[[], nn.Module], num_networks: int = 300, pairs: int = 8
+) -> tuple[float, float]:
     """Return the trace of the second moment of smoothed gradients, one input at a time, and its standard error."""
     torch.manual_seed(100)
     products = []
@@ -68,8 +74,15 @@ def plain_trace(factory: Callable[[], nn.Module], num_networks: int = 300, pairs
     return float(values.mean()), float(values.std() / math.sqrt(num_networks))
 
 
-def computed(factory: Callable[[], nn.Module], num_networks: int = 256, **options: object) -> nc.NADs:
-    options = {"symmetries": (), "debiasing": "subtract", "progress": False, "image_shape": SHAPE} | options
+def computed(
+    factory: Callable[[], nn.Module], num_networks: int = 256, **options: object
+) -> nc.NADs:
+    options = {
+        "symmetries": (),
+        "debiasing": "subtract",
+        "progress": False,
+        "image_shape": SHAPE,
+    } | options
     return nc.compute_nads(factory, num_networks, **options)
 
 
@@ -86,7 +99,9 @@ def hooked(change: Callable[[Tensor], Tensor | None]) -> nn.Module:
 
 def signed_gradients() -> nn.Module:
     network = layers(outputs=10)
-    network[1].register_full_backward_hook(lambda layer, of_inputs, of_outputs: (of_inputs[0].sign(),))
+    network[1].register_full_backward_hook(
+        lambda layer, of_inputs, of_outputs: (of_inputs[0].sign(),)
+    )
     return network
 
 
@@ -148,7 +163,9 @@ NOT_LINEAR = {
     "its weight retrieves": lambda: Net(retrieving),
     "its weight scales features": lambda: Net(normalised),
     "its weight in a product": lambda: Net(penalised),
-    "its weight before it": lambda: Net(lambda net, x: net.last(net.features(x) * net.last.weight.mean().sign())),
+    "its weight before it": lambda: Net(
+        lambda net, x: net.last(net.features(x) * net.last.weight.mean().sign())
+    ),
     "gradients behind a hook": lambda: signed_gradients(),
 }
 
@@ -168,13 +185,17 @@ def test_a_last_layer_is_one_only_if_the_output_is_linear_in_it(name):
 
 LINEAR = {
     "plain": lambda: layers(outputs=10),
-    "without a bias": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, 2, bias=False)),
+    "without a bias": lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(36, 24), nn.Tanh(), nn.Linear(24, 2, bias=False)
+    ),
     "a large bias": lambda: layers(bias=1e3),
     "dropout that does nothing": lambda: layers(nn.Dropout(0.5)),
     "Identity": lambda: layers(nn.Identity()),
     "a hook that looks": lambda: hooked(lambda y: None),
     "a keyword": lambda: Net(lambda net, x: net.last(input=net.features(x))),
-    "its first layer twice": lambda: Net(lambda net, x: net.last(net.features(net.features(x).repeat(1, 2)[:, :36]))),
+    "its first layer twice": lambda: Net(
+        lambda net, x: net.last(net.features(net.features(x).repeat(1, 2)[:, :36]))
+    ),
 }
 
 
@@ -192,7 +213,9 @@ def test_values_that_are_changed_behind_autograd_are_no_linear_layer():
     "factory",
     [
         lambda: torch.compile(layers(outputs=10), backend="eager"),
-        lambda: nn.Sequential(torch.compile(layers(outputs=24), backend="eager"), nn.Linear(24, 10)),
+        lambda: nn.Sequential(
+            torch.compile(layers(outputs=24), backend="eager"), nn.Linear(24, 10)
+        ),
     ],
 )
 def test_a_compiled_network_is_evaluated_as_it_was(factory):
@@ -209,7 +232,12 @@ class Embedded(nn.Module):
 
     def __init__(self, layer: nn.Module, call: Callable[[nn.Module, Tensor], Tensor]):
         super().__init__()
-        self.embed, self.layer, self.last, self.call = nn.Linear(6, 16), layer, nn.Linear(16, 10), call
+        self.embed, self.layer, self.last, self.call = (
+            nn.Linear(6, 16),
+            layer,
+            nn.Linear(16, 10),
+            call,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.last(self.call(self.layer, self.embed(x[:, 0])).mean(1))
@@ -306,7 +334,9 @@ def test_an_output_that_depends_on_the_batch_is_rejected(name, evaluation):
 
 FROM_SOME_SIZE_ON = {
     "a capacity of four": lambda h: torch.cat([h[:4], 0 * h[4:]]),
-    "the largest eight": lambda h: h * (h.norm(dim=1) >= h.norm(dim=1).topk(min(8, len(h))).values[-1])[:, None],
+    "the largest eight": lambda h: (
+        h * (h.norm(dim=1) >= h.norm(dim=1).topk(min(8, len(h))).values[-1])[:, None]
+    ),
     "a mean of many": lambda h: h - h.mean(0) * (len(h) > 4),
 }
 
@@ -319,7 +349,12 @@ def test_the_inputs_of_one_network_are_tested_together(name, evaluation):
 
     Ensemble(factory, SHAPE, evaluation=evaluation)  # batches of four show nothing
     nc.compute_nads(
-        factory, 8, image_shape=SHAPE, estimator=nc.SmoothedGradient(4), evaluation=evaluation, progress=False
+        factory,
+        8,
+        image_shape=SHAPE,
+        estimator=nc.SmoothedGradient(4),
+        evaluation=evaluation,
+        progress=False,
     )
     with pytest.raises(ValueError, match=r"other inputs of its batch.*\blast"):
         nc.compute_nads(factory, 8, image_shape=SHAPE, evaluation=evaluation, progress=False)
@@ -346,11 +381,17 @@ INDEPENDENT = {
     "BatchNorm": lambda: normed(nn.BatchNorm1d(24)),
     "attention": lambda: Embedded(nn.MultiheadAttention(16, 2, batch_first=True), attend),
     "LSTM": lambda: Embedded(nn.LSTM(16, 16, batch_first=True), lambda layer, x: layer(x)[0]),
-    "sequence first": lambda: Embedded(nn.LSTM(16, 16), lambda layer, x: layer(x.transpose(0, 1))[0].transpose(0, 1)),
+    "sequence first": lambda: Embedded(
+        nn.LSTM(16, 16), lambda layer, x: layer(x.transpose(0, 1))[0].transpose(0, 1)
+    ),
     "squeeze": lambda: Net(lambda net, x: net.last(net.features(x)).squeeze(), outputs=1),
-    "one by one": lambda: Net(lambda net, x: torch.stack([net.last(net.features(image[None]))[0] for image in x])),
+    "one by one": lambda: Net(
+        lambda net, x: torch.stack([net.last(net.features(image[None]))[0] for image in x])
+    ),
     "half in bfloat16": Attention,
-    "constants in float32": lambda: Net(lambda net, x: net.last(net.features(x.float()) @ torch.eye(24))),
+    "constants in float32": lambda: Net(
+        lambda net, x: net.last(net.features(x.float()) @ torch.eye(24))
+    ),
     "a large constant": lambda: Net(lambda net, x: 1e6 + net.last(net.features(x))),
 }
 
@@ -384,7 +425,9 @@ def adapting_each(net: nn.Module, x: Tensor) -> Tensor:
     """Adapt the last layer to each input by one step."""
     outputs = []
     for h in net.features(x):
-        (step,) = torch.autograd.grad(net.last(h).square().sum(), net.last.weight, create_graph=True)
+        (step,) = torch.autograd.grad(
+            net.last(h).square().sum(), net.last.weight, create_graph=True
+        )
         outputs.append(F.linear(h, net.last.weight - 0.1 * step, net.last.bias))
     return torch.stack(outputs)
 
@@ -432,7 +475,11 @@ def on_meta() -> nn.Module:
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize(
     ("factory", "names"),
-    [(on_meta, "meta.*to_empty"), (lambda: Reentrant(True), "use_reentrant=False"), (InAList, r"layers\[0\].weight")],
+    [
+        (on_meta, "meta.*to_empty"),
+        (lambda: Reentrant(True), "use_reentrant=False"),
+        (InAList, r"layers\[0\].weight"),
+    ],
 )
 def test_an_error_names_what_to_do(factory, names):
     with pytest.raises(ValueError, match=names):
@@ -501,7 +548,10 @@ class Spectral(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.weight, self.last = nn.Parameter(torch.randn(6, 4, dtype=torch.cfloat)), nn.Linear(36, 10)
+        self.weight, self.last = (
+            nn.Parameter(torch.randn(6, 4, dtype=torch.cfloat)),
+            nn.Linear(36, 10),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         z = torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(6, 6))

@@ -55,7 +55,9 @@ def test_every_estimator_has_the_second_moment_of_a_plain_loop(estimator):
     )
     basis = nads.basis.double()
     scale = float(expected.abs().max())
-    torch.testing.assert_close((basis * nads.eigenvalues.double()) @ basis.T, expected, rtol=0, atol=1e-6 * scale)
+    torch.testing.assert_close(
+        (basis * nads.eigenvalues.double()) @ basis.T, expected, rtol=0, atol=1e-6 * scale
+    )
     eigenvalues, directions = reference.eigenpairs(expected)
     torch.testing.assert_close(nads.eigenvalues.double(), eigenvalues, rtol=1e-5, atol=1e-6 * scale)
     assert nads.overlap(directions, 1) == pytest.approx(1, abs=1e-6)
@@ -69,11 +71,17 @@ def test_the_method_from_a_factory_to_directions():
     again = reference.compute_reference_nads(convnet, 400, SHAPE, seed=3)
     assert torch.equal(values, again[0]) and torch.equal(directions, again[1])
     options = {"estimator": nc.SmoothedGradient(), "debiasing": "none", "symmetries": ()}
-    engine = nc.compute_nads(convnet, 400, image_shape=SHAPE, device="cpu", progress=False, **options)
+    engine = nc.compute_nads(
+        convnet, 400, image_shape=SHAPE, device="cpu", progress=False, **options
+    )
     # Other networks from the same distribution: the trace of C varies by about sqrt(2 / N) of itself per eigenvalue.
-    assert float(values.sum()) == pytest.approx(float(engine.eigenvalues.sum()), rel=4 * math.sqrt(2 / 400))
+    assert float(values.sum()) == pytest.approx(
+        float(engine.eigenvalues.sum()), rel=4 * math.sqrt(2 / 400)
+    )
     assert engine.overlap(directions.float(), 4) > 4 * 4 / D
-    points = reference.compute_reference_nads(convnet, 50, SHAPE, num_inputs=1, contribution=reference.dipole)
+    points = reference.compute_reference_nads(
+        convnet, 50, SHAPE, num_inputs=1, contribution=reference.dipole
+    )
     assert float(points[0][0]) > 0
 
 

@@ -26,7 +26,9 @@ def test_measured_share_is_the_formula_for_average_pooling():
     share, error = regression.measured_energy(
         lambda x: torch.nn.functional.avg_pool1d(x, 4), directions, 20_000, seed=0
     )
-    expected = pooling.retained_energy(torch.tensor([0, 1, 3, 5, 8]), pooling.prefilter("average", 16, 4), 4)
+    expected = pooling.retained_energy(
+        torch.tensor([0, 1, 3, 5, 8]), pooling.prefilter("average", 16, 4), 4
+    )
     assert ((share - expected).abs() < 6 * error + 1e-9).all()
 
 
@@ -37,8 +39,12 @@ def test_small_cnn_is_made_of_circular_convolutions():
     x = signal(6)
 
     def convolve(x, linear):
-        taps = linear.weight.view(len(linear.weight), 5, -1).movedim(1, 2).flip(2)  # copies are shifts by -2 .. 2
-        return torch.nn.functional.conv1d(torch.cat([x[..., -2:], x, x[..., :2]], -1), taps, linear.bias)
+        taps = (
+            linear.weight.view(len(linear.weight), 5, -1).movedim(1, 2).flip(2)
+        )  # copies are shifts by -2 .. 2
+        return torch.nn.functional.conv1d(
+            torch.cat([x[..., -2:], x, x[..., :2]], -1), taps, linear.bias
+        )
 
     hidden = convolve(convolve(x[:, None], network.conv1).relu(), network.conv2).relu()
     torch.testing.assert_close(network(x), network.linear(hidden.mT.flatten(1)).squeeze(1))

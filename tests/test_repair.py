@@ -25,7 +25,9 @@ def test_flat_networks_tell_places_apart():
         torch.manual_seed(0)
         network = build(1, 32, 2).eval()
         image = torch.randn(1, 1, 32, 32)
-        features = network.head(network.features(image) if hasattr(network, "features") else _body(network, image))
+        features = network.head(
+            network.features(image) if hasattr(network, "features") else _body(network, image)
+        )
         assert network.linear(features).shape == (1, 2)
         assert (features.shape[1] > 200) == ("flat" in name), name
 
@@ -38,7 +40,9 @@ def _body(network, image):
     raise AssertionError("there is no head")
 
 
-@pytest.mark.parametrize("names", [("densenet", "densenet, strided"), ("resnet", "resnet, average")])
+@pytest.mark.parametrize(
+    "names", [("densenet", "densenet, strided"), ("resnet", "resnet, average")]
+)
 def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
     found = []
     for name in names:
@@ -46,7 +50,9 @@ def test_averages_and_strides_have_equal_parameters_and_multiplications(names):
         for layer in network.modules():
             if isinstance(layer, nn.Conv2d):
                 layer.register_forward_hook(
-                    lambda layer, _, out, to=products: to.append(out[0, 0].numel() * layer.weight.numel())
+                    lambda layer, _, out, to=products: to.append(
+                        out[0, 0].numel() * layer.weight.numel()
+                    )
                 )
         network(torch.randn(1, 3, 32, 32))
         found.append((sum(p.numel() for p in network.parameters()), sum(products)))
@@ -60,9 +66,14 @@ def test_a_prediction_is_written_once_and_kept_beside_trainings(tmp_path, monkey
     monkeypatch.setattr(repair, "NETWORKS", {"linear": nc.LOGREG.build})
     options = {"out": out, "executor": "sequential", "device": "cpu", "progress": False}
     (row,) = run_study(repair.RepairPredictions(), **options).rows
-    assert np.mean(row["energies"]) == pytest.approx(1, abs=0.2)  # logistic regression has no preference
+    assert np.mean(row["energies"]) == pytest.approx(
+        1, abs=0.2
+    )  # logistic regression has no preference
     before = out.read_bytes()
-    assert run_study(repair.RepairPredictions(), **options).rows == [row] and out.read_bytes() == before
+    assert (
+        run_study(repair.RepairPredictions(), **options).rows == [row]
+        and out.read_bytes() == before
+    )
     run_study(repair.Repair(), count=1, **options)
     stored = json.loads(out.read_text())
     assert stored["prediction"] == [row]

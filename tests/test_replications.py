@@ -10,7 +10,9 @@ from nads_book.studies import replication_criteria, replications
 
 import nads_core as nc
 
-SMALL = replications.Design(40, 20, (3,), (("kept", "hole", None), ("emptied", "added", 0.5)), ("flipped",), (3,))
+SMALL = replications.Design(
+    40, 20, (3,), (("kept", "hole", None), ("emptied", "added", 0.5)), ("flipped",), (3,)
+)
 
 
 @pytest.fixture
@@ -21,11 +23,15 @@ def generated(monkeypatch):
     images = torch.rand(40, 1, 32, 32, generator=torch.Generator().manual_seed(0))
 
     def load(data, *, train, num_images, size, progress):
-        return nc.ImageSet(images[:num_images], torch.arange(num_images) % 10, tuple("abcdefghij"), "generated")
+        return nc.ImageSet(
+            images[:num_images], torch.arange(num_images) % 10, tuple("abcdefghij"), "generated"
+        )
 
     monkeypatch.setattr(replications.nc, "load_images", load)
     monkeypatch.setattr(replications, "DESIGNS", {("fashion-mnist", "lenet"): SMALL})
-    monkeypatch.setattr(replications, "RECIPE", replications.replace(replications.RECIPE, epochs=1, batch_size=20))
+    monkeypatch.setattr(
+        replications, "RECIPE", replications.replace(replications.RECIPE, epochs=1, batch_size=20)
+    )
     yield images
     for cached in ("photos", "nads_of", "scaling", "spread", "matrix_of"):
         getattr(replications, cached).cache_clear()
@@ -34,18 +40,31 @@ def generated(monkeypatch):
 def test_the_flipped_set_is_the_flip_of_standardised_images(generated):
     train, _, facts = replications.mapped(replications.trainings()[0], SMALL)
     standard = replications.scaling("fashion-mnist", 40)(generated)
-    assert abs(float(standard.mean())) < 1e-5 and float(standard.std()) == pytest.approx(1, abs=1e-3)
-    torch.testing.assert_close(train[0], nc.flip(standard, load_nads("lenet", 2)), atol=1e-3, rtol=0)
+    assert abs(float(standard.mean())) < 1e-5 and float(standard.std()) == pytest.approx(
+        1, abs=1e-3
+    )
+    torch.testing.assert_close(
+        train[0], nc.flip(standard, load_nads("lenet", 2)), atol=1e-3, rtol=0
+    )
     assert 0 <= facts["match"] <= 1
 
 
 def test_rows_are_resumed_and_say_what_was_trained(generated, monkeypatch, tmp_path):
-    options = {"out": tmp_path / "rows.json", "executor": "sequential", "device": "cpu", "progress": False}
+    options = {
+        "out": tmp_path / "rows.json",
+        "executor": "sequential",
+        "device": "cpu",
+        "progress": False,
+    }
     run_study(replications.Replications(), **options)
     stored = json.loads(options["out"].read_text("utf8"))
     assert stored["num_units"] == len(stored["rows"]) == 3 and stored["runs"][0]["torch"]
     hole, added = stored["rows"][1:]
-    assert hole["written"] == "hole" and added["size"] == 0.5 and {"followed", "unprompted"} <= set(added)
+    assert (
+        hole["written"] == "hole"
+        and added["size"] == 0.5
+        and {"followed", "unprompted"} <= set(added)
+    )
     assert all(row["run"] == stored["runs"][0]["started"] for row in stored["rows"])
     monkeypatch.setattr(replications, "measured", lambda *_: pytest.fail("trained again"))
     run_study(replications.Replications(), **options)
@@ -61,8 +80,20 @@ def test_the_registration_names_maps_and_indices_of_the_design():
 
 
 def made_up(index, background, written, size=None, accuracy=0.8, followed=0.0):
-    row = {"data": "d", "network": "n", "seed": 0, "map": None, "index": index, "background": background}
-    row |= {"written": written, "size": size, "test_accuracy": accuracy, "unprompted": {"class": 0.1, "place": 0.1}}
+    row = {
+        "data": "d",
+        "network": "n",
+        "seed": 0,
+        "map": None,
+        "index": index,
+        "background": background,
+    }
+    row |= {
+        "written": written,
+        "size": size,
+        "test_accuracy": accuracy,
+        "unprompted": {"class": 0.1, "place": 0.1},
+    }
     return row | {"followed": {"class": 0.1 + followed, "place": 0.1}}
 
 
@@ -77,7 +108,10 @@ def made_up_cell(hole=0.5, added=0.8, last=0.0, indices=(0, 9), seeds=(0,)):
             made_up(index, "emptied", "added", 0.5, followed=0.6 if index == 0 else last),
         ]
     return replication_criteria.Cell(
-        rows, "d", "n", {"indices": list(indices), "largest": 0.5, "maps": ["as is"], "seeds": list(seeds)}
+        rows,
+        "d",
+        "n",
+        {"indices": list(indices), "largest": 0.5, "maps": ["as is"], "seeds": list(seeds)},
     )
 
 

@@ -27,7 +27,9 @@ def test_points_with_and_without_an_interval():
 
 
 def test_hyphens_of_words_stay():
-    assert report.minus("ResNet-18 at (-2, 8): -0.5 to 1e-05") == "ResNet-18 at (−2, 8): −0.5 to 1e-05"
+    assert (
+        report.minus("ResNet-18 at (-2, 8): -0.5 to 1e-05") == "ResNet-18 at (−2, 8): −0.5 to 1e-05"
+    )
 
 
 def test_a_change_is_a_cost_a_gain_or_not_resolved():
@@ -75,7 +77,10 @@ def test_names_in_results_files_are_text_on_pages(shown, name):
     for text in shown:
         page = markdown_it.MarkdownIt().enable("table").render(text)
         elements = {*re.findall(r"<[^>\s]+", page)} - {"<p", "</p"}
-        assert all(each.strip("</") in ("table", "thead", "tbody", "tr", "th", "td", "code") for each in elements), page
+        assert all(
+            each.strip("</") in ("table", "thead", "tbody", "tr", "th", "td", "code")
+            for each in elements
+        ), page
         assert "GPU" in page or "alert" in page or "raw" in page
 
 
@@ -100,7 +105,10 @@ def test_runs_say_their_size_and_place():
         rows = [{"seed": 0}, {"seed": 1}]
         num_units, photos = 8, "photos of the test"
         settings = {"num_train": 5_000, "recipe": {"epochs": 10}}
-        provenance = [{"device": "GPU", "date": "2026-01-02"}, {"device": "CPU", "date": "2026-01-01"}]
+        provenance = [
+            {"device": "GPU", "date": "2026-01-02"},
+            {"device": "CPU", "date": "2026-01-01"},
+        ]
 
     assert report.size_of_run(Results()) == (
         "2 of 8 networks (2 seeds), 5,000 training photos, photos of the test, 10 epochs"

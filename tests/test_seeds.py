@@ -22,7 +22,9 @@ class Gpu:
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)
         monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: setattr(self, "seed", seed))
         monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: self.seed)
-        monkeypatch.setattr(torch.cuda, "set_rng_state_all", lambda state: setattr(self, "seed", state))
+        monkeypatch.setattr(
+            torch.cuda, "set_rng_state_all", lambda state: setattr(self, "seed", state)
+        )
 
 
 def small() -> nn.Module:
@@ -31,7 +33,15 @@ def small() -> nn.Module:
 
 def compute() -> None:
     with pytest.warns(UserWarning, match="tolerance 0.1 not reached after 256"):
-        nc.compute_nads(small, 256, image_shape=(1, 8, 8), tolerance=0.1, num_leading=3, device="cpu", progress=False)
+        nc.compute_nads(
+            small,
+            256,
+            image_shape=(1, 8, 8),
+            tolerance=0.1,
+            num_leading=3,
+            device="cpu",
+            progress=False,
+        )
 
 
 def train() -> None:
@@ -44,13 +54,22 @@ def train() -> None:
 def classify() -> None:
     inputs, labels = torch.randn(1, 8, 4), torch.zeros(1, 8)
     classifiers.train_classifiers(
-        lambda: classifiers.LinearClassifier(4), inputs, labels, num_steps=1, learning_rate=0.1, seed=3
+        lambda: classifiers.LinearClassifier(4),
+        inputs,
+        labels,
+        num_steps=1,
+        learning_rate=0.1,
+        seed=3,
     )
 
 
 def dipoles() -> None:
     lemma2.dipole_statistics(
-        lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)), torch.ones(1, 2, 2), torch.ones(1, 2, 2) / 2, 2, seed=3
+        lambda: nn.Sequential(nn.Flatten(0), nn.Linear(4, 1)),
+        torch.ones(1, 2, 2),
+        torch.ones(1, 2, 2) / 2,
+        2,
+        seed=3,
     )
 
 
@@ -73,10 +92,16 @@ def test_a_gpu_in_use_is_seeded_and_put_back(monkeypatch, used, device):
 
 
 def test_nothing_seeds_torch_past_seeded():
-    for path in set(LIBRARY.rglob("*.py")) - {LIBRARY / "reference.py"}:  # which is plain PyTorch alone
+    for path in set(LIBRARY.rglob("*.py")) - {
+        LIBRARY / "reference.py"
+    }:  # which is plain PyTorch alone
         for node in ast.walk(ast.parse(path.read_text("utf8"))):
             if isinstance(node, ast.Attribute) and node.attr in ("manual_seed", "fork_rng", "seed"):
-                assert ast.unparse(node) not in ("torch.manual_seed", "torch.seed", "torch.random.fork_rng"), path
+                assert ast.unparse(node) not in (
+                    "torch.manual_seed",
+                    "torch.seed",
+                    "torch.random.fork_rng",
+                ), path
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -86,4 +111,6 @@ def test_generators_of_a_gpu_are_put_back():
         first = torch.randn(3, device="cuda")
     with seeded(5, "cuda"):
         assert torch.equal(first, torch.randn(3, device="cuda"))
-    assert all(torch.equal(a, b) for a, b in zip(before, torch.cuda.get_rng_state_all(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(before, torch.cuda.get_rng_state_all(), strict=True)
+    )

@@ -173,23 +173,30 @@ def test_what_is_constant_after_all_does_not_vary():
 
 def test_an_attribute_that_follows_from_weights_is_no_difference():
     def factory():
-        return nn.Sequential(nn.Flatten(), nn.utils.spectral_norm(nn.Linear(16, 4)), nn.Tanh(), nn.Linear(4, 1))
+        return nn.Sequential(
+            nn.Flatten(), nn.utils.spectral_norm(nn.Linear(16, 4)), nn.Tanh(), nn.Linear(4, 1)
+        )
 
     with_old_norm = Ensemble(factory, SHAPE, device="cpu")
     rebuilt = Ensemble(factory, SHAPE, device="cpu", evaluation="rebuild")
     images = with_old_norm.randn(0, 1, 2, *SHAPE)
     assert torch.equal(
-        with_old_norm.input_gradients(with_old_norm.draw(0), images), rebuilt.input_gradients(rebuilt.draw(0), images)
+        with_old_norm.input_gradients(with_old_norm.draw(0), images),
+        rebuilt.input_gradients(rebuilt.draw(0), images),
     )
 
 
-@pytest.mark.parametrize("factory", [MaskAttribute, PermutationAttribute, Activation, deep_or_shallow])
+@pytest.mark.parametrize(
+    "factory", [MaskAttribute, PermutationAttribute, Activation, deep_or_shallow]
+)
 def test_rebuilt_networks_are_the_factorys(factory):
     estimator = nc.SmoothedGradient(4)
     options = {"dtype": torch.float64, "debiasing": "none", "symmetries": (), **OPTIONS}
     nads = nc.compute_nads(factory, 70, estimator=estimator, evaluation="rebuild", **options)
     ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation="rebuild")
-    inputs = torch.cat([estimator.draw(ensemble, block).inputs[:used] for block, used in ensemble.blocks(70)])
+    inputs = torch.cat(
+        [estimator.draw(ensemble, block).inputs[:used] for block, used in ensemble.blocks(70)]
+    )
     expected = torch.zeros(16, 16, dtype=torch.float64)
     for network, images in zip(directly(factory, 70), inputs, strict=True):
         network.double().eval()
@@ -200,7 +207,9 @@ def test_rebuilt_networks_are_the_factorys(factory):
         images.requires_grad_()
         gradient = torch.autograd.grad(network(images).sum(), images)[0].mean(0).flatten()
         expected += gradient.outer(gradient) / 70
-    assert torch.allclose(torch.linalg.eigvalsh(expected).flip(0), nads.eigenvalues.double(), rtol=1e-4, atol=1e-7)
+    assert torch.allclose(
+        torch.linalg.eigvalsh(expected).flip(0), nads.eigenvalues.double(), rtol=1e-4, atol=1e-7
+    )
     assert nads.provenance["evaluation"] == "rebuild"
 
 
@@ -216,7 +225,9 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
         path = tmp_path / f"{type(estimator).__name__}.ckpt"
         nc.compute_nads(orthogonal, 100, evaluation="rebuild", checkpoint=path, **options)
         rebuilt = nc.compute_nads(orthogonal, 200, evaluation="rebuild", checkpoint=path, **options)
-        assert torch.equal(loop.directions, rebuilt.directions) and torch.equal(loop.eigenvalues, rebuilt.eigenvalues)
+        assert torch.equal(loop.directions, rebuilt.directions) and torch.equal(
+            loop.eigenvalues, rebuilt.eigenvalues
+        )
         assert torch.equal(loop.certainty, rebuilt.certainty)
         with pytest.raises(ValueError, match="belongs to another computation.*evaluation"):
             nc.compute_nads(orthogonal, 300, checkpoint=path, **options)
@@ -224,7 +235,9 @@ def test_rebuilding_gives_what_the_ensemble_gives(tmp_path):
 
 def test_what_rebuilding_cannot_do():
     with pytest.raises(ValueError, match="readouts=1"):
-        nc.compute_nads(Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="rebuild", **OPTIONS)
+        nc.compute_nads(
+            Model, 64, estimator=nc.SmoothedGradient(4, readouts=2), evaluation="rebuild", **OPTIONS
+        )
     with pytest.raises(ValueError, match="cannot be stacked"):
         Ensemble(Model, SHAPE, evaluation="rebuild").stack(2)
     fixed = Model()
@@ -246,12 +259,18 @@ class Rotary(Model):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_complex_buffers_stay_complex(dtype):
     ensemble = Ensemble(Rotary, SHAPE, device="cpu", dtype=dtype)
-    assert ensemble.template.turns.dtype == (torch.complex64 if dtype == torch.float32 else torch.complex128)
+    assert ensemble.template.turns.dtype == (
+        torch.complex64 if dtype == torch.float32 else torch.complex128
+    )
     images = ensemble.randn(0, 1, 2, *SHAPE)
     state = ensemble.draw(0)
     for index in range(4):
         network = Rotary()
-        network.load_state_dict({name: tensor[index] for name, tensor in state.items()}, strict=False)
+        network.load_state_dict(
+            {name: tensor[index] for name, tensor in state.items()}, strict=False
+        )
         assert torch.allclose(
-            ensemble.outputs(state, images)[index].float(), network(images[index].float())[:, 0], atol=1e-6
+            ensemble.outputs(state, images)[index].float(),
+            network(images[index].float())[:, 0],
+            atol=1e-6,
         )

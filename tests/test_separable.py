@@ -42,7 +42,9 @@ def test_one_seed_gives_one_noise_for_every_direction():
     other, same_labels = nc.separable_dataset(unit(2), 10, seed=3)
     assert torch.equal(labels, same_labels)
     difference = (one - other).flatten(1)
-    assert int((torch.linalg.svdvals(difference) > 1e-3).sum()) == 2  # each differs from the noise by one direction
+    assert (
+        int((torch.linalg.svdvals(difference) > 1e-3).sum()) == 2
+    )  # each differs from the noise by one direction
     assert not torch.equal(one, nc.separable_dataset(unit(1), 10, seed=4)[0])
 
 
@@ -122,8 +124,12 @@ def test_pairs_measure_an_accuracy_near_guessing_with_less_error():
     for paired in (False, True):
         accuracies = []
         for seed in range(300):
-            images, labels = nc.SeparableDatasets(v[None], 200, noise_std=1.0, seed=seed, paired=paired)[0]
-            accuracies.append(float(((images.flatten(1) @ weights > 0) == (labels == 1)).double().mean()))
+            images, labels = nc.SeparableDatasets(
+                v[None], 200, noise_std=1.0, seed=seed, paired=paired
+            )[0]
+            accuracies.append(
+                float(((images.flatten(1) @ weights > 0) == (labels == 1)).double().mean())
+            )
         result[paired] = np.array(accuracies)
     means, errors = ({p: f(a) for p, a in result.items()} for f in (np.mean, np.std))
     assert abs(means[True] - means[False]) < 4 * np.hypot(*errors.values()) / np.sqrt(300)

@@ -9,7 +9,10 @@ Image = pytest.importorskip("PIL.Image", reason=NEEDS_BOOK)
 sharing = pytest.importorskip("nads_book.site.sharing", reason=NEEDS_BOOK)
 
 ROOT = BOOK.parent.parent
-LONG = "Which of the many waves does a network learn, and does training decide it, or does the architecture? " * 4
+LONG = (
+    "Which of the many waves does a network learn, and does training decide it, or does the architecture? "
+    * 4
+)
 HEAD = """<!doctype html><html><head><title>x</title><link rel="stylesheet" href="../_static/book.css">
 <script src="../_static/searchtools.js"></script><script src="../searchindex.js"></script></head>"""
 
@@ -27,7 +30,9 @@ def site(tmp_path):
     Image.new("RGB", (400, 300), "navy").save(tmp_path / "_images" / "figure.png")
     Image.new("RGB", (800, 300), "white").save(tmp_path / "_static" / "maps.png")
     (tmp_path / "_static" / "searchtools.js").write_text("const Search = {};\n")
-    (tmp_path / "index.html").write_text('<meta http-equiv="Refresh" content="0; url=book/intro.html" />\n')
+    (tmp_path / "index.html").write_text(
+        '<meta http-equiv="Refresh" content="0; url=book/intro.html" />\n'
+    )
     intro = (
         '<h1>A book<a class="headerlink" href="#x">#</a></h1><p>Short.</p><p class="byline">computed</p>'
         '<nad-guess config="{}"><noscript><p><img src="../_static/maps.png" alt="maps"></p></noscript>text</nad-guess>'
@@ -62,7 +67,9 @@ def root(tmp_path_factory):
 
 
 def meta(path):
-    found = re.findall(r'<meta (?:name|property)="([^"]+)" content="([^"]*)">', path.read_text("utf8"))
+    found = re.findall(
+        r'<meta (?:name|property)="([^"]+)" content="([^"]*)">', path.read_text("utf8")
+    )
     assert len(found) == len(dict(found)), "a name that is there twice"
     return dict(found)
 
@@ -71,13 +78,21 @@ def test_a_page_describes_itself(site, root):
     sharing.share(site, root, ["book/intro", "notebooks/01_x", "book/missing"])
     chapter, intro = meta(site / "notebooks" / "01_x.html"), meta(site / "book" / "intro.html")
     assert chapter["og:title"] == chapter["citation_title"] == "1. A “chapter”"
-    assert LONG.startswith(chapter["description"].rstrip("…")) and 100 < len(chapter["description"]) <= 200
-    assert chapter["og:image"].endswith("/_static/previews/01_x.png") and chapter["og:image:alt"] == "navy, all over"
+    assert (
+        LONG.startswith(chapter["description"].rstrip("…"))
+        and 100 < len(chapter["description"]) <= 200
+    )
+    assert (
+        chapter["og:image"].endswith("/_static/previews/01_x.png")
+        and chapter["og:image:alt"] == "navy, all over"
+    )
     assert intro["og:image"].endswith("/_static/previews/intro.png")
     assert intro["og:title"] == "A book" and "citation_inbook_title" in chapter
     with Image.open(site / "_static" / "previews" / "01_x.png") as preview:
         assert preview.size == sharing.SIZE
-        assert preview.convert("RGB").getpixel((600, 350)) == (0, 0, 128), "the figure, below the title"
+        assert preview.convert("RGB").getpixel((600, 350)) == (0, 0, 128), (
+            "the figure, below the title"
+        )
         assert preview.convert("L").crop((0, 0, 1200, 100)).getextrema()[0] < 80, "the title"
     assert meta(site / "index.html")["og:url"] == intro["og:url"]
 
@@ -87,7 +102,9 @@ def test_a_page_loads_what_it_needs(site, root):
         '<script src="_static/searchtools.js"></script><script src="searchindex.js"></script>'
     )
     sharing.share(site, root, ["book/intro"])
-    intro, chapter = ((site / f"{name}.html").read_text("utf8") for name in ("book/intro", "notebooks/01_x"))
+    intro, chapter = (
+        (site / f"{name}.html").read_text("utf8") for name in ("book/intro", "notebooks/01_x")
+    )
     assert "searchindex" not in intro + chapter and "book.css" in intro
     assert "searchindex.js" in (site / "search.html").read_text("utf8")
 
@@ -99,7 +116,10 @@ def test_footer_facts_reach_the_templates(tmp_path):
     sharing.configure(path, ROOT)
     after = sharing.yaml.safe_load(path.read_text("utf8"))
     context = after["sphinx"]["config"].pop("html_context")
-    assert before["sphinx"]["config"].pop("html_context").items() <= context.items() and before == after
+    assert (
+        before["sphinx"]["config"].pop("html_context").items() <= context.items()
+        and before == after
+    )
     assert context["book_version"] and context["book_repository"] == before["repository"]["url"]
     assert sharing.about(tmp_path)["book_commit"] == "", "outside a repository there is no commit"
 
@@ -113,4 +133,9 @@ def test_search_quotes_what_a_reader_sees(browser, site, root):
         quote = page.evaluate("(text) => Search.htmlToText(text, '')", text)
         part = page.evaluate("(text) => Search.htmlToText(text, '#part')", text)
     assert quote.startswith("1. A “chapter”") and "σ = 1/2" in quote and "\\" not in quote
-    assert "How to cite" not in quote and "code" not in quote and part.startswith("Part") and "σ" not in part
+    assert (
+        "How to cite" not in quote
+        and "code" not in quote
+        and part.startswith("Part")
+        and "σ" not in part
+    )

@@ -12,7 +12,12 @@ import nads_core as nc
 
 
 def computed(size=8, symmetries=("flip_rows", "flip_columns"), channels=1) -> nc.NADs:
-    options = {"image_shape": (channels, size, size), "device": "cpu", "progress": False, "symmetries": symmetries}
+    options = {
+        "image_shape": (channels, size, size),
+        "device": "cpu",
+        "progress": False,
+        "symmetries": symmetries,
+    }
     estimator = nc.SmoothedGradient(2)
     return nc.compute_nads(lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(channels * size**2, 1)), 80,
                            estimator=estimator, **options)  # fmt: skip
@@ -38,7 +43,9 @@ def test_a_compressed_file_holds_the_same(kind, quantized, tmp_path):
         folds = kind in ("symmetric", "colour") and quantized
         assert ("mirrored" in file.files) == folds
         if folds:
-            assert file["directions"].shape[2:] == tuple(size // 2 for size in nads.directions.shape[2:])
+            assert file["directions"].shape[2:] == tuple(
+                size // 2 for size in nads.directions.shape[2:]
+            )
     assert all(info.compress_type == zipfile.ZIP_LZMA for info in zipfile.ZipFile(path).infolist())
 
 

@@ -14,7 +14,11 @@ import nads_core as nc
 
 @pytest.fixture
 def no_data(monkeypatch):
-    for name, value in {"NADS_DATA": os.devnull, "NADS_DOWNLOAD": "0", "NADS_REFERENCE": ""}.items():
+    for name, value in {
+        "NADS_DATA": os.devnull,
+        "NADS_DOWNLOAD": "0",
+        "NADS_REFERENCE": "",
+    }.items():
         monkeypatch.setenv(name, value)
 
 
@@ -31,13 +35,23 @@ def test_leading_published_directions_ship(no_data):
         shown = nb.published.directions(architecture)
         assert shown.shape == (64, 1, 32, 32)
         assert nc.load_nads(architecture).overlap(shown, k=10) > 0.85
-        assert nb.published.directions(architecture, 1023) is None is nb.published.eigenvalues(architecture, 1023)
+        assert (
+            nb.published.directions(architecture, 1023)
+            is None
+            is nb.published.eigenvalues(architecture, 1023)
+        )
     for architecture in ("vgg11", "densenet121"):
-        assert nb.published.directions(architecture) is None and nb.published.eigenvalues(architecture) is None
+        assert (
+            nb.published.directions(architecture) is None
+            and nb.published.eigenvalues(architecture) is None
+        )
 
 
 def test_published_accuracies_need_no_files_of_the_authors(no_data):
-    assert len(nb.published.fourier_accuracies("lenet")) == 256 and len(nb.published.nad_accuracies("lenet")) == 264
+    assert (
+        len(nb.published.fourier_accuracies("lenet")) == 256
+        and len(nb.published.nad_accuracies("lenet")) == 264
+    )
 
 
 def test_without_benchmarks_there_are_no_costs(tmp_path):
@@ -61,4 +75,6 @@ def test_a_chapter_without_photos_shows_generated_images_and_stored_results():
     # Numbers of generated images never share a table with those of CIFAR-10.
     texts = ["\n".join(" ".join(row) for row in table) for table in tables(notebook)]
     assert any("generated" in text for text in texts)
-    assert not [text for text in texts if "generated" in text and ("CIFAR-10" in text or "paper" in text)]
+    assert not [
+        text for text in texts if "generated" in text and ("CIFAR-10" in text or "paper" in text)
+    ]

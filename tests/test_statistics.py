@@ -21,7 +21,9 @@ def test_falling_fit_is_the_smallest_of_the_largest_means(values):
     """The min-max formula of Barlow, Bartholomew, Bremner and Brunk (1972), for a falling fit."""
     mean = lambda first, last: np.mean(values[first : last + 1])  # noqa: E731
     count = len(values)
-    expected = [min(max(mean(a, b) for b in range(i, count)) for a in range(i + 1)) for i in range(count)]
+    expected = [
+        min(max(mean(a, b) for b in range(i, count)) for a in range(i + 1)) for i in range(count)
+    ]
     np.testing.assert_allclose(statistics.isotonic_fit(values), expected, atol=1e-12)
 
 
@@ -33,14 +35,21 @@ def test_order_test_tells_luck_from_disorder():
     shuffled = truth + generator.normal(0, 0.03, 60)
     test = statistics.order_test(np.clip(shuffled, 0, 1), 10_000)
     assert test.spread > 2 * test.sampling_spread
-    np.testing.assert_allclose(test.gaps, np.clip(shuffled, 0, 1) - statistics.isotonic_fit(np.clip(shuffled, 0, 1)))
+    np.testing.assert_allclose(
+        test.gaps, np.clip(shuffled, 0, 1) - statistics.isotonic_fit(np.clip(shuffled, 0, 1))
+    )
 
 
 def test_the_luck_of_training_counts_too():
     rng, truth = np.random.default_rng(0), np.linspace(0.95, 0.55, 60)
     measured = truth + 3 * rng.normal(size=60) * np.sqrt(truth * (1 - truth) / 10_000)
-    alone, both = (statistics.order_test(measured, 10_000, inflation=inflation) for inflation in (1.0, 3.0))
-    assert alone.spread == both.spread and alone.sampling_spread < alone.spread < 1.3 * both.sampling_spread
+    alone, both = (
+        statistics.order_test(measured, 10_000, inflation=inflation) for inflation in (1.0, 3.0)
+    )
+    assert (
+        alone.spread == both.spread
+        and alone.sampling_spread < alone.spread < 1.3 * both.sampling_spread
+    )
     assert 2 < both.sampling_spread / alone.sampling_spread < 4
 
 
@@ -91,7 +100,9 @@ def test_bootstrap_interval_holds_the_estimate():
 
 def test_resampling_within_strata_draws_as_many_of_each_again():
     values, strata = np.arange(12.0), ["a"] * 4 + ["b"] * 8
-    counts = statistics.resampled(lambda x: float((x < 4).sum()), values, strata=strata, num_resamples=50)
+    counts = statistics.resampled(
+        lambda x: float((x < 4).sum()), values, strata=strata, num_resamples=50
+    )
     assert (counts == 4).all()
     free = statistics.resampled(lambda x: float((x < 4).sum()), values, num_resamples=50)
     assert free[0] == 4 and np.ptp(free) > 0
@@ -108,9 +119,15 @@ def test_a_regression_tells_two_causes_apart_that_go_together():
     response = 2.0 * energy + of_carrier + 0.1 * rng.normal(size=len(index))
     result = statistics.regression(response, {"index": index, "energy": energy}, carriers_)
     assert result["index"].low < 0 < result["index"].high
-    assert result["energy"].low < 2 * energy.std() < result["energy"].high and result["energy"].low > 1
-    alone = statistics.regression(response, {"index": index, "energy": energy}, np.arange(len(index)))
-    assert alone["index"].high - alone["index"].low < 0.7 * (result["index"].high - result["index"].low)
+    assert (
+        result["energy"].low < 2 * energy.std() < result["energy"].high and result["energy"].low > 1
+    )
+    alone = statistics.regression(
+        response, {"index": index, "energy": energy}, np.arange(len(index))
+    )
+    assert alone["index"].high - alone["index"].low < 0.7 * (
+        result["index"].high - result["index"].low
+    )
     with pytest.raises(ValueError, match=r"a predictor is constant: \['index'\]"):
         statistics.regression(response, {"index": 0 * index, "energy": energy}, carriers_)
 
@@ -127,6 +144,8 @@ def test_intervals_of_differences_cover_as_often_as_they_say():
 def test_pooled_deviations_leave_out_what_kinds_differ_by():
     pooled = statistics.pooled_variance([[1.0, 3.0], [11.0, 13.0], [5.0]])
     assert pooled.degrees == 2 and pooled.deviation == pytest.approx(2**0.5)
-    assert pooled.half_width(2) == pytest.approx(4.302653 * 1.0)  # Student's with two degrees of freedom
+    assert pooled.half_width(2) == pytest.approx(
+        4.302653 * 1.0
+    )  # Student's with two degrees of freedom
     assert pooled.half_width(2, 2) == pytest.approx(2**0.5 * pooled.half_width(2))
     assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf

@@ -15,7 +15,12 @@ from nads_core.directions import compute as directions_module
 from nads_core.directions.accumulation import Accumulation
 from nads_core.directions.covariance import leading_subspace, subspace_overlap
 from nads_core.directions.moments import DenseMoments, GramMoments
-from nads_core.directions.stopping import StoppingCriterion, StoppingRule, check_schedule, subspace_error
+from nads_core.directions.stopping import (
+    StoppingCriterion,
+    StoppingRule,
+    check_schedule,
+    subspace_error,
+)
 from nads_core.networks.ensembles import Ensemble
 
 SHAPE = (1, 8, 8)
@@ -30,7 +35,9 @@ def at_once(monkeypatch) -> None:
     """Evaluate networks all at once, as on a GPU: many small ones take a tenth of the time."""
     plain = directions_module.Ensemble
     monkeypatch.setattr(
-        directions_module, "Ensemble", lambda *args, **options: plain(*args, **(options | {"evaluation": "vmap"}))
+        directions_module,
+        "Ensemble",
+        lambda *args, **options: plain(*args, **(options | {"evaluation": "vmap"})),
     )
 
 
@@ -55,15 +62,23 @@ def test_readouts_equal_networks_with_those_last_layers():
         for readout in range(3):
             state = {name: tensor[network : network + 1] for name, tensor in draw.state.items()}
             state["3.weight"] = draw.readouts[network, readout][None, None]
-            alone = ensemble.input_gradients(state, draw.inputs[network : network + 1])[0].flatten(1)
+            alone = ensemble.input_gradients(state, draw.inputs[network : network + 1])[0].flatten(
+                1
+            )
             expected = (alone[::2] + alone[1::2]) / 2  # of two pairs, each a half
-            torch.testing.assert_close(contributions[network, readout], expected, rtol=1e-10, atol=1e-14)
+            torch.testing.assert_close(
+                contributions[network, readout], expected, rtol=1e-10, atol=1e-14
+            )
 
 
 def test_readouts_agree_between_loop_and_vmap():
-    loop, batched = (Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=e) for e in ("loop", "vmap"))
+    loop, batched = (
+        Ensemble(convnet, SHAPE, dtype=torch.float64, evaluation=e) for e in ("loop", "vmap")
+    )
     draw = nc.SmoothedGradient(4, readouts=3).draw(loop, 0)[:5]
-    first, second = (e.input_gradients(draw.state, draw.inputs, draw.readouts) for e in (loop, batched))
+    first, second = (
+        e.input_gradients(draw.state, draw.inputs, draw.readouts) for e in (loop, batched)
+    )
     torch.testing.assert_close(first, second, rtol=1e-10, atol=1e-14)
 
 
@@ -72,8 +87,14 @@ def test_readouts_are_orthogonal_with_the_layers_own_variance():
     rows = ensemble.draw_readouts(0, 3, 27)  # (64, 27, 27)
     variance = 1 / (3 * 27)  # uniform within 1 / sqrt(27)
     gram = rows @ rows.mT
-    torch.testing.assert_close(gram, (27 * variance * torch.eye(27)).expand_as(gram), rtol=1e-4, atol=1e-5)
-    few = torch.cat([ensemble.draw_readouts(block, 3, 2) for block in range(40)]).flatten(0, 1).double()
+    torch.testing.assert_close(
+        gram, (27 * variance * torch.eye(27)).expand_as(gram), rtol=1e-4, atol=1e-5
+    )
+    few = (
+        torch.cat([ensemble.draw_readouts(block, 3, 2) for block in range(40)])
+        .flatten(0, 1)
+        .double()
+    )
     moment = few.T @ few / len(few)
     assert (moment / variance - torch.eye(27)).abs().max() < 5 * math.sqrt(2 / len(few))
 
@@ -81,17 +102,26 @@ def test_readouts_are_orthogonal_with_the_layers_own_variance():
 @pytest.fixture(scope="module")
 def plain():
     """Second moments of runs with one readout."""
-    return [second_moment(compute(256, nc.SmoothedGradient(4), seed=s, debiasing="subtract")) for s in range(12)]
+    return [
+        second_moment(compute(256, nc.SmoothedGradient(4), seed=s, debiasing="subtract"))
+        for s in range(12)
+    ]
 
 
 @pytest.mark.parametrize("readouts", [4, 27])
 def test_readouts_leave_the_second_moment_unbiased(plain, readouts):
     """The expectation over the last layer in closed form (27 of 27 features), or from a few, is that of fresh ones."""
     shared = [
-        second_moment(compute(64, nc.SmoothedGradient(4, readouts=readouts), seed=100 + s, debiasing="subtract"))
+        second_moment(
+            compute(
+                64, nc.SmoothedGradient(4, readouts=readouts), seed=100 + s, debiasing="subtract"
+            )
+        )
         for s in range(12)
     ]
-    directions = torch.linalg.qr(torch.randn(64, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).Q
+    directions = torch.linalg.qr(
+        torch.randn(64, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    ).Q
     for statistic in (torch.trace, *(lambda c, v=v: v @ c @ v for v in directions.T)):
         first, second = (torch.stack([statistic(c) for c in cs]) for cs in (plain, shared))
         spread = math.sqrt(float(first.var() + second.var()) / 12)
@@ -112,7 +142,9 @@ def test_a_constant_bias_of_several_outputs_moves_no_readout(evaluation):
     gradients = []
     for bias in (0.7, -3.0):
         factory = lambda b=bias: ConstantBias(b)  # noqa: E731
-        ensemble = Ensemble(factory, SHAPE, device="cpu", dtype=torch.float64, evaluation=evaluation)
+        ensemble = Ensemble(
+            factory, SHAPE, device="cpu", dtype=torch.float64, evaluation=evaluation
+        )
         draw = nc.SmoothedGradient(4, readouts=3).draw(ensemble, 0)[:5]
         assert "3.bias" not in draw.state
         gradients.append(ensemble.input_gradients(draw.state, draw.inputs, draw.readouts))
@@ -121,7 +153,9 @@ def test_a_constant_bias_of_several_outputs_moves_no_readout(evaluation):
     replaced = draw.state | {"3.weight": draw.readouts[:, :1].expand(-1, 5, -1)}
     first = {name: tensor[0] for name, tensor in replaced.items()}
     images = draw.inputs[0].requires_grad_()
-    (alone,) = torch.autograd.grad(torch.func.functional_call(ensemble.template, first, (images,))[:, 0].sum(), images)
+    (alone,) = torch.autograd.grad(
+        torch.func.functional_call(ensemble.template, first, (images,))[:, 0].sum(), images
+    )
     torch.testing.assert_close(gradients[1][0], alone)
 
 
@@ -141,7 +175,13 @@ def test_a_bias_that_serves_elsewhere_too_is_not_replaced():
 def test_readouts_need_a_last_linear_layer():
     squashed = lambda: nn.Sequential(convnet(), nn.Tanh())  # noqa: E731
     with pytest.raises(ValueError, match="ends in a linear layer.*use readouts=1"):
-        nc.compute_nads(squashed, 10, image_shape=SHAPE, estimator=nc.SmoothedGradient(4, readouts=2), progress=False)
+        nc.compute_nads(
+            squashed,
+            10,
+            image_shape=SHAPE,
+            estimator=nc.SmoothedGradient(4, readouts=2),
+            progress=False,
+        )
     with pytest.raises(ValueError, match="28 readouts .*27"):
         compute(10, nc.SmoothedGradient(4, readouts=28))
 
@@ -195,7 +235,10 @@ def test_the_seconds_of_a_run_begin_at_zero():
     ("criterion", "expected"),
     [
         ({"tolerance": 0.05}, [8, 10, 12, 16, 20, 24]),
-        ({"num_certain": 3}, [8, 12, 18, 27, 40, 61]),  # finding eigenpairs costs more: fewer checks
+        (
+            {"num_certain": 3},
+            [8, 12, 18, 27, 40, 61],
+        ),  # finding eigenpairs costs more: fewer checks
         ({}, [math.inf]),
     ],
     ids=str,
@@ -222,14 +265,18 @@ def test_groups_make_three_pairs_of_halves(moments):
                     half.merge(group)
             axes.append(leading_subspace(half, 1, (1, 4, 4)))
         halves.append((1 - subspace_overlap(*axes)) / 4)
-    assert error == pytest.approx(np.mean(halves)) and spread == pytest.approx(2 * np.std(halves, ddof=1))
+    assert error == pytest.approx(np.mean(halves)) and spread == pytest.approx(
+        2 * np.std(halves, ddof=1)
+    )
 
 
 def test_too_few_networks_leave_the_error_of_many_directions_unknown():
     generator = torch.Generator().manual_seed(0)
     state = Accumulation({}, GramMoments(16), None, measures_error=True)
     for group in state.groups:
-        group.update(simulated(4, 1, 4, generator).flatten(0, 1))  # halves of 8 networks span 8 dimensions or fewer
+        group.update(
+            simulated(4, 1, 4, generator).flatten(0, 1)
+        )  # halves of 8 networks span 8 dimensions or fewer
     assert len(leading_subspace(state.groups[0], 12, (1, 4, 4))) < 12
     assert subspace_error(state.groups, 12, (), (1, 4, 4)) == (math.inf, 0.0)
     assert 0 < subspace_error(state.groups, 1, (), (1, 4, 4))[0] < 1
@@ -253,10 +300,14 @@ def test_an_unmet_number_of_certain_directions_is_a_warning():
 
 
 def test_a_run_ends_when_the_directions_are_known(tmp_path):
-    loose, tight = (compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02))
+    loose, tight = (
+        compute(20_000, nc.SmoothedGradient(4), tolerance=t, num_leading=4) for t in (0.05, 0.02)
+    )
     for nads, tolerance in ((loose, 0.05), (tight, 0.02)):
         assert nads.provenance["error_interval"][1] <= tolerance
-        assert nads.provenance["num_networks"] in [64 * b for b, _ in zip(check_schedule(64), range(40), strict=False)]
+        assert nads.provenance["num_networks"] in [
+            64 * b for b, _ in zip(check_schedule(64), range(40), strict=False)
+        ]
     assert loose.provenance["num_networks"] < tight.provenance["num_networks"] < 20_000
     same = compute(tight.provenance["num_networks"], nc.SmoothedGradient(4))
     # The same networks, summed in four groups or in one: apart by rounding, 1e-8 on some processors (by 4e-5 if
@@ -292,9 +343,17 @@ def test_bad_tolerances_are_refused(options, message):
 @pytest.mark.parametrize("options", [{}, {"tolerance": 0.1}], ids=str)
 @pytest.mark.parametrize(("shape", "leading"), [((1, 2, 2), 3), ((1, 1, 10), 9), ((1, 3, 4), 10)])
 def test_fewer_than_ten_pixels_have_fewer_leading_directions(shape, leading, options):
-    factory = lambda: nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1))  # noqa: E731
+    factory = lambda: nn.Sequential(
+        nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1)
+    )  # noqa: E731
     nads = nc.compute_nads(
-        factory, 256, image_shape=shape, estimator=nc.SmoothedGradient(4), progress=False, device="cpu", **options
+        factory,
+        256,
+        image_shape=shape,
+        estimator=nc.SmoothedGradient(4),
+        progress=False,
+        device="cpu",
+        **options,
     )
     assert len(nads) == math.prod(shape)
     assert nads.provenance.get("num_leading") == (leading if options else None)
@@ -304,5 +363,8 @@ def test_fewer_than_ten_pixels_have_fewer_leading_directions(shape, leading, opt
 
 
 def test_bfloat16_draws_the_same_networks_and_moves_no_leading_direction():
-    exact, rounded = (compute(8_000, nc.SmoothedGradient(4), dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+    exact, rounded = (
+        compute(8_000, nc.SmoothedGradient(4), dtype=dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
     assert exact.overlap(rounded, 4) > 0.999

@@ -16,7 +16,13 @@ from nads_core.training.recipes import batches
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONS = {"executor": "sequential", "device": "cpu", "progress": False}
-ADDED = {"num_units", "run", "runs", "provenance", "deep"}  # what a file gets when it is written again
+ADDED = {
+    "num_units",
+    "run",
+    "runs",
+    "provenance",
+    "deep",
+}  # what a file gets when it is written again
 
 
 class Squares(FileStudy):
@@ -49,7 +55,10 @@ def test_stored_rows_are_of_units_and_are_written_as_they_were(name):
     study = experiment(name)
     results = study.stored(study.path)
     assert results.rows and results.in_order()
-    before, now = json.loads(study.path.read_text("utf8")), json.loads(json.dumps(study.content(results)))
+    before, now = (
+        json.loads(study.path.read_text("utf8")),
+        json.loads(json.dumps(study.content(results))),
+    )
     assert {key: now[key] for key in now if key not in ADDED} == {
         key: before[key] for key in before if key not in ADDED
     }
@@ -70,7 +79,9 @@ def test_every_row_names_the_run_that_computed_it(tmp_path):
     stored = json.loads(out.read_text("utf8"))
     runs = {run["started"]: run for run in stored["runs"]}
     assert [runs[row["run"]]["units"] for row in stored["rows"]] == [2] * 5
-    assert all({"device", "commit", "torch"} <= run.keys() for run in runs.values()) and len(runs) == 2
+    assert (
+        all({"device", "commit", "torch"} <= run.keys() for run in runs.values()) and len(runs) == 2
+    )
     before = out.read_bytes()
     assert run_study(study, out=out, **OPTIONS).rows == results.rows and out.read_bytes() == before
 
@@ -79,7 +90,9 @@ def test_a_failing_unit_leaves_those_before_it(tmp_path, monkeypatch):
     out = tmp_path / "squares.json"
     plain = Squares.run
     monkeypatch.setattr(
-        Squares, "run", lambda self, unit, context: plain(self, unit, context) if unit["number"] < 2 else 1 / 0
+        Squares,
+        "run",
+        lambda self, unit, context: plain(self, unit, context) if unit["number"] < 2 else 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
         run_study(Squares(), out=out, **OPTIONS)
@@ -104,17 +117,24 @@ def test_shards_of_a_study_are_merged_and_conflicts_rejected(tmp_path, monkeypat
     assert main(command) == 0
     merged = json.loads((tmp_path / "all.json").read_text("utf8"))
     assert [row["square"] for row in merged["rows"]] == [0, 1, 4, 9, 9] and len(merged["runs"]) == 2
-    (tmp_path / "all.json").write_text((tmp_path / "all.json").read_text("utf8").replace('"square": 4', '"square": 5'))
+    (tmp_path / "all.json").write_text(
+        (tmp_path / "all.json").read_text("utf8").replace('"square": 4', '"square": 5')
+    )
     assert main(command) == 2 and "square was 4, now 5" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "need"), [("repair", "repair-predictions"), ("poison-dips", "fig7-lenet")])
+@pytest.mark.parametrize(
+    ("name", "need"), [("repair", "repair-predictions"), ("poison-dips", "fig7-lenet")]
+)
 def test_a_study_waits_for_the_results_that_it_needs(name, need, monkeypatch, tmp_path, capsys):
     """Trainings begin after their predictions are stored."""
     monkeypatch.setattr(FileStudy, "path", tmp_path / "absent.json")
     monkeypatch.setenv("NADS_RESULTS", str(tmp_path))
     assert main(["run", name, "--out", str(tmp_path / "r.json"), "--device", "cpu"]) == 2
-    assert f"{name} needs the results of {need}" in capsys.readouterr().err and not (tmp_path / "r.json").exists()
+    assert (
+        f"{name} needs the results of {need}" in capsys.readouterr().err
+        and not (tmp_path / "r.json").exists()
+    )
 
 
 def test_the_registered_rule_is_applied_by_a_command(capsys):
@@ -124,7 +144,9 @@ def test_the_registered_rule_is_applied_by_a_command(capsys):
 
 def test_the_trainer_is_that_of_the_library():
     """SGD with momentum, decay and clipping: the same weights as those of `train_network`, but for rounding."""
-    recipe = nc.Recipe(epochs=2, batch_size=16, momentum=0.9, weight_decay=1e-3, clip_norm=0.05, learning_rate=0.1)
+    recipe = nc.Recipe(
+        epochs=2, batch_size=16, momentum=0.9, weight_decay=1e-3, clip_norm=0.05, learning_rate=0.1
+    )
     data = nc.separable_dataset(nc.fourier_direction((0, 1), size=8), 64, noise_std=0.5, seed=0)
     networks = []
     for _ in range(2):
@@ -132,10 +154,17 @@ def test_the_trainer_is_that_of_the_library():
         networks.append(nc.LOGREG.build(1, 8, 2))
     own, other = networks
     nc.train_network(other, data, recipe=recipe, seed=3, device="cpu", progress=False)
-    optimiser = torch.optim.SGD(own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    optimiser = torch.optim.SGD(
+        own.parameters(), 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
     total = recipe.num_steps(64)
     steps = training_steps(
-        own, data, optimiser, batches(64, recipe, 3), rate=lambda step: recipe.rate(step, total), clip_norm=0.05
+        own,
+        data,
+        optimiser,
+        batches(64, recipe, 3),
+        rate=lambda step: recipe.rate(step, total),
+        clip_norm=0.05,
     )
     losses = [float(loss) for _, loss in steps]
     assert len(losses) == total and losses[-1] < losses[0]
@@ -145,10 +174,16 @@ def test_the_trainer_is_that_of_the_library():
 
 def test_no_code_is_loaded_by_its_path():
     """Notebooks do, whose first cell looks for the checkout."""
-    files = [path for folder in ("book/nads_book", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    files = [
+        path
+        for folder in ("book/nads_book", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     assert len(files) > 100 and not list((ROOT / "book/preregistered").glob("*.py"))
     for path in files:
-        assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), path
+        assert not re.search(r"\brunpy\b|\bsys\.path\b|spec_from_file", path.read_text("utf8")), (
+            path
+        )
 
 
 def test_benchmarks_import_nothing_from_each_other():
@@ -156,4 +191,6 @@ def test_benchmarks_import_nothing_from_each_other():
     names = "|".join(path.stem for path in scripts)
     assert len(scripts) > 10
     for path in scripts:
-        assert not re.search(rf"^\s*(from|import) ({names})\b", path.read_text("utf8"), re.MULTILINE), path
+        assert not re.search(
+            rf"^\s*(from|import) ({names})\b", path.read_text("utf8"), re.MULTILINE
+        ), path

@@ -86,7 +86,9 @@ class OneLine(Skip):
     """Written and read in one line."""
 
     def forward(self, x):
-        return MODULE_DICTIONARY.update(h=self.down(x.flatten(1)).tanh()) or self.last(MODULE_DICTIONARY["h"])
+        return MODULE_DICTIONARY.update(h=self.down(x.flatten(1)).tanh()) or self.last(
+            MODULE_DICTIONARY["h"]
+        )
 
 
 def store(name, module, inputs, result):
@@ -103,7 +105,9 @@ class PartialHook(Skip):
 
 class HookOfTheOriginal(Skip):
     def begin(self):
-        self.down.register_forward_hook(lambda module, inputs, result: setattr(self, "seen", result))
+        self.down.register_forward_hook(
+            lambda module, inputs, result: setattr(self, "seen", result)
+        )
 
     def kept(self):
         return self.seen
@@ -156,7 +160,9 @@ def test_networks_that_share_an_object_are_evaluated_by_one_thread(factory, capl
     two = nc.compute_nads(factory, 256, **OPTIONS)
     torch.set_num_threads(1)
     one = nc.compute_nads(factory, 256, **OPTIONS)
-    assert torch.equal(one.eigenvalues, two.eigenvalues) and torch.equal(one.directions, two.directions)
+    assert torch.equal(one.eigenvalues, two.eigenvalues) and torch.equal(
+        one.directions, two.directions
+    )
 
 
 class Cached(Skip):

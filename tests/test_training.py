@@ -30,11 +30,18 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 def small_network() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 2)
+        nn.Conv2d(1, 3, 3),
+        nn.BatchNorm2d(3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(27, 2),
     )
 
 
-def small_data(seed: int, count: int = 70, noise_std: float = 0.5) -> tuple[torch.Tensor, torch.Tensor]:
+def small_data(
+    seed: int, count: int = 70, noise_std: float = 0.5
+) -> tuple[torch.Tensor, torch.Tensor]:
     direction = nc.fourier_direction((1, seed % 3), 8)
     return nc.separable_dataset(direction, count, margin=2.0, noise_std=noise_std, seed=seed)
 
@@ -52,7 +59,9 @@ def plain_loop(network, images, labels, recipe, seed):
             norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
             with torch.no_grad():
                 for p, g, m in zip(network.parameters(), gradients, momenta, strict=True):
-                    m.mul_(recipe.momentum).add_(g * min(1, recipe.clip_norm / (norm + 1e-6)) + recipe.weight_decay * p)
+                    m.mul_(recipe.momentum).add_(
+                        g * min(1, recipe.clip_norm / (norm + 1e-6)) + recipe.weight_decay * p
+                    )
                     p -= recipe.learning_rate * (1 - step / total) * m
             losses.append(loss.item())
             step += 1
@@ -74,7 +83,9 @@ class Complex(nn.Module):
         self.weight, self.last = nn.Parameter(torch.ones(8, 5, dtype=dtype)), nn.Linear(64, 2)
 
     def forward(self, x):
-        return self.last(torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(8, 8)).flatten(1))
+        return self.last(
+            torch.fft.irfft2(torch.fft.rfft2(x[:, 0]) * self.weight, s=(8, 8)).flatten(1)
+        )
 
 
 def flat_with_norm() -> nn.Module:
@@ -94,9 +105,19 @@ BAD_TRAININGS = {  # factory, images, labels, and what the error shows
     "labels as a list": (small_network, IMAGES, LABELS.tolist(), "list"),
     "no images": (small_network, IMAGES[:0], LABELS[:0], r"\(0, 1, 8, 8\)"),
     "a tuple as output": (Pair, IMAGES, LABELS, "tuple"),
-    "an output of one number": (lambda: nn.Sequential(small_network(), nn.Flatten(0)), IMAGES, LABELS, r"\(2,\)"),
+    "an output of one number": (
+        lambda: nn.Sequential(small_network(), nn.Flatten(0)),
+        IMAGES,
+        LABELS,
+        r"\(2,\)",
+    ),
     "complex weights": (Complex, IMAGES, LABELS, "complex"),
-    "weights of two types": (partial(Complex, torch.float64), IMAGES, LABELS, "weight torch.float64"),
+    "weights of two types": (
+        partial(Complex, torch.float64),
+        IMAGES,
+        LABELS,
+        "weight torch.float64",
+    ),
     "no weights": (nn.Flatten, IMAGES, LABELS, "got none"),
     "images of integers": (small_network, (99 * IMAGES).to(torch.uint8), LABELS, "uint8"),
     "complex images": (small_network, IMAGES.to(torch.cfloat), LABELS, "complex64"),
@@ -118,9 +139,14 @@ def test_trainings_that_cannot_be_right_are_rejected_before_they_begin(kind, tog
             nc.train_network(factory(), data, **options)
 
 
-@pytest.mark.parametrize("options", [{"method": "loop"}, {"method": "vmap"}, {"method": "graph", "workers": 1}])
+@pytest.mark.parametrize(
+    "options", [{"method": "loop"}, {"method": "vmap"}, {"method": "graph", "workers": 1}]
+)
 def test_tests_that_would_give_a_wrong_accuracy_are_rejected(options):
-    data, options = [(IMAGES, LABELS)], options | {"recipe": RECIPE, "device": "cpu", "progress": False}
+    data, options = (
+        [(IMAGES, LABELS)],
+        options | {"recipe": RECIPE, "device": "cpu", "progress": False},
+    )
     with pytest.raises(ValueError, match="labels are from 0 to 2, .* 2 outputs"):
         nc.train_networks(small_network, data, [(IMAGES, 2 * LABELS)], **options)
     missing = torch.where(IMAGES == IMAGES.max(), torch.nan, IMAGES)
@@ -129,7 +155,8 @@ def test_tests_that_would_give_a_wrong_accuracy_are_rejected(options):
 
 
 @pytest.mark.parametrize(
-    "data", [nc.load_images("generated", num_images=4), torch.utils.data.TensorDataset(IMAGES, LABELS)]
+    "data",
+    [nc.load_images("generated", num_images=4), torch.utils.data.TensorDataset(IMAGES, LABELS)],
 )
 def test_data_that_are_no_pair_are_named(data):
     with pytest.raises(ValueError, match=f"tensors of images .* got {type(data).__name__}"):
@@ -139,14 +166,18 @@ def test_data_that_are_no_pair_are_named(data):
 def test_networks_that_begin_in_place_leave_the_images_as_they_are():
     images = IMAGES.clone()
     network = nn.Sequential(nn.Hardtanh(-0.1, 0.1, inplace=True), small_network())
-    nc.train_network(network, (images, LABELS), (images, LABELS), recipe=RECIPE, device="cpu", progress=False)
+    nc.train_network(
+        network, (images, LABELS), (images, LABELS), recipe=RECIPE, device="cpu", progress=False
+    )
     assert torch.equal(images, IMAGES)
 
 
 def test_a_factory_that_returns_one_network_again_is_rejected():
     network = small_network()
     with pytest.raises(ValueError, match="same network twice"):
-        nc.train_networks(lambda: network, [(IMAGES, LABELS)] * 2, recipe=RECIPE, device="cpu", progress=False)
+        nc.train_networks(
+            lambda: network, [(IMAGES, LABELS)] * 2, recipe=RECIPE, device="cpu", progress=False
+        )
 
 
 @pytest.mark.parametrize("method", ["loop", "vmap"])
@@ -170,7 +201,9 @@ def test_checks_before_a_training_draw_no_numbers_and_change_no_weights():
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
 
 
-RECIPE = nc.Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
+RECIPE = nc.Recipe(
+    epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3
+)
 
 
 def first_weights(factory, seed, number):
@@ -186,7 +219,8 @@ def datasets_and_directions():
 
 
 @pytest.mark.parametrize(
-    ("method", "as_list"), [("loop", False), ("loop", True), ("processes", False), ("vmap", False), ("vmap", True)]
+    ("method", "as_list"),
+    [("loop", False), ("loop", True), ("processes", False), ("vmap", False), ("vmap", True)],
 )
 def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list):
     datasets, tests = datasets_and_directions()
@@ -201,13 +235,22 @@ def test_many_networks_train_as_a_plain_loop_trains_each(method, as_list):
         network = first_weights(small_network, 5, number).double()
         images, labels = datasets[b]
         losses = plain_loop(network, images.double(), labels, RECIPE, seed=5)
-        torch.testing.assert_close(result.losses[b], torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8)
+        torch.testing.assert_close(
+            result.losses[b], torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8
+        )
         network.eval()
-        for (images, labels), accuracy in ((tests[b], result.test_accuracy), (datasets[b], result.train_accuracy)):
+        for (images, labels), accuracy in (
+            (tests[b], result.test_accuracy),
+            (datasets[b], result.train_accuracy),
+        ):
             right = network(images.double()).argmax(1) == labels
             assert float(accuracy[b]) == pytest.approx(float(right.double().mean()))
     torch.set_rng_state(before)
-    assert result.losses.shape == (3, 9) and result.seconds.shape == (3,) and (result.seconds > 0).all()
+    assert (
+        result.losses.shape == (3, 9)
+        and result.seconds.shape == (3,)
+        and (result.seconds > 0).all()
+    )
 
 
 def with_dropout() -> nn.Module:
@@ -249,7 +292,9 @@ def test_dropout_does_not_depend_on_the_group_on_any_path(monkeypatch, factory):
     torch.testing.assert_close(train([0, 1, 2])[2], train([2])[0])
     family = NetworkFamily(factory, SHAPE, nc.TrainConfig(RECIPE), torch.device("cuda"))
     assert many._choose_method(family, datasets) == "graph"  # the choice on a GPU
-    assert many._choose_method(dataclasses.replace(family, factory=small_network), datasets) == "vmap"
+    assert (
+        many._choose_method(dataclasses.replace(family, factory=small_network), datasets) == "vmap"
+    )
 
 
 @pytest.mark.parametrize("precise", [True, False])
@@ -261,7 +306,15 @@ def test_networks_side_by_side_are_those_of_separate_trainings(precise):
     made = nc.data.separable.SeparableDatasets(directions, 70, 2.0, 0.5, 0)
     for data in (made, [small_data(seed) for seed in range(3)]):
         results = [
-            nc.train_networks(small_network, data, data, method=method, workers=workers, measure=weights, **options)
+            nc.train_networks(
+                small_network,
+                data,
+                data,
+                method=method,
+                workers=workers,
+                measure=weights,
+                **options,
+            )
             for method, workers in (("graph", 2), ("loop", None))
         ]
         difference = (results[0].losses - results[1].losses).abs() / results[1].losses
@@ -274,7 +327,9 @@ def test_networks_side_by_side_are_those_of_separate_trainings(precise):
 
 def weights(network: nn.Module) -> torch.Tensor:
     """Return all weights and running statistics as one vector."""
-    return torch.cat([tensor.detach().double().flatten().cpu() for tensor in network.state_dict().values()])
+    return torch.cat(
+        [tensor.detach().double().flatten().cpu() for tensor in network.state_dict().values()]
+    )
 
 
 def test_filters_whose_channels_lie_last_are_the_same_network():
@@ -295,18 +350,33 @@ def test_filters_whose_channels_lie_last_are_the_same_network():
 
 def test_networks_that_one_graph_cannot_train_are_refused():
     images, labels = small_data(0)
-    options = {"recipe": RECIPE, "device": "cpu", "progress": False, "method": "graph", "workers": 2}
+    options = {
+        "recipe": RECIPE,
+        "device": "cpu",
+        "progress": False,
+        "method": "graph",
+        "workers": 2,
+    }
     with pytest.raises(ValueError, match="stop networks at different steps"):
         nc.train_networks(small_network, [(images, labels)] * 2, stop_loss=0.1, **options)
     dropping = lambda: nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(64, 2))  # noqa: E731
     with pytest.raises(ValueError, match="dropout"):
         nc.train_networks(dropping, [(images, labels)] * 2, **options)
-    assert nc.train_networks(dropping, [(images, labels)] * 2, **options | {"workers": 1}).losses.shape == (2, 9)
+    assert nc.train_networks(
+        dropping, [(images, labels)] * 2, **options | {"workers": 1}
+    ).losses.shape == (2, 9)
 
 
 def test_one_vectorised_step_cannot_stop_a_single_network():
     with pytest.raises(ValueError, match="stop_loss"):
-        nc.train_networks(small_network, [small_data(0)], recipe=RECIPE, method="vmap", stop_loss=0.1, device="cpu")
+        nc.train_networks(
+            small_network,
+            [small_data(0)],
+            recipe=RECIPE,
+            method="vmap",
+            stop_loss=0.1,
+            device="cpu",
+        )
 
 
 @pytest.mark.parametrize("train", [nc.train_network, nc.train_networks])
@@ -331,7 +401,9 @@ def test_training_stops_at_a_small_loss():
     train = small_data(1, 1_000)
     recipe = nc.Recipe(epochs=8)
     full = nc.train_networks(nc.LOGREG, [train], recipe=recipe, device="cpu", progress=False)
-    stopped = nc.train_networks(nc.LOGREG, [train], recipe=recipe, stop_loss=0.2, device="cpu", progress=False)
+    stopped = nc.train_networks(
+        nc.LOGREG, [train], recipe=recipe, stop_loss=0.2, device="cpu", progress=False
+    )
     reached = int(full.iterations_to(0.2)[0])
     assert 0 < reached == int(stopped.iterations_to(0.2)[0])
     done = int(stopped.losses.isfinite().sum())
@@ -351,7 +423,11 @@ def test_training_stops_when_no_test_image_is_wrong(tmp_path):
     assert stopped.test_accuracy == full.test_accuracy == 1
     torch.testing.assert_close(stopped.losses[0, :done], full.losses[0, :done])
     alone = nc.train_network(
-        first_weights(partial(nc.LOGREG.build, 1, 8, 2), 0, 0), train, test, stop_at_full_accuracy=True, **options
+        first_weights(partial(nc.LOGREG.build, 1, 8, 2), 0, 0),
+        train,
+        test,
+        stop_at_full_accuracy=True,
+        **options,
     )
     torch.testing.assert_close(alone.losses, stopped.losses[0], equal_nan=True)
     means = full.losses[0].view(8, epoch).mean(1)
@@ -360,7 +436,10 @@ def test_training_stops_when_no_test_image_is_wrong(tmp_path):
 
     wrong = test[0], 1 - test[1]  # never right, however small the loss
     assert torch.equal(
-        nc.train_networks(nc.LOGREG, [train], [wrong], stop_at_full_accuracy=True, **options).losses, full.losses
+        nc.train_networks(
+            nc.LOGREG, [train], [wrong], stop_at_full_accuracy=True, **options
+        ).losses,
+        full.losses,
     )
     with pytest.raises(ValueError, match="test set"):
         nc.train_networks(nc.LOGREG, [train], stop_at_full_accuracy=True, **options)
@@ -422,7 +501,11 @@ def test_a_training_that_diverges_ends_with_that_epoch():
     network.register_forward_hook(lambda *_: looks.append(1))
     with pytest.raises(ValueError, match="at step 0"):
         nc.train_network(
-            network, (images * float("nan"), labels), recipe=nc.Recipe(epochs=500), device="cpu", progress=False
+            network,
+            (images * float("nan"), labels),
+            recipe=nc.Recipe(epochs=500),
+            device="cpu",
+            progress=False,
         )
     assert len(looks) < 100  # not all epochs
 
@@ -438,7 +521,13 @@ def test_each_network_of_a_sequence_has_a_progress_bar_where_asked_for(capsys):
 def test_one_network_has_a_time_limit():
     with pytest.raises(nc.TrainingTimeout, match="digits took longer than 0 s: 1 of 9 steps done"):
         nc.train_network(
-            small_network(), small_data(0), recipe=RECIPE, device="cpu", timeout=0.0, label="digits", progress=False
+            small_network(),
+            small_data(0),
+            recipe=RECIPE,
+            device="cpu",
+            timeout=0.0,
+            label="digits",
+            progress=False,
         )
 
 
@@ -514,7 +603,9 @@ def test_a_process_that_the_system_ends_is_an_error_that_says_what_to_do():
 
 def test_mixed_precision_stays_close_to_full_precision():
     direction = nc.fourier_direction((1, 0), 16)[None]
-    train, test = (nc.SeparableDatasets(direction, n, 2.0, 1.0, seed) for n, seed in ((1_500, 0), (1_000, 1)))
+    train, test = (
+        nc.SeparableDatasets(direction, n, 2.0, 1.0, seed) for n, seed in ((1_500, 0), (1_000, 1))
+    )
     options = dict(recipe=nc.Recipe(epochs=4), device="cpu", progress=False)
     exact = nc.train_networks(nc.LENET, train, test, **options)
     mixed = nc.train_networks(nc.LENET, train, test, mixed_precision=True, **options)
@@ -528,8 +619,12 @@ def test_mixed_precision_stays_close_to_full_precision():
 def test_a_gpu_trains_as_the_cpu_does(method):
     datasets, tests = datasets_and_directions()
     options = dict(recipe=RECIPE, dtype=torch.float64, progress=False)
-    expected = nc.train_networks(small_network, datasets, tests, device="cpu", method="loop", **options)
-    result = nc.train_networks(small_network, datasets, tests, device="cuda", method=method, **options)
+    expected = nc.train_networks(
+        small_network, datasets, tests, device="cpu", method="loop", **options
+    )
+    result = nc.train_networks(
+        small_network, datasets, tests, device="cuda", method=method, **options
+    )
     torch.testing.assert_close(result.losses, expected.losses, rtol=1e-8, atol=1e-8)
     assert torch.equal(result.test_accuracy, expected.test_accuracy)
 
@@ -539,9 +634,13 @@ def test_one_network_trains_as_a_plain_loop_does():
     torch.manual_seed(0)
     network, twin = small_network().double(), small_network().double()
     twin.load_state_dict(network.state_dict())
-    result = nc.train_network(network, (images.double(), labels), recipe=RECIPE, seed=2, device="cpu", progress=False)
+    result = nc.train_network(
+        network, (images.double(), labels), recipe=RECIPE, seed=2, device="cpu", progress=False
+    )
     losses = plain_loop(twin, images.double(), labels, RECIPE, seed=2)
-    torch.testing.assert_close(result.losses, torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(
+        result.losses, torch.tensor(losses, dtype=torch.float64), rtol=1e-8, atol=1e-8
+    )
     for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
     assert not network.training
@@ -569,7 +668,9 @@ def test_iterations_to_counts_the_first_window_below():
 def test_the_same_seed_gives_the_same_training_and_leaves_torchs_generator_alone():
     before = torch.get_rng_state()
     runs = [
-        nc.train_networks(small_network, [small_data(0)], recipe=RECIPE, seed=s, device="cpu", progress=False).losses
+        nc.train_networks(
+            small_network, [small_data(0)], recipe=RECIPE, seed=s, device="cpu", progress=False
+        ).losses
         for s in (1, 1, 2)
     ]
     assert torch.equal(runs[0], runs[1]) and not torch.equal(runs[0], runs[2])
@@ -581,19 +682,31 @@ def test_the_interval_holds_the_accuracy(correct, extra):
     accuracy, count = correct / (correct + extra), correct + extra
     low, high = nc.accuracy_interval(accuracy, count)
     assert 0 <= low <= accuracy <= high <= 1
-    assert high - low > nc.accuracy_interval(accuracy, 4 * count)[1] - nc.accuracy_interval(accuracy, 4 * count)[0]
+    assert (
+        high - low
+        > nc.accuracy_interval(accuracy, 4 * count)[1]
+        - nc.accuracy_interval(accuracy, 4 * count)[0]
+    )
 
 
 def test_the_interval_covers_as_often_as_it_says():
     generator = torch.Generator().manual_seed(0)
     draws = (torch.rand(2_000, 200, generator=generator) < 0.8).double().mean(1)
-    covered = sum(low <= 0.8 <= high for low, high in (nc.accuracy_interval(float(a), 200) for a in draws)) / 2_000
+    covered = (
+        sum(
+            low <= 0.8 <= high for low, high in (nc.accuracy_interval(float(a), 200) for a in draws)
+        )
+        / 2_000
+    )
     assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 2_000) + 0.01  # counts are discrete
 
 
 def test_the_interval_of_a_difference_covers_as_often_as_it_says():
     generator = torch.Generator().manual_seed(1)
-    first, second = ((torch.rand(1_000, 200, generator=generator) < p).double().mean(1).tolist() for p in (0.7, 0.6))
+    first, second = (
+        (torch.rand(1_000, 200, generator=generator) < p).double().mean(1).tolist()
+        for p in (0.7, 0.6)
+    )
     bounds = [nc.difference_interval(a, b, 200) for a, b in zip(first, second, strict=True)]
     covered = sum(low <= 0.1 <= high for low, high in bounds) / 1_000
     assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 1_000) + 0.01
@@ -609,15 +722,26 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="integer labels"):
         nc.train_network(small_network(), (images, labels.double()), recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="differ in shape"):
-        nc.train_networks(small_network, [(images, labels), (images[:9], labels[:9])], recipe=RECIPE, progress=False)
+        nc.train_networks(
+            small_network,
+            [(images, labels), (images[:9], labels[:9])],
+            recipe=RECIPE,
+            progress=False,
+        )
     with pytest.raises(ValueError, match="one per network"):
         nc.train_networks(small_network, [(images, labels)], [], recipe=RECIPE, progress=False)
     with pytest.raises(ValueError, match="one per network"):
-        nc.train_networks(small_network, [(images, labels)], network_ids=[1, 2], recipe=RECIPE, progress=False)
+        nc.train_networks(
+            small_network, [(images, labels)], network_ids=[1, 2], recipe=RECIPE, progress=False
+        )
     with pytest.raises(ValueError, match="unknown method 'fast'"):
-        nc.train_networks(small_network, [(images, labels)], method="fast", recipe=RECIPE, progress=False)
+        nc.train_networks(
+            small_network, [(images, labels)], method="fast", recipe=RECIPE, progress=False
+        )
     with pytest.raises(TypeError, match="must return a torch.nn.Module"):
-        nc.train_networks(lambda: 3, [(images, labels)], recipe=RECIPE, device="cpu", progress=False)
+        nc.train_networks(
+            lambda: 3, [(images, labels)], recipe=RECIPE, device="cpu", progress=False
+        )
     with pytest.raises(ValueError, match="NaN or infinite"):
         nc.train_networks(
             small_network, [(images * float("nan"), labels)] * 2, recipe=nc.SEPARABLE_RECIPE, device="cpu",
@@ -625,12 +749,23 @@ def test_bad_input_is_refused():
         )  # fmt: skip
     with pytest.raises(ValueError, match="got device cpu"):
         nc.train_networks(
-            small_network, [(images, labels)], method="graph", recipe=RECIPE, device="cpu", progress=False
+            small_network,
+            [(images, labels)],
+            method="graph",
+            recipe=RECIPE,
+            device="cpu",
+            progress=False,
         )
     with pytest.raises(ValueError, match="epochs must be a positive integer, got 0"):
         nc.Recipe(epochs=0)
     with pytest.raises(ValueError, match="NaN or infinite at step"):
-        nc.train_network(small_network(), (images * float("nan"), labels), recipe=RECIPE, device="cpu", progress=False)
+        nc.train_network(
+            small_network(),
+            (images * float("nan"), labels),
+            recipe=RECIPE,
+            device="cpu",
+            progress=False,
+        )
 
 
 # Trainings that are interrupted
@@ -639,15 +774,24 @@ def test_bad_input_is_refused():
 def stubborn(channels, size, classes):
     """Everything that a step can change: weights, running statistics, and the generator that dropout draws from."""
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.3), nn.Flatten(), nn.Linear(144, 2)
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Flatten(),
+        nn.Linear(144, 2),
     )
 
 
 @pytest.mark.parametrize("method", ["loop", pytest.param("processes", marks=pytest.mark.slow)])
-def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(tmp_path, monkeypatch, method):
+def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbers(
+    tmp_path, monkeypatch, method
+):
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     data = nc.SeparableDatasets(torch.eye(64)[:2].view(2, 1, 8, 8), 300)
-    options = dict(recipe=nc.Recipe(epochs=6, momentum=0.9), method="loop", progress=False, device="cpu")
+    options = dict(
+        recipe=nc.Recipe(epochs=6, momentum=0.9), method="loop", progress=False, device="cpu"
+    )
     factory = partial(stubborn, 1, 8, 2)
     whole = nc.train_networks(factory, data, data, **options)
 
@@ -670,7 +814,9 @@ def test_an_interrupted_training_goes_on_from_its_last_epoch_with_the_same_numbe
         nc.train_networks(factory, data, data, states=states, **options)
     assert [state.path.exists() for state in states] == [True, False]
     again = nc.train_networks(factory, data, data, states=states, **options | {"method": method})
-    torch.testing.assert_close(again.losses, whole.losses, rtol=1e-4, atol=1e-5)  # workers may have other threads
+    torch.testing.assert_close(
+        again.losses, whole.losses, rtol=1e-4, atol=1e-5
+    )  # workers may have other threads
     torch.testing.assert_close(again.test_accuracy, whole.test_accuracy, rtol=0, atol=0.02)
     states[0].forget()
     assert not states[0].path.exists()
@@ -702,9 +848,17 @@ def test_the_state_of_another_training_is_rejected(tmp_path, monkeypatch, change
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
 
     def train(direction=0, count=300, width=4, labels=False, **options):
-        network = lambda: nn.Sequential(nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2))  # noqa: E731
+        network = lambda: nn.Sequential(
+            nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2)
+        )  # noqa: E731
         x, y = nc.separable_dataset(torch.eye(64)[direction].view(1, 8, 8), count)
-        options = {"recipe": nc.Recipe(epochs=3), "method": "loop", "device": "cpu", "progress": False, **options}
+        options = {
+            "recipe": nc.Recipe(epochs=3),
+            "method": "loop",
+            "device": "cpu",
+            "progress": False,
+            **options,
+        }
         return nc.train_networks(network, [(x, 1 - y if labels else y)], states=[state], **options)
 
     state = nc.TrainingState(tmp_path / "0.part")
@@ -737,13 +891,19 @@ def test_a_config_is_the_same_as_its_options():
     config = nc.TrainConfig(RECIPE, seed=3, device="cpu", stop_loss=0.2)
     expected = nc.train_networks(small_network, [train], config=config, progress=False).losses
     options = {"recipe": RECIPE, "seed": 3, "device": "cpu", "stop_loss": 0.2, "progress": False}
-    assert torch.equal(nc.train_networks(small_network, [train], **options).losses.nan_to_num(), expected.nan_to_num())
+    assert torch.equal(
+        nc.train_networks(small_network, [train], **options).losses.nan_to_num(),
+        expected.nan_to_num(),
+    )
     with pytest.raises(TypeError, match="stop_losses"):
         nc.train_network(small_network(), train, recipe=RECIPE, stop_losses=1.0)
 
 
 def test_versions_of_images_are_made_one_after_another():
-    images, labels = torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 2
+    images, labels = (
+        torch.rand(20, 3, 8, 8, generator=torch.Generator().manual_seed(0)),
+        torch.arange(20) % 2,
+    )
     references, alive = [], []
 
     class Watched(NormalizedVersions):
@@ -759,5 +919,7 @@ def test_versions_of_images_are_made_one_after_another():
     )
     versions = Watched([partial(torch.mul, images, factor) for factor in factors], labels)
     lazy = nc.train_networks(nc.LOGREG, versions, **options)
-    whole = nc.train_networks(nc.LOGREG, [(nc.normalize(images * factor), labels) for factor in factors], **options)
+    whole = nc.train_networks(
+        nc.LOGREG, [(nc.normalize(images * factor), labels) for factor in factors], **options
+    )
     assert torch.equal(lazy.losses, whole.losses) and max(alive) <= 3

@@ -24,12 +24,17 @@ D = 64
 LEVELS = torch.exp(-torch.arange(D) / 8.0)
 
 
-def contributions(networks: int, seed: int, num_contributions: int = 8, levels: Tensor = LEVELS) -> Tensor:
+def contributions(
+    networks: int, seed: int, num_contributions: int = 8, levels: Tensor = LEVELS
+) -> Tensor:
     """Draw (B, J, D) with C = diag(levels), heavy tails over networks, and noise of variance 0.1 a contribution."""
     generator = torch.Generator().manual_seed(seed)
     scale = torch.rand(networks, 1, generator=generator) + 0.5
     vectors = (
-        torch.randn(networks, len(levels), generator=generator) * levels.sqrt() * scale / scale.square().mean() ** 0.5
+        torch.randn(networks, len(levels), generator=generator)
+        * levels.sqrt()
+        * scale
+        / scale.square().mean() ** 0.5
     )
     noise = torch.randn(networks, num_contributions, len(levels), generator=generator)
     return vectors[:, None] + (0.1**0.5 * noise if num_contributions > 1 else 0)
@@ -57,8 +62,12 @@ def test_the_variance_of_a_networks_share(num_contributions):
 
 def test_partners_and_readouts_are_averaged_first():
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(2, 400, 3, 2, 5)  # both halves equal
-    rows = rows + torch.randn(1, 400, 1, 1, 5, generator=generator)  # what partners and readouts share
+    rows = torch.randn(2, 400, 3, 1, 5, generator=generator).expand(
+        2, 400, 3, 2, 5
+    )  # both halves equal
+    rows = rows + torch.randn(
+        1, 400, 1, 1, 5, generator=generator
+    )  # what partners and readouts share
     shares = torch.einsum("pnrk,pnrl->nkl", rows[..., 0, :].double(), rows[..., 0, :].double()) / 6
     variances = share_variances(rows)
     torch.testing.assert_close(variances, shares.var(0, unbiased=False), rtol=0.2, atol=0.05)
@@ -101,12 +110,20 @@ def test_certificates_come_true(networks):
     bins = (claimed * 4).long().clamp(max=3)
     for number in range(4):
         inside = bins == number
-        if inside.double().mean() > 0.02:  # a spectrum as regular as this one is known a little better than claimed
-            assert -0.25 < float(claimed[inside].mean() - true[inside].mean()) < (0.1 if networks > 10 * D else 0.2)
+        if (
+            inside.double().mean() > 0.02
+        ):  # a spectrum as regular as this one is known a little better than claimed
+            assert (
+                -0.25
+                < float(claimed[inside].mean() - true[inside].mean())
+                < (0.1 if networks > 10 * D else 0.2)
+            )
     assert 0.7 < float(torch.stack(errors).square().mean().sqrt()) < 1.5
 
 
-def calibration(draw, runs: int, count: int, true=lambda directions: directions.diagonal().square(), **options):
+def calibration(
+    draw, runs: int, count: int, true=lambda directions: directions.diagonal().square(), **options
+):
     """Return claimed and actual certainty of the first directions, and the eigenvalues' errors in their own units."""
     claimed, actual, errors = [], [], []
     for seed in range(runs):
@@ -114,22 +131,32 @@ def calibration(draw, runs: int, count: int, true=lambda directions: directions.
         pairs = find_eigenpairs(moments, first, moments.dimension, shape, **options)
         claimed.append(pairs.certificates.certainty[:count])
         actual.append(true(pairs.directions)[:count])
-        errors.append((pairs.eigenvalues[:count] - levels[:count]) / pairs.certificates.eigenvalue_std[:count])
-    return torch.stack(claimed).mean(), torch.stack(actual).mean(), torch.stack(errors).square().mean().sqrt()
+        errors.append(
+            (pairs.eigenvalues[:count] - levels[:count]) / pairs.certificates.eigenvalue_std[:count]
+        )
+    return (
+        torch.stack(claimed).mean(),
+        torch.stack(actual).mean(),
+        torch.stack(errors).square().mean().sqrt(),
+    )
 
 
 def test_readouts_of_one_network_are_not_independent():
     levels, readouts = torch.exp(-torch.arange(24) / 6.0), 8
 
     def draw(generator):
-        features = torch.randn(256, 2, 24, generator=generator) * levels.sqrt()  # all that a network has
+        features = (
+            torch.randn(256, 2, 24, generator=generator) * levels.sqrt()
+        )  # all that a network has
         layers = torch.randn(256, readouts, 2, generator=generator) / 2**0.5
         vectors = (layers @ features).reshape(-1, 1, 24).expand(-1, 2, 24)
         noise = 0.01 * torch.randn(vectors.shape, generator=generator)
         return *filled(vectors + noise, readouts=readouts), (24,), levels
 
     claimed, true, errors = calibration(draw, 16, 8)
-    assert -0.15 < claimed - true < 0.06 and 0.7 < errors < 1.3  # 0.12 and 2 if each counted as a network
+    assert (
+        -0.15 < claimed - true < 0.06 and 0.7 < errors < 1.3
+    )  # 0.12 and 2 if each counted as a network
 
 
 def test_channels_share_their_errors():
@@ -137,7 +164,11 @@ def test_channels_share_their_errors():
 
     def draw(generator):
         vectors = torch.randn(200, channels, 16, generator=generator) * levels.sqrt()
-        return *filled(vectors.reshape(200, 1, -1)), (channels, 4, 4), levels.repeat_interleave(channels)
+        return (
+            *filled(vectors.reshape(200, 1, -1)),
+            (channels, 4, 4),
+            levels.repeat_interleave(channels),
+        )
 
     def true(directions):  # of the first channel, of which every sixth is
         coordinates = directions[::channels].abs().unflatten(1, (channels, 16)).sum(1)
@@ -150,12 +181,16 @@ def test_channels_share_their_errors():
 @pytest.mark.parametrize("kind", [DenseMoments, GramMoments])
 def test_few_networks_are_not_believed_in_the_space_that_they_span(kind):
     for networks in (1, 2, 4, 16):
-        drawn = torch.randn(networks, 1, D, generator=torch.Generator().manual_seed(networks))  # C = I
+        drawn = torch.randn(
+            networks, 1, D, generator=torch.Generator().manual_seed(networks)
+        )  # C = I
         result = find_eigenpairs(*filled(drawn, kind), D, (D,))
         assert result.certificates.certainty.max() < 0.05
     nads = nc.compute_nads(nc.LENET, 2, image_shape=(1, 16, 16), progress=False)
     assert not nads.certainty.any() and nads.eigenvalue_std.isnan().all()
-    assert not nads.certificates.leading_certainty.any() and not any(band.certainty for band in nads.bands)
+    assert not nads.certificates.leading_certainty.any() and not any(
+        band.certainty for band in nads.bands
+    )
 
 
 def test_noise_along_a_direction_counts_beside_a_rest_without():
@@ -176,14 +211,18 @@ def test_noise_along_a_direction_counts_beside_a_rest_without():
 
 def test_as_many_vectors_as_pixels():
     result = find_eigenpairs(
-        *filled(torch.randn(40, 1, 8, generator=torch.Generator().manual_seed(0)), GramMoments), 8, (8,)
+        *filled(torch.randn(40, 1, 8, generator=torch.Generator().manual_seed(0)), GramMoments),
+        8,
+        (8,),
     )  # on the Gram side
     assert len(result.eigenvalues) == 8 and result.certificates.certainty.isfinite().all()
 
 
 def test_a_type_without_any_vector():
     drawn = torch.zeros(40, 1, 9)
-    drawn[:, 0, 3:6] = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))  # the middle row: nothing odd
+    drawn[:, 0, 3:6] = torch.randn(
+        40, 3, generator=torch.Generator().manual_seed(0)
+    )  # the middle row: nothing odd
     result = find_eigenpairs(*filled(drawn), 9, (1, 3, 3), symmetries=("flip_rows",))
     odd = [kind == "-" for kind in result.certificates.types]
     assert sum(odd) == 3 and not result.certificates.certainty[torch.tensor(odd)].any()
@@ -212,7 +251,9 @@ def test_directions_of_the_noise_are_not_certified():
         vectors = torch.randn(20_000, 1, 8, generator=generator) * levels.sqrt()
         noise = torch.randn(20_000, 4, 8, generator=generator) * torch.linspace(0.1, 30, 8).sqrt()
         moments = filled(vectors + noise)
-        assert not find_eigenpairs(*moments, 8, (8,), "none").certificates.certainty.any()  # of C + W, not of C
+        assert not find_eigenpairs(
+            *moments, 8, (8,), "none"
+        ).certificates.certainty.any()  # of C + W, not of C
         shrunk = find_eigenpairs(*moments, 8, (8,), "shrink")
         claimed.append(shrunk.certificates.certainty)
         true.append(shrunk.directions.diagonal().square())
@@ -226,15 +267,21 @@ def test_directions_of_the_noise_are_not_certified():
 
 def test_which_types_come_first_is_not_certain_either():
     shape, levels = (1, 4, 4), torch.full((16,), 0.02)
-    basis = torch.cat([kind.bases[0].to_dense() for kind in symmetry_types(shape, ("flip_rows",))]).float()
-    levels[:2] = torch.tensor([5.0, 1.0])  # and the ninth, of another type, is about as large as the second
+    basis = torch.cat(
+        [kind.bases[0].to_dense() for kind in symmetry_types(shape, ("flip_rows",))]
+    ).float()
+    levels[:2] = torch.tensor(
+        [5.0, 1.0]
+    )  # and the ninth, of another type, is about as large as the second
     claimed, overlaps = [], []
     for seed in range(60):
         generator = torch.Generator().manual_seed(seed)
         levels[8] = 1 + 0.1 * torch.randn((), generator=generator)
         exact = basis[levels.argsort(descending=True)[:2]]
         drawn = torch.randn(500, 16, generator=generator) * levels.sqrt()
-        result = find_eigenpairs(*filled((drawn @ basis)[:, None]), 16, shape, symmetries=("flip_rows",))
+        result = find_eigenpairs(
+            *filled((drawn @ basis)[:, None]), 16, shape, symmetries=("flip_rows",)
+        )
         claimed.append(float(result.certificates.leading_certainty[1]))
         overlaps.append(float((result.directions[:2].float() @ exact.T).square().sum()) / 2)
     assert min(overlaps) < 0.6  # the wrong two
@@ -243,12 +290,17 @@ def test_which_types_come_first_is_not_certain_either():
 
 def test_an_interval_of_exact_overlaps_holds_them():
     levels, held, width = torch.exp(-torch.arange(D) / 8.0), [], []
-    turned = torch.linalg.qr(torch.eye(D) + 0.02 * torch.randn(D, D, generator=torch.Generator().manual_seed(5))).Q.T
+    turned = torch.linalg.qr(
+        torch.eye(D) + 0.02 * torch.randn(D, D, generator=torch.Generator().manual_seed(5))
+    ).Q.T
     exact = float((torch.eye(D)[:5] @ turned[:5].T).square().sum()) / 5
     for seed in range(12):
         pair = []
         for number, basis in enumerate((torch.eye(D), turned)):
-            drawn = torch.randn(2_000, D, generator=torch.Generator().manual_seed(2 * seed + number)) * levels.sqrt()
+            drawn = (
+                torch.randn(2_000, D, generator=torch.Generator().manual_seed(2 * seed + number))
+                * levels.sqrt()
+            )
             result = find_eigenpairs(*filled((drawn @ basis)[:, None]), D, (1, 8, 8))
             directions = result.directions.float().view(-1, 1, 8, 8)
             pair.append(nc.NADs(directions, result.eigenvalues.float(), {}, result.certificates))
@@ -261,11 +313,15 @@ def test_an_interval_of_exact_overlaps_holds_them():
 def test_a_band_is_known_where_its_directions_are_not():
     levels = torch.cat([torch.tensor([8.0, 4.0, 4.0, 4.0]), torch.full((D - 4,), 0.5)])
     result = find_eigenpairs(*filled(contributions(4_000, 3, levels=levels)), D, (1, 8, 8))
-    assert result.certificates.certainty[0] > 0.95 and result.certificates.certainty[1:4].max() < 0.9
+    assert (
+        result.certificates.certainty[0] > 0.95 and result.certificates.certainty[1:4].max() < 0.9
+    )
     first, last = result.certificates.bands
     assert first.indices == (1, 2, 3) and first.certainty > 0.95
     assert last.indices == tuple(range(4, D))
-    assert result.certificates.leading_certainty[3] > 0.95 > result.certificates.leading_certainty[1]
+    assert (
+        result.certificates.leading_certainty[3] > 0.95 > result.certificates.leading_certainty[1]
+    )
 
 
 def test_logistic_regression_is_one_band():
@@ -279,11 +335,20 @@ def test_logistic_regression_is_one_band():
 def test_no_direction_is_certain_where_all_are_equal(num_networks):
     """As many vectors as pixels, or half as many: their eigenvalues differ by sampling alone, up to a factor of 100."""
     nads = nc.compute_nads(
-        nc.LOGREG, num_networks, image_shape=(1, 16, 16), estimator=nc.SmoothedGradient(2), progress=False
+        nc.LOGREG,
+        num_networks,
+        image_shape=(1, 16, 16),
+        estimator=nc.SmoothedGradient(2),
+        progress=False,
     )
     assert nads.certainty.max() < 0.3
     other = nc.compute_nads(
-        nc.LOGREG, num_networks, image_shape=(1, 16, 16), estimator=nc.SmoothedGradient(2), seed=1, progress=False
+        nc.LOGREG,
+        num_networks,
+        image_shape=(1, 16, 16),
+        estimator=nc.SmoothedGradient(2),
+        seed=1,
+        progress=False,
     )
     for band in nads.bands:
         first, second = (basis.directions[list(band.indices)].flatten(1) for basis in (nads, other))
@@ -295,13 +360,21 @@ def test_where_the_floor_decides_nothing_is_certified():
     moments, first = filled(contributions(1_000, 5, levels=levels))
     result = find_eigenpairs(moments, first, D, (1, 8, 8))
     seen, noise = moments.moments()
-    floored = torch.tensor([float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in result.directions])
+    floored = torch.tensor(
+        [float(v @ (seen - noise) @ v) <= 0.1 * float(v @ noise @ v) for v in result.directions]
+    )
     assert 10 < floored.sum() < D - 8
     assert not result.certificates.certainty[floored].any()
-    assert find_eigenpairs(moments, first, D, (1, 8, 8), "subtract").certificates.certainty[floored].any()
+    assert (
+        find_eigenpairs(moments, first, D, (1, 8, 8), "subtract")
+        .certificates.certainty[floored]
+        .any()
+    )
 
 
-@pytest.mark.parametrize("symmetries", [(), ("transpose",), ("flip_rows",), ("flip_rows", "transpose")], ids=str)
+@pytest.mark.parametrize(
+    "symmetries", [(), ("transpose",), ("flip_rows",), ("flip_rows", "transpose")], ids=str
+)
 def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
     moments, first = filled(contributions(300, 7))
     result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=symmetries)
@@ -317,18 +390,27 @@ def test_blocks_have_the_eigenpairs_of_the_average(symmetries):
         for kind in symmetry_types((1, 8, 8), symmetries)
         for name in kind.names
     }
-    for name, row in zip(result.certificates.types, rows, strict=True):  # each lies in the images of its type
-        torch.testing.assert_close(torch.mv(kinds[name], row).norm(), torch.tensor(1.0, dtype=row.dtype))
+    for name, row in zip(
+        result.certificates.types, rows, strict=True
+    ):  # each lies in the images of its type
+        torch.testing.assert_close(
+            torch.mv(kinds[name], row).norm(), torch.tensor(1.0, dtype=row.dtype)
+        )
 
 
 def test_partners_stand_together_and_are_transposed():
     moments, first = filled(contributions(300, 7))
-    result = find_eigenpairs(moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose"))
+    result = find_eigenpairs(
+        moments, first, D, (1, 8, 8), symmetries=("flip_rows", "flip_columns", "transpose")
+    )
     images = result.directions.view(-1, 8, 8)
     pairs = [i for i, name in enumerate(result.certificates.types) if name == "+-"]
     assert len(pairs) == 16
     for i in pairs:
-        assert result.certificates.types[i + 1] == "-+" and result.eigenvalues[i] == result.eigenvalues[i + 1]
+        assert (
+            result.certificates.types[i + 1] == "-+"
+            and result.eigenvalues[i] == result.eigenvalues[i + 1]
+        )
         assert result.certificates.certainty[i] == result.certificates.certainty[i + 1]
         torch.testing.assert_close(images[i].T, images[i + 1])
 
@@ -367,12 +449,26 @@ def test_names_are_types_and_ranks():
 
 def test_channels_that_are_alike_have_one_block():
     nads = nc.compute_nads(
-        nc.LENET, 64, image_shape=(3, 16, 16), symmetries=("channels",), num_directions=6, progress=False
+        nc.LENET,
+        64,
+        image_shape=(3, 16, 16),
+        symmetries=("channels",),
+        num_directions=6,
+        progress=False,
     )
     assert nads.types == ("c0", "c1", "c2") * 2
-    by_default = nc.compute_nads(nc.LENET, 64, image_shape=(3, 16, 16), num_directions=6, progress=False)
-    assert set(by_default.provenance["symmetries"]) == {"flip_rows", "flip_columns", "transpose", "channels"}
-    assert by_default.types[:3] == tuple(f"c{channel} {by_default.types[0][3:]}" for channel in range(3))
+    by_default = nc.compute_nads(
+        nc.LENET, 64, image_shape=(3, 16, 16), num_directions=6, progress=False
+    )
+    assert set(by_default.provenance["symmetries"]) == {
+        "flip_rows",
+        "flip_columns",
+        "transpose",
+        "channels",
+    }
+    assert by_default.types[:3] == tuple(
+        f"c{channel} {by_default.types[0][3:]}" for channel in range(3)
+    )
     assert nads.directions[0, 1:].abs().max() == 0  # one channel each
     torch.testing.assert_close(nads.directions[0, 0], nads.directions[1, 1])
 
@@ -410,7 +506,9 @@ def test_a_completed_basis_claims_nothing_about_the_rest():
 def test_an_interrupted_run_has_the_same_certificate(tmp_path):
     path = tmp_path / "run.ckpt"
     options = dict(image_shape=(1, 8, 8), progress=False)
-    small = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.Linear(20, 1))  # noqa: E731
+    small = lambda: torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.Linear(20, 1)
+    )  # noqa: E731
     whole = nc.compute_nads(small, 256, **options)
     nc.compute_nads(small, 128, checkpoint=path, **options)
     resumed = nc.compute_nads(small, 256, checkpoint=path, **options)
@@ -422,7 +520,9 @@ def test_certify_needs_no_more_than_its_numbers():
     levels = torch.exp(-torch.arange(200) / 10.0).double()
     variances = levels.outer(levels) * (1 + torch.eye(200))
     first, again = (certify(levels, torch.zeros(200), variances, 10_000) for _ in range(2))
-    assert len(first.certainty) == 200 and torch.equal(first.certainty, again.certainty)  # no seed of the user's
+    assert len(first.certainty) == 200 and torch.equal(
+        first.certainty, again.certainty
+    )  # no seed of the user's
 
 
 def test_levels_are_corrected_for_the_bulk():
@@ -430,9 +530,16 @@ def test_levels_are_corrected_for_the_bulk():
 
     One planted level, 4, above a million dimensions of level 0.01 and noise 0.02, of which 10,000 networks show little.
     """
-    bulk, level, noise, networks = BulkSpectrum(10**6, 0.01, 0.02), torch.tensor([4.0]).double(), torch.zeros(1), 10_000
+    bulk, level, noise, networks = (
+        BulkSpectrum(10**6, 0.01, 0.02),
+        torch.tensor([4.0]).double(),
+        torch.zeros(1),
+        10_000,
+    )
     retained, shift = bulk.shrink(level, noise, networks)
-    assert float(shift) == pytest.approx(3 * 4 / 3.99)  # the bulk's energy per network is 3, the gap 3.99
+    assert float(shift) == pytest.approx(
+        3 * 4 / 3.99
+    )  # the bulk's energy per network is 3, the gap 3.99
     assert float(retained) == pytest.approx((1 - 0.03 / 3.99**2) / (1 + 3 / 3.99))
     value = level + shift
     torch.testing.assert_close(bulk.invert_shrinkage(value, noise, networks), level)
@@ -459,11 +566,15 @@ def test_runs_are_compared_with_the_covariance_that_their_networks_have():
     comparisons = []
     for seed in range(12):
         generator = torch.Generator().manual_seed(seed)
-        response = torch.fft.rfft(torch.randn(9, generator=generator), 2 * D)[:D].abs()  # of a random filter
+        response = torch.fft.rfft(torch.randn(9, generator=generator), 2 * D)[
+            :D
+        ].abs()  # of a random filter
         theta, phi = (torch.randn(4_000, count, generator=generator) for count in (D // 4, D))
         run = filled((theta.repeat(1, 4) * phi * response / 2)[:, None])  # eq. (4), S = 4
         comparisons += compare_with_exact([run], gradient_covariance(response), (1, 8, 8))
-    promised, kept = (np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept"))
+    promised, kept = (
+        np.concatenate([getattr(c, name) for c in comparisons]) for name in ("promised", "kept")
+    )
     for part in (promised < 0.2, (promised > 0.2) & (promised < 0.8), promised > 0.8):
         assert part.sum() > 10 and abs(promised[part].mean() - kept[part].mean()) < 0.1
     assert 0.85 < coverage(comparisons) < 1
@@ -472,13 +583,17 @@ def test_runs_are_compared_with_the_covariance_that_their_networks_have():
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory):
     path = tmp_path_factory.mktemp("forecast") / "lenet.ckpt"
-    return path, nc.compute_nads(nc.LENET, 448, image_shape=(1, 16, 16), checkpoint=path, progress=False)
+    return path, nc.compute_nads(
+        nc.LENET, 448, image_shape=(1, 16, 16), checkpoint=path, progress=False
+    )
 
 
 def test_a_forecast_comes_true(short_run):
     path, nads = short_run
     now, later = nb.forecast(path, [448, 1_792])
-    assert now.num_certain == int((nads.certainty >= 0.9).sum()) and later.seconds == pytest.approx(4 * now.seconds)
+    assert now.num_certain == int((nads.certainty >= 0.9).sum()) and later.seconds == pytest.approx(
+        4 * now.seconds
+    )
     result = nc.compute_nads(nc.LENET, 1_792, image_shape=(1, 16, 16), progress=False)
     certain = int((result.certainty >= 0.9).sum())
     assert now.num_certain < certain and 0.5 * certain <= later.num_certain <= 1.5 * certain
@@ -507,21 +622,33 @@ def test_forecasts_that_make_no_sense_are_refused(short_run, tmp_path):
 
 def test_a_forecast_counts_networks_and_not_readouts(tmp_path):
     path, estimator = tmp_path / "r.ckpt", nc.SmoothedGradient(4, readouts=3)
-    nc.compute_nads(nc.LENET, 128, image_shape=(1, 16, 16), estimator=estimator, checkpoint=path, progress=False)
+    nc.compute_nads(
+        nc.LENET, 128, image_shape=(1, 16, 16), estimator=estimator, checkpoint=path, progress=False
+    )
     assert [ahead.num_networks for ahead in nb.forecast(path)][:2] == [128, 256]
 
 
 def test_vectors_that_are_kept_have_no_forecast(tmp_path):
     factory = lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 64 * 64, 1))  # noqa: E731
     path = tmp_path / "large.ckpt"
-    nc.compute_nads(factory, 64, image_shape=(3, 64, 64), num_directions=2, checkpoint=path, progress=False)
+    nc.compute_nads(
+        factory, 64, image_shape=(3, 64, 64), num_directions=2, checkpoint=path, progress=False
+    )
     with pytest.raises(ValueError, match="8,192 pixels .*12,288"):
         nb.forecast(path)
 
 
 def test_types_without_any_energy():
-    drawn = torch.ones(40, 2, D) + 0.1 * torch.randn(40, 2, 1, generator=torch.Generator().manual_seed(0))
+    drawn = torch.ones(40, 2, D) + 0.1 * torch.randn(
+        40, 2, 1, generator=torch.Generator().manual_seed(0)
+    )
     for debiasing in ("shrink", "subtract"):
-        result = find_eigenpairs(*filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose"))
-        assert result.certificates.certainty[0] > 0.9 and not result.certificates.certainty[1:].any()
-        torch.testing.assert_close(result.directions @ result.directions.T, torch.eye(D, dtype=result.directions.dtype))
+        result = find_eigenpairs(
+            *filled(drawn), D, (1, 8, 8), debiasing, ("flip_rows", "flip_columns", "transpose")
+        )
+        assert (
+            result.certificates.certainty[0] > 0.9 and not result.certificates.certainty[1:].any()
+        )
+        torch.testing.assert_close(
+            result.directions @ result.directions.T, torch.eye(D, dtype=result.directions.dtype)
+        )

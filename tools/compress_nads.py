@@ -46,10 +46,14 @@ def compress(path: Path) -> None:
             for name, array in arrays.items():
                 member = io.BytesIO()
                 np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_LZMA)
+                archive.writestr(
+                    zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_LZMA
+                )
         seal(target)
     after = nc.NADs.load(path)
-    same = (after.directions == before.directions).all() and (after.eigenvalues == before.eigenvalues).all()
+    same = (after.directions == before.directions).all() and (
+        after.eigenvalues == before.eigenvalues
+    ).all()
     if not same or after.fingerprint != before.fingerprint or after.provenance != before.provenance:
         raise RuntimeError(f"{path} holds other numbers than before")
 

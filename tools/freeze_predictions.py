@@ -54,7 +54,9 @@ def main() -> None:
     content = {"what": wave_energies.__doc__.strip(), **environment(torch.device("cpu"))}
     with atomic_write(path) as file:
         head = json.dumps(content, indent=1)[:-2]
-        waves = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in predictions.items())
+        waves = ",\n  ".join(
+            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in predictions.items()
+        )
         file.write(f'{head},\n "predictions": {{\n  {waves}\n }}\n}}\n')
     print(f"-> {path}")
 

@@ -54,7 +54,12 @@ PARTS = {
     "large": Part(90, "NADs at 1 x 128 x 128, with their decomposition"),
     "trainings": Part(float("inf"), "full-size trainings for the rest"),
 }
-JOBS = (("fig1-resnet18", 130), ("fig1-vgg11", 130), ("fig7-resnet18", 8), ("fig1-densenet121", 130))
+JOBS = (
+    ("fig1-resnet18", 130),
+    ("fig1-vgg11", 130),
+    ("fig7-resnet18", 8),
+    ("fig1-densenet121", 130),
+)
 LOSS_DIFFERENCE = 1e-3  # relative, after 50 steps in float32
 _MARGIN = 10  # seconds that are left for the summary
 
@@ -110,9 +115,13 @@ class Report:
 
         kind = "cuda" if torch.cuda.is_available() else "cpu"
         where = environment(torch.device(kind))
-        self.content["rows"].append(row | where | {"commit": self.options.commit or where["commit"]})
+        self.content["rows"].append(
+            row | where | {"commit": self.options.commit or where["commit"]}
+        )
         self.write()
-        print("   ", ", ".join(f"{name} {_short(value)}" for name, value in row.items()), flush=True)
+        print(
+            "   ", ", ".join(f"{name} {_short(value)}" for name, value in row.items()), flush=True
+        )
 
     def write(self, **more: Any) -> None:
         """Write the file, with further entries."""
@@ -150,9 +159,15 @@ def run_tests(options: Options) -> None:
         command += ["tests/gpu", "-k", "restored or norms_of_inputs"]
     else:
         command += ["tests/gpu", "tests/test_kernels.py", "-m", "not slow"]
-        command += ["tests/test_training.py::test_networks_side_by_side_are_those_of_separate_trainings"]
-        command += ["tests/test_ensembles.py::test_a_graph_gives_each_network_its_own_gradients_of_any_shape"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        command += [
+            "tests/test_training.py::test_networks_side_by_side_are_those_of_separate_trainings"
+        ]
+        command += [
+            "tests/test_ensembles.py::test_a_graph_gives_each_network_its_own_gradients_of_any_shape"
+        ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None
         tail: list[str] = []
         for line in process.stdout:
@@ -164,7 +179,12 @@ def run_tests(options: Options) -> None:
 
 def run_kernels(options: Options) -> None:
     """Run the benchmark of the kernels."""
-    command = [sys.executable, str(ROOT / "benchmarks" / "kernels.py"), "--out", str(options.out / "kernels.json")]
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks" / "kernels.py"),
+        "--out",
+        str(options.out / "kernels.json"),
+    ]
     subprocess.run([*command, "--smoke"] if options.dry_run else command, cwd=ROOT, check=True)
 
 
@@ -203,17 +223,28 @@ def run_networks(options: Options) -> None:
     from nads_core.networks import Ensemble
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    limits = data_sheet(torch.cuda.get_device_name()) if device.type == "cuda" else measure_limits(128, 2)
+    limits = (
+        data_sheet(torch.cuda.get_device_name())
+        if device.type == "cuda"
+        else measure_limits(128, 2)
+    )
     report = Report(options.out / "networks.json", options)
     estimator = nc.SmoothedGradient(2 if options.dry_run else 16)
 
     def ensemble(build: Callable[[], Any], evaluation: str, dtype: str, kernels: str) -> Ensemble:
         return Ensemble(
-            build, _image_shape(options.dry_run), device=device, evaluation=evaluation, kernels=kernels, dtype=dtype
+            build,
+            _image_shape(options.dry_run),
+            device=device,
+            evaluation=evaluation,
+            kernels=kernels,
+            dtype=dtype,
         )
 
     def measured(*choice: Any) -> dict[str, Any]:
-        found = measure_network(ensemble(*choice), estimator, limits, 0.01 if options.dry_run else 0.6)
+        found = measure_network(
+            ensemble(*choice), estimator, limits, 0.01 if options.dry_run else 0.6
+        )
         rate = 1 / found["seconds_per_network"]
         share = 1 / found["times_limit"] if "times_limit" in found else None
         kept = {name: found[name] for name in ("parts", "networks", "repeats", "peak_memory_bytes")}
@@ -227,10 +258,14 @@ def run_networks(options: Options) -> None:
             estimator.contributions(networks, drawn)
             if device.type == "cuda":
                 torch.cuda.synchronize()
-        time_of = f"self_{device.type}_time_total" if device.type == "cpu" else "self_device_time_total"
+        time_of = (
+            f"self_{device.type}_time_total" if device.type == "cpu" else "self_device_time_total"
+        )
         events = sorted(profile.key_averages(), key=lambda event: -getattr(event, time_of))[:12]
         total = sum(getattr(event, time_of) for event in profile.key_averages())
-        shares = {event.key[:80]: round(getattr(event, time_of) / max(total, 1), 4) for event in events}
+        shares = {
+            event.key[:80]: round(getattr(event, time_of) / max(total, 1), 4) for event in events
+        }
         return {"microseconds": total, "share_of_time": shares}
 
     choices = [
@@ -246,7 +281,13 @@ def run_networks(options: Options) -> None:
             _attempt(report, partial(measured, build, *choice), network=name, **row)
         if choice == choices[0]:
             for name, build in networks.items():
-                _attempt(report, partial(profiled, build, *choice), profile=name, evaluation="vmap", dtype="float32")
+                _attempt(
+                    report,
+                    partial(profiled, build, *choice),
+                    profile=name,
+                    evaluation="vmap",
+                    dtype="float32",
+                )
     report.write(complete=True)
 
 
@@ -266,12 +307,18 @@ def run_own_loop(options: Options) -> None:
         inputs = 2 if options.dry_run else 16
         common = {"image_shape": shape, "device": device}
 
-        def library(number: int, seed: int, build=build, inputs=inputs, common=common, **more: Any) -> Any:
+        def library(
+            number: int, seed: int, build=build, inputs=inputs, common=common, **more: Any
+        ) -> Any:
             estimator = nc.SmoothedGradient(inputs, readouts=1)
-            nads = nc.compute_nads(build, number, estimator=estimator, seed=seed, progress=False, **common, **more)
+            nads = nc.compute_nads(
+                build, number, estimator=estimator, seed=seed, progress=False, **common, **more
+            )
             return nads.directions.flatten(1)
 
-        def loop(number: int, seed: int, batch: int, build=build, inputs=inputs, common=common) -> Any:
+        def loop(
+            number: int, seed: int, batch: int, build=build, inputs=inputs, common=common
+        ) -> Any:
             return own_loop(build, number, inputs, seed, batch=batch, **common)
 
         methods: dict[str, Callable[[int, int], Any]] = {
@@ -291,10 +338,22 @@ def run_own_loop(options: Options) -> None:
                 found = directions(count, 0)
                 seconds = time.perf_counter() - start
                 agreement = overlap(found, reference)
-                return {"seconds": seconds, "networks_per_second": count / seconds, "overlap": agreement}
+                return {
+                    "seconds": seconds,
+                    "networks_per_second": count / seconds,
+                    "overlap": agreement,
+                }
 
             kind = "own loop" if method.startswith("own loop") else method
-            _attempt(report, measured, network=name, method=kind, variant=method, networks=count, dtype="float32")
+            _attempt(
+                report,
+                measured,
+                network=name,
+                method=kind,
+                variant=method,
+                networks=count,
+                dtype="float32",
+            )
     report.write(complete=True)
 
 
@@ -323,8 +382,16 @@ def run_large(options: Options) -> None:
             k_most = min(len(nads.directions), len(other.directions))
             overlaps = {str(k): float(nads.overlap(other, k)) for k in shown if k <= k_most}
             leading = None if nads.certificates is None else nads.certificates.leading_certainty
-            certainty = {} if leading is None else {str(k): float(leading[k - 1]) for k in shown if k <= len(leading)}
-            return {"seconds": [seconds, again], "overlap_of_two_seeds": overlaps, "certainty": certainty}
+            certainty = (
+                {}
+                if leading is None
+                else {str(k): float(leading[k - 1]) for k in shown if k <= len(leading)}
+            )
+            return {
+                "seconds": [seconds, again],
+                "overlap_of_two_seeds": overlaps,
+                "certainty": certainty,
+            }
 
         if options.left < 15 and not options.dry_run:
             return
@@ -345,7 +412,9 @@ def run_trainings(options: Options) -> None:
     architecture, size = (nc.LENET, 16) if options.dry_run else (nc.RESNET18, 32)
     steps, batch = (5, 8) if options.dry_run else (50, 32)
     mixed = device.type == "cuda"
-    check = partial(loss_difference, architecture, device, steps=steps, batch_size=batch, image_size=size)
+    check = partial(
+        loss_difference, architecture, device, steps=steps, batch_size=batch, image_size=size
+    )
 
     def checked() -> dict[str, Any]:
         difference = check()
@@ -378,7 +447,9 @@ def run_trainings(options: Options) -> None:
         dropout = name.endswith("vgg11")  # one generator would draw for all networks of a graph
         more: dict[str, Any] = {} if options.dry_run else {"workers": 1 if dropout else workers}
 
-        def trained(name: str = name, count: int = count, more: dict[str, Any] = more) -> dict[str, Any]:
+        def trained(
+            name: str = name, count: int = count, more: dict[str, Any] = more
+        ) -> dict[str, Any]:
             results = run_experiment(
                 name, "smoke" if options.dry_run else "paper", out=options.work / f"{name}.json", count=count,
                 time_limit=options.left - 5, device=device, root=root, progress=False, **more,
@@ -434,14 +505,25 @@ def _complete(path: Path) -> bool:
 
 def _environment(dry_run: bool) -> dict[str, str]:
     folders = [str(ROOT), str(ROOT / "book"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, folders)), "PYTHONUNBUFFERED": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, folders)),
+        "PYTHONUNBUFFERED": "1",
+    }
     environment |= {"TRITON_DEFAULT_FP_FUSION": "1"}
     return environment | ({"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"} if dry_run else {})
 
 
 def run_part(name: str, arguments: list[str], seconds: float, dry_run: bool) -> dict[str, Any]:
     """Run one part in a process group of its own, and end the group at the limit."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--part", name, "--seconds", str(seconds), *arguments]
+    command = [
+        sys.executable,
+        str(Path(__file__).resolve()),
+        "--part",
+        name,
+        "--seconds",
+        str(seconds),
+        *arguments,
+    ]
     start = time.monotonic()
     process = subprocess.Popen(command, cwd=ROOT, env=_environment(dry_run), start_new_session=True)
     try:
@@ -488,10 +570,15 @@ def run_all(options: Options, minutes: float, only: list[str]) -> list[dict[str,
                 row["commit"] = options.commit or row["commit"]
             _write(path, content)
         print(f"{name}: {done[-1]['outcome']} after {done[-1]['seconds']} s", flush=True)
-        _write(options.out / "summary.json", {"complete": False, "commit": options.commit, "parts": done})
+        _write(
+            options.out / "summary.json",
+            {"complete": False, "commit": options.commit, "parts": done},
+        )
     for temporary in options.out.glob(".*.new"):
         temporary.unlink()
-    _write(options.out / "summary.json", {"complete": True, "commit": options.commit, "parts": done})
+    _write(
+        options.out / "summary.json", {"complete": True, "commit": options.commit, "parts": done}
+    )
     return done
 
 
@@ -507,7 +594,9 @@ def summary(out: Path) -> str:
     for part in json.loads((out / "summary.json").read_text("utf8"))["parts"]:
         rows = _rows(out / f"{part['part']}.json")
         errors = sum("error" in row or row.get("outcome") in ("FAILED", "ERROR") for row in rows)
-        lines.append(f"{part['part']:10} {part['seconds']:8.1f}  {part['outcome']}, {len(rows)} rows, {errors} errors")
+        lines.append(
+            f"{part['part']:10} {part['seconds']:8.1f}  {part['outcome']}, {len(rows)} rows, {errors} errors"
+        )
     networks = [row for row in _rows(out / "networks.json") if "network" in row]
     lines += [str(decision) for decision in decide(networks, _rows(out / "own_loop.json"))]
     trained = _load(out / "trainings.json").get("results", {})
@@ -540,16 +629,34 @@ def keep(out: Path, folder: Path) -> None:
 
 def main() -> int:
     """Run all parts, or one of them, or keep their results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--minutes", type=float, default=12, help="time for all parts together")
     add("--out", type=Path, help="folder of the results")
     add("--commit", help="commit of the code, where there is no git")
     add("--photos", type=Path, help="archive with the photos of CIFAR-10, for fig7")
-    add("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="parts to run; all by default")
+    add(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        default=list(PARTS),
+        help="parts to run; all by default",
+    )
     add("--dry-run", action="store_true", help="toy sizes, on a CPU")
-    add("--keep", type=Path, metavar="DIR", help="merge the results of an earlier call into the checkout")
-    add("--into", type=Path, default=ROOT / "benchmarks" / "results", help="folder that --keep copies to")
+    add(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="merge the results of an earlier call into the checkout",
+    )
+    add(
+        "--into",
+        type=Path,
+        default=ROOT / "benchmarks" / "results",
+        help="folder that --keep copies to",
+    )
     add("--part", choices=PARTS, help=argparse.SUPPRESS)
     add("--seconds", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -23,14 +23,18 @@ options = parser.parse_args()
 
 folder = Path(nc.__file__).with_name("precomputed")
 architecture, estimator = nc.ARCHITECTURES[options.name], nc.SmoothedGradient(options.num_inputs)
-nads = nc.compute_nads(architecture, options.num_networks, estimator=estimator, checkpoint=options.checkpoint)
+nads = nc.compute_nads(
+    architecture, options.num_networks, estimator=estimator, checkpoint=options.checkpoint
+)
 known = nads.provenance["num_networks"]
 nads.provenance["certain"] = int((nads.certainty >= 0.9).sum())
 nads.provenance["forecast"] = [
     [ahead.num_networks, ahead.num_certain]
     for ahead in nb.forecast(options.checkpoint, [known * 2**k for k in range(5)])
 ]
-version = 1 + max(int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz"))
+version = 1 + max(
+    int(path.stem.rpartition(".v")[2]) for path in folder.glob(f"{options.name}.v*.npz")
+)
 path = folder / f"{options.name}.v{version}.npz"
 nads.save(path, quantized=True)
 compress(path)

@@ -15,7 +15,9 @@ from nads_book.experiments.stored import study_path
 
 import nads_core as nc
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = argparse.ArgumentParser(
+    description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+)
 parser.add_argument("folder", type=Path)
 folder = parser.parse_args().folder
 

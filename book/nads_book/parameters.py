@@ -55,7 +55,9 @@ def check_parameters(
         raise ValueError(f"seed must be an integer from 0 to {_MOST_SEEDS - 1}, got {seed!r}")
     choose_architecture(architecture)
     if second != "" and second not in ARCHITECTURES:
-        raise ValueError(f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}")
+        raise ValueError(
+            f"second must be one of {', '.join(ARCHITECTURES)}, or empty, got {second!r}"
+        )
     if not (is_integer(index) and 0 <= index < NUM_NADS):
         raise ValueError(f"index must be a NAD from 0 to {NUM_NADS - 1}, got {index!r}")
     choose_carriers(0 if indices is None else indices, strength)
@@ -74,7 +76,9 @@ def _require_photos(dataset: str, data_root: str | os.PathLike[str] | None) -> N
     for name, folder in (("data_root", data_root), ("NADS_DATA", os.environ.get("NADS_DATA"))):
         if folder:
             if not Path(folder).expanduser().exists():
-                raise DatasetNotFoundError(f"{name} is {str(folder)!r}, which does not exist: name a folder of photos")
+                raise DatasetNotFoundError(
+                    f"{name} is {str(folder)!r}, which does not exist: name a folder of photos"
+                )
             break
     if dataset == "cifar10" or data_root:
         load_images(dataset, root=data_root, num_images=1, progress=False)
@@ -151,6 +155,8 @@ def choose_carriers(indices: Any, strength: Any) -> list[int]:
     is_number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
     least, most = _STRENGTHS
     if not is_number or not least <= strength <= most:  # nor is NaN
-        allowed = f"strength must be a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
+        allowed = (
+            f"strength must be a number from {least:g} to {most:g}, in units of a pixel in [0, 1]"
+        )
         raise ValueError(f"{allowed}, got {strength!r}")
     return chosen

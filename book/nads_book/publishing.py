@@ -14,7 +14,9 @@ def publishing() -> bool:
 
 def draws_variants() -> bool:
     """Return whether figures are drawn for dark pages and for phones too."""
-    return publishing() and str(_options().get("variants")) != "False"  # options of a kernel are strings
+    return (
+        publishing() and str(_options().get("variants")) != "False"
+    )  # options of a kernel are strings
 
 
 def _options() -> dict[str, Any]:

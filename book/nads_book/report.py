@@ -179,16 +179,26 @@ def badge(source: ImageSet | Results | str) -> str:
     >>> badge("CIFAR-10 (JPEG copy)"), badge("generated images, not photos"), badge("images in holidays")
     ('CIFAR-10', 'generated', 'images in holidays')
     """
-    name = source if isinstance(source, str) else getattr(source, "photos", "") or getattr(source, "source", "")
-    return next((known for known in ("CIFAR-10", "Fashion-MNIST", "generated") if known in name), name)
+    name = (
+        source
+        if isinstance(source, str)
+        else getattr(source, "photos", "") or getattr(source, "source", "")
+    )
+    return next(
+        (known for known in ("CIFAR-10", "Fashion-MNIST", "generated") if known in name), name
+    )
 
 
-def table(rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "", badge: str = "") -> None:
+def table(
+    rows: Iterable[Sequence[object]], head: Sequence[object], below: str = "", badge: str = ""
+) -> None:
     """Display a table with its badge, and below it a paragraph: see `markdown_table` and `badge`."""
     show("\n\n".join(filter(None, (badge and f"`{badge}`", markdown_table(rows, head), below))))
 
 
-def claim(holds: object, sentence: str = "", required: bool = False, *, id: str = "", **facts: Any) -> None:
+def claim(
+    holds: object, sentence: str = "", required: bool = False, *, id: str = "", **facts: Any
+) -> None:
     """Display a sentence only where its condition holds, and record it if it is a claim of the register.
 
     Args:
@@ -210,7 +220,12 @@ def claim(holds: object, sentence: str = "", required: bool = False, *, id: str 
 
 
 def record_claim(
-    id: str, holds: object, sentence: str = "", *, results: Sequence[Results | None] = (), **facts: Any
+    id: str,
+    holds: object,
+    sentence: str = "",
+    *,
+    results: Sequence[Results | None] = (),
+    **facts: Any,
 ) -> None:
     """Store the evidence for a claim in the notebook of a chapter whose claims are not functions yet; nothing is shown.
 
@@ -231,7 +246,9 @@ def publish(id: str, found: Evidence | None = None) -> None:
     from IPython.display import publish_display_data
 
     facts = asdict(found) if found else {}
-    as_json = {name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()}
+    as_json = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
+    }
     publish_display_data({CLAIM: {"id": id, **as_json}})
 
 
@@ -264,4 +281,6 @@ def show_images_used(train: ImageSet, test: ImageSet) -> None:
         " **They are not CIFAR-10, and these live results imply nothing about it.** Set `NADS_DATA` to a folder with "
         "CIFAR-10 to change that."
     )  # fmt: skip
-    show(f"`{badge(train)}` Live: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}")
+    show(
+        f"`{badge(train)}` Live: {train.source}, {len(train):,} to train on, {len(test):,} to test on.{note}"
+    )

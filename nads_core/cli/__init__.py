@@ -30,10 +30,14 @@ def main(arguments: list[str] | None = None) -> int:
         0 on success, 2 after an error, 130 after an interrupt.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    return run_command("nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs).")
+    return run_command(
+        "nads_core", COMMANDS, arguments, "Compute and compare neural anisotropy directions (NADs)."
+    )
 
 
-def run_command(package: str, commands: Mapping[str, str], arguments: list[str], description: str) -> int:
+def run_command(
+    package: str, commands: Mapping[str, str], arguments: list[str], description: str
+) -> int:
     """Parse the options of a command, run it and return its exit status.
 
     Args:
@@ -51,7 +55,9 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str],
     choices = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     module: Any = None
     for name, summary in commands.items():
-        options = choices.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
+        options = choices.add_parser(
+            name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}."
+        )
         if arguments[:1] == [name]:
             module = importlib.import_module(f"{package}.cli.{name.replace('-', '_')}")
             options.argument_default = argparse.SUPPRESS
@@ -62,7 +68,14 @@ def run_command(package: str, commands: Mapping[str, str], arguments: list[str],
 
     try:
         return int(module.run(**given))
-    except (TypeError, ValueError, OSError, ImportError, MemoryError, torch.OutOfMemoryError) as error:
+    except (
+        TypeError,
+        ValueError,
+        OSError,
+        ImportError,
+        MemoryError,
+        torch.OutOfMemoryError,
+    ) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
@@ -80,5 +93,7 @@ def output_file(text: str) -> Path:
 def console(run: Any = main) -> int:
     """Run one command as a program and return its exit status."""
     status = int(run())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is stored, so an interrupt needs no traceback
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the work is stored, so an interrupt needs no traceback
     return status

@@ -17,30 +17,88 @@ _ESTIMATOR_OPTIONS = ("num_inputs", "readouts")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads compute``."""
     add = parser.add_argument
-    add("architecture", help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY")
+    add(
+        "architecture",
+        help="logreg, lenet, vgg11, resnet18, densenet121, {torchvision,timm}:MODEL, or MODULE:FACTORY",
+    )
     add("--out", type=output_file, required=True, help="npz file to write")
     add("--num-networks", type=int, help="number of networks to draw (default: 2000)")
     add("--estimator", choices=tuple(ESTIMATORS), help="gradient estimator (default: smoothed)")
     add("--num-inputs", type=int, help="inputs per network, for smoothed and mixed")
-    add("--readouts", type=int, help="orthogonal last layers per network, for smoothed (default: 8 if possible)")
-    add("--tolerance", type=float, help="stop when 1 - overlap with the exact leading subspace is below this value")
+    add(
+        "--readouts",
+        type=int,
+        help="orthogonal last layers per network, for smoothed (default: 8 if possible)",
+    )
+    add(
+        "--tolerance",
+        type=float,
+        help="stop when 1 - overlap with the exact leading subspace is below this value",
+    )
     add("--num-leading", type=int, help="dimension of the leading subspace for --tolerance")
-    add("--num-certain", type=int, help="stop when this many directions have a certainty of at least 0.9")
-    add("--dtype", choices=("float32", "bfloat16", "float64"), help="type of the networks (default: float32)")
-    add("--image-shape", type=int, nargs="+", metavar="N", help="input shape: C H W, C L, or F (default: 1 32 32)")
-    add("--fresh-readout", action="store_true", help="redraw a last layer that is initialised with zeros")
+    add(
+        "--num-certain",
+        type=int,
+        help="stop when this many directions have a certainty of at least 0.9",
+    )
+    add(
+        "--dtype",
+        choices=("float32", "bfloat16", "float64"),
+        help="type of the networks (default: float32)",
+    )
+    add(
+        "--image-shape",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="input shape: C H W, C L, or F (default: 1 32 32)",
+    )
+    add(
+        "--fresh-readout",
+        action="store_true",
+        help="redraw a last layer that is initialised with zeros",
+    )
     add("--num-directions", type=int, help="number of directions to compute; all by default")
-    add("--debiasing", help="estimate of the noise-free second moment: shrink, subtract or none (default: shrink)")
-    add("--symmetries", nargs="*", metavar="NAME", help="symmetries to average over, or `test` to test which hold")
-    add("--output", type=_index, help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all")
+    add(
+        "--debiasing",
+        help="estimate of the noise-free second moment: shrink, subtract or none (default: shrink)",
+    )
+    add(
+        "--symmetries",
+        nargs="*",
+        metavar="NAME",
+        help="symmetries to average over, or `test` to test which hold",
+    )
+    add(
+        "--output",
+        type=_index,
+        help="network output to differentiate: index (default: 0), or MODULE:FUNCTION of all",
+    )
     add("--name", help="name of the architecture in files and figures")
-    add("--batch-size", type=int, help="networks evaluated together on a GPU; fitted to its memory by default")
+    add(
+        "--batch-size",
+        type=int,
+        help="networks evaluated together on a GPU; fitted to its memory by default",
+    )
     add("--seed", type=int, help="random seed of weights and inputs (default: 0)")
     add("--device", help="cpu, cuda, ...; a GPU if available by default")
-    add("--evaluation", help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers")
-    add("--normalise", choices=("network",), help="network: divide each network's vectors by the norm of their mean")
-    add("--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)")
-    add("--checkpoint", type=Path, help="file from which the same command resumes; next to OUT by default")
+    add(
+        "--evaluation",
+        help="loop, vmap or rebuild; rebuild for networks that differ in more than weights and buffers",
+    )
+    add(
+        "--normalise",
+        choices=("network",),
+        help="network: divide each network's vectors by the norm of their mean",
+    )
+    add(
+        "--kernels", help="torch, or triton for the library's own kernels on a GPU (default: torch)"
+    )
+    add(
+        "--checkpoint",
+        type=Path,
+        help="file from which the same command resumes; next to OUT by default",
+    )
     add("--quantized", action="store_true", help="store 16-bit directions, in a smaller file")
 
 
@@ -63,7 +121,9 @@ def run(
     from nads_core.runtime import distributed
 
     out = nads_path(out)
-    chosen = _estimator(estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options})
+    chosen = _estimator(
+        estimator, {name: options.pop(name) for name in _ESTIMATOR_OPTIONS if name in options}
+    )
     if "symmetries" in options:
         options["symmetries"] = _symmetries(options["symmetries"])
     if "image_shape" in options:
@@ -72,7 +132,9 @@ def run(
     out.parent.mkdir(parents=True, exist_ok=True)
     with distributed.process_group(options.pop("device", None)) as device:
         try:
-            nads = compute_nads(architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options)
+            nads = compute_nads(
+                architecture, estimator=chosen, checkpoint=checkpoint, device=device, **options
+            )
         except KeyboardInterrupt as interrupt:
             if done := str(interrupt).partition(";")[0]:  # the state is saved
                 raise KeyboardInterrupt(f"{done}; the same command resumes") from None
@@ -89,7 +151,9 @@ def _name_checkpoint(pattern: Path) -> None:
     files = pattern.parent.glob(glob.escape(pattern.name).replace("{run}", "*"))
     if newest := max(files, key=lambda path: path.stat().st_mtime, default=None):
         size = newest.stat().st_size / 1e6
-        print(f"{newest} ({size:,.0f} MB) extends the run to more networks: delete it if none will follow")
+        print(
+            f"{newest} ({size:,.0f} MB) extends the run to more networks: delete it if none will follow"
+        )
 
 
 def _estimator(name: str, given: dict[str, Any]) -> Any:
@@ -98,7 +162,9 @@ def _estimator(name: str, given: dict[str, Any]) -> Any:
 
     kinds = {key: getattr(directions, kind) for key, kind in ESTIMATORS.items()}
     for option, value in given.items():
-        users = [key for key, kind in kinds.items() if option in {field.name for field in fields(kind)}]
+        users = [
+            key for key, kind in kinds.items() if option in {field.name for field in fields(kind)}
+        ]
         if name not in users:
             raise ValueError(
                 f"--{option.replace('_', '-')} {value} is not valid with --estimator {name}: leave it out, or use "
@@ -115,5 +181,7 @@ def _index(text: str) -> int | str:
 def _symmetries(names: list[str]) -> Any:
     """Return the value of the parameter ``symmetries`` of `compute_nads`."""
     if "test" in names and len(names) > 1:
-        raise ValueError(f"--symmetries test selects the symmetries itself, got also {' '.join(sorted(set(names)))}")
+        raise ValueError(
+            f"--symmetries test selects the symmetries itself, got also {' '.join(sorted(set(names)))}"
+        )
     return "test" if "test" in names else tuple(names)

@@ -14,7 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads similar``."""
     parser.add_argument("nads", help="file of NADs, or a name such as atlas/cnn")
     parser.add_argument("--count", type=int, help="number of architectures to list (default: 10)")
-    parser.add_argument("--num-directions", type=int, metavar="K", help="leading directions to compare, one K for all")
+    parser.add_argument(
+        "--num-directions",
+        type=int,
+        metavar="K",
+        help="leading directions to compare, one K for all",
+    )
 
 
 def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
@@ -30,7 +35,9 @@ def run(nads: str, count: int = 10, num_directions: int | None = None) -> int:
     require_integers(count=count)
     similarities = read_nads(nads).nearest(num_directions)
     if not similarities:
-        raise ValueError(f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks")
+        raise ValueError(
+            f"no leading subspace of {nads} is certain by 0.9, so none is compared: draw more networks"
+        )
     for similarity in similarities[:count]:
         print(similarity)
     return 0

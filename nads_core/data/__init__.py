@@ -6,7 +6,13 @@ and orders the waves of the paper's figures (`nads_book.analysis.waves`).
 
 from nads_core.data.classes import ClassDifferences, class_differences
 from nads_core.data.fourier import fourier_basis, fourier_direction, spectrum
-from nads_core.data.images import DatasetNotFoundError, ImageSet, load_folder, load_images, normalize
+from nads_core.data.images import (
+    DatasetNotFoundError,
+    ImageSet,
+    load_folder,
+    load_images,
+    normalize,
+)
 from nads_core.data.poisoning import carriers, flip, poison
 from nads_core.data.separable import SeparableDatasets, separable_dataset
 

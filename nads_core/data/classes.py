@@ -44,7 +44,9 @@ class ClassDifferences:
         return [int(i) for i in self.between.argsort(descending=True)[:count]]
 
 
-def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0, progress: bool = False) -> ClassDifferences:
+def class_differences(
+    images: ImageSet, nads: NADs, *, seed: int = 0, progress: bool = False
+) -> ClassDifferences:
     """Compare the classes of images along NADs, by an analysis of variance along each.
 
     Args:
@@ -65,10 +67,16 @@ def class_differences(images: ImageSet, nads: NADs, *, seed: int = 0, progress: 
     analysis, labels = _Analysis(_coordinates(images, nads)), images.labels
     generator = torch.Generator().manual_seed(seed_sequence(seed, 9))
     between, within, explained = analysis(labels)
-    shuffled = (labels[torch.randperm(len(labels), generator=generator)] for _ in range(_LABELLINGS))
+    shuffled = (
+        labels[torch.randperm(len(labels), generator=generator)] for _ in range(_LABELLINGS)
+    )
     chance = torch.stack([analysis(other)[2] for other in shuffled]).quantile(0.95, dim=0)
-    parts = tqdm(_jackknife_weights(labels, generator), desc="jackknife", total=_PARTS, disable=not progress)
-    lifts = torch.tensor([_lift(analysis(labels, weights)[0], nads.eigenvalues) for weights in parts])
+    parts = tqdm(
+        _jackknife_weights(labels, generator), desc="jackknife", total=_PARTS, disable=not progress
+    )
+    lifts = torch.tensor(
+        [_lift(analysis(labels, weights)[0], nads.eigenvalues) for weights in parts]
+    )
     half_width = _STUDENT * float(((_PARTS - 1) * lifts.var(correction=0)).sqrt())
     lift, lift_within = (_lift(variances, nads.eigenvalues) for variances in (between, within))
     interval = (lift - half_width, lift + half_width)
@@ -82,7 +90,9 @@ def _coordinates(images: ImageSet, nads: NADs) -> Tensor:
     if shape[1:] != inputs[1:] or channels not in (1, shape[0]):
         raise ValueError(f"NADs of inputs {inputs} do not fit images {shape}")
     if len(nads) < nads.basis.shape[0]:
-        raise ValueError(f"{len(nads)} of {nads.basis.shape[0]} directions are only a part of a basis: compute all")
+        raise ValueError(
+            f"{len(nads)} of {nads.basis.shape[0]} directions are only a part of a basis: compute all"
+        )
     if channels == 1:
         return images.images.flatten(2) @ nads.basis
     return (images.images.flatten(1) @ nads.basis)[:, None]
@@ -96,7 +106,9 @@ class _Analysis:
         self.values = (coordinates - coordinates.mean(0)).flatten(1)  # (N, c n)
         self.squares = self.values.square()
 
-    def __call__(self, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def __call__(
+        self, labels: Tensor, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the variance between classes and within them, and the share that classes explain, (n,) each.
 
         Args:
@@ -112,7 +124,9 @@ class _Analysis:
         sum_between = (sums.square() / sizes[:, None]).sum(0) - mean_squares
         sum_total = weights @ self.squares - mean_squares
         within = (sum_total - sum_between) / (number - len(sizes))
-        class_size = (number - sizes.square().sum() / number) / (len(sizes) - 1)  # effective, as classes differ in size
+        class_size = (number - sizes.square().sum() / number) / (
+            len(sizes) - 1
+        )  # effective, as classes differ in size
         between = (sum_between / (len(sizes) - 1) - within) / class_size
         sums = between, within, sum_between, sum_total  # (c n,) each
         between, within, explained, total = (value.view(self.shape).sum(0) for value in sums)
@@ -124,7 +138,9 @@ def _jackknife_weights(labels: Tensor, generator: torch.Generator) -> Iterator[T
     part = torch.zeros(len(labels), dtype=torch.long)
     for label in labels.unique():
         members = (labels == label).nonzero()[:, 0]
-        part[members[torch.randperm(len(members), generator=generator)]] = torch.arange(len(members)) % _PARTS
+        part[members[torch.randperm(len(members), generator=generator)]] = (
+            torch.arange(len(members)) % _PARTS
+        )
     for index in range(_PARTS):
         yield (part != index).float()
 

@@ -51,7 +51,10 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
     frequencies = torch.cartesian_prod(axis, axis)  # (size^2, 2), rows (ky, kx)
     waves = []
     for ky, kx in frequencies.tolist():
-        sine_half = not _is_own_negative(ky, kx, size) and (ky % size, kx % size) < (-ky % size, -kx % size)
+        sine_half = not _is_own_negative(ky, kx, size) and (ky % size, kx % size) < (
+            -ky % size,
+            -kx % size,
+        )
         waves.append(_wave(ky, kx, size, cosine=not sine_half))
     return torch.stack(waves)[:, None], frequencies
 
@@ -59,7 +62,9 @@ def fourier_basis(size: int = 32) -> tuple[Tensor, Tensor]:
 def _wave(ky: int, kx: int, size: int, cosine: bool) -> Tensor:
     """Return the sine or the cosine of 2 pi (ky i + kx j) / size at each pixel, (size, size) float32, of unit norm."""
     pixels = torch.arange(size)
-    phase = (ky * pixels[:, None] + kx * pixels[None, :]) % size  # exact integers: a vanishing sine is exactly 0
+    phase = (
+        ky * pixels[:, None] + kx * pixels[None, :]
+    ) % size  # exact integers: a vanishing sine is exactly 0
     angle = 2 * math.pi / size * phase.double()
     wave = angle.cos() if cosine else angle.sin()
     return (wave / wave.norm()).float()

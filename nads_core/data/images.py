@@ -109,9 +109,13 @@ def load_images(
         if auto and own and place != folder / known["places"][0]:
             photos = on_disk.open_part(folder, train)
         elif place is None and (own or (auto and occupied) or not download):
-            raise DatasetNotFoundError(f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})")
+            raise DatasetNotFoundError(
+                f"no {known['title']} in {folder} (found: {on_disk.photos_in(folder)})"
+            )
         else:
-            photos = on_disk.open_published(name, place or on_disk.download_published(name, folder), train)
+            photos = on_disk.open_published(
+                name, place or on_disk.download_published(name, folder), train
+            )
     except DatasetNotFoundError as error:
         if auto and not root and not occupied:
             return _generated(train, num_images, size, seed)
@@ -132,22 +136,33 @@ def _draw_evenly(labels: np.ndarray, num_images: int | None, seed: int) -> np.nd
     order = np.random.default_rng(seed).permutation(len(labels))
     if num_images is None or num_images >= len(labels):
         return order
-    rank = np.empty(len(labels), dtype=int)  # of an image in its class: the first of every class come first
+    rank = np.empty(
+        len(labels), dtype=int
+    )  # of an image in its class: the first of every class come first
     for value in np.unique(labels):
         members = order[labels[order] == value]
         rank[members] = np.arange(len(members))
     return order[np.argsort(rank[order], kind="stable")[:num_images]]
 
 
-def _selection(photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool) -> ImageSet:
+def _selection(
+    photos: on_disk.Photos, num_images: int | None, size: int, seed: int, progress: bool
+) -> ImageSet:
     """Read a selection of photos, scaled to (C, size, size) in [0, 1]."""
     from tqdm import tqdm
 
     chosen = _draw_evenly(photos.labels, num_images, seed)
     bar = tqdm(chosen, desc="reading images", disable=not progress or len(chosen) < 20_000)
-    pixels = np.stack([np.array(photos.read(index, size)) for index in bar])  # (N, H, W, C), or (N, H, W) if grey
-    images = torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous() / 255
-    return ImageSet(images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source)
+    pixels = np.stack(
+        [np.array(photos.read(index, size)) for index in bar]
+    )  # (N, H, W, C), or (N, H, W) if grey
+    images = (
+        torch.from_numpy(pixels).view(len(chosen), size, size, -1).permute(0, 3, 1, 2).contiguous()
+        / 255
+    )
+    return ImageSet(
+        images, torch.from_numpy(photos.labels[chosen]), photos.class_names, photos.source
+    )
 
 
 def load_folder(
@@ -190,9 +205,14 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
 
     axis = torch.linspace(-1, 1, size)
     y, x = torch.meshgrid(axis, axis, indexing="ij")  # (H, W)
-    kind, form = labels // 5, (labels % 5)[:, None, None]  # grating or blob (N,), and which of five (N, 1, 1)
+    kind, form = (
+        labels // 5,
+        (labels % 5)[:, None, None],
+    )  # grating or blob (N,), and which of five (N, 1, 1)
     angle = math.pi * (form + 0.3 * (uniform() - 0.5)) / 5  # (N, 1, 1)
-    waves = torch.sin((3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform())  # (N, H, W)
+    waves = torch.sin(
+        (3 + form) * 2 * (x * angle.cos() + y * angle.sin()) + 2 * math.pi * uniform()
+    )  # (N, H, W)
     dy, dx = y - 0.6 * (2 * uniform() - 1), x - 0.6 * (2 * uniform() - 1)
     radius = 0.2 + 0.08 * form  # (N, 1, 1)
     blobs = 2 * torch.exp(-((dy**2 + dx**2 * (1 + form / 2)) ** 2) / radius**2) - 1  # (N, H, W)
@@ -207,12 +227,16 @@ def _generated(train: bool, num_images: int | None, size: int, seed: int) -> Ima
     return ImageSet(images.clamp(0, 1), labels, names, GENERATED)
 
 
-def normalize(images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple[float, ...] = CIFAR10_STD) -> Tensor:
+def normalize(
+    images: Tensor, mean: tuple[float, ...] = CIFAR10_MEAN, std: tuple[float, ...] = CIFAR10_STD
+) -> Tensor:
     """Subtract a mean and divide by a deviation, channel by channel: (N, C, H, W) -> (N, C, H, W).
 
     Raises:
         ValueError: if there is not one mean and deviation for each channel.
     """
     if not (channels := images.shape[1]) == len(mean) == len(std):
-        raise ValueError(f"images have {channels} channels, but there are {len(mean)} means and {len(std)} deviations")
+        raise ValueError(
+            f"images have {channels} channels, but there are {len(mean)} means and {len(std)} deviations"
+        )
     return (images - images.new_tensor(mean)[:, None, None]) / images.new_tensor(std)[:, None, None]

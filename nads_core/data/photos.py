@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-PUBLISHED: dict[str, Any] = tomllib.loads((resources.files("nads_core") / "data" / "published.toml").read_text("utf8"))
+PUBLISHED: dict[str, Any] = tomllib.loads(
+    (resources.files("nads_core") / "data" / "published.toml").read_text("utf8")
+)
 
 _ZERO, _WHITE = 262, 0  # TIFF's tag of the colour of zero, and its value for white
 _PARTS = {"train", "training", "test", "testing", "val", "valid", "validation"}
@@ -65,7 +67,9 @@ def find_published(name: str, root: Path) -> Path | None:
     known = PUBLISHED[name]
     files, classes = known.get("files", ()), known.get("classes")
     for folder in (base / place for place in known["places"] for base in (root, root / name)):
-        official = any((folder / f"{file}{ending}").is_file() for file in files for ending in ("", ".gz"))
+        official = any(
+            (folder / f"{file}{ending}").is_file() for file in files for ending in ("", ".gz")
+        )
         if official or (classes and class_folders(folder / "train") == classes.keys()):
             return folder
     return None
@@ -81,7 +85,9 @@ def open_published(name: str, folder: Path, train: bool) -> Photos:
     if class_folders(folder / "train"):
         photos = open_part(folder, train)
         if not photos.source.startswith(PUBLISHED[name]["title"]):
-            raise ValueError(f"{folder} is not {PUBLISHED[name]['title']}: {len(photos.labels):,} {photos.source}")
+            raise ValueError(
+                f"{folder} is not {PUBLISHED[name]['title']}: {len(photos.labels):,} {photos.source}"
+            )
         return photos
     return {"cifar10": _open_cifar10, "fashion-mnist": _open_fashion_mnist}[name](folder, train)
 
@@ -92,9 +98,13 @@ def _open_cifar10(folder: Path, train: bool) -> Photos:
     try:
         files = kind(str(folder.parent), train=train)
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"{folder} is incomplete or damaged ({error}): restore it, or delete it") from error
+        raise ValueError(
+            f"{folder} is incomplete or damaged ({error}): restore it, or delete it"
+        ) from error
     labels, classes = np.asarray(files.targets), tuple(files.classes)
-    return Photos(lambda index, size: files[index][0].resize((size, size)), labels, classes, "CIFAR-10")
+    return Photos(
+        lambda index, size: files[index][0].resize((size, size)), labels, classes, "CIFAR-10"
+    )
 
 
 def _open_fashion_mnist(folder: Path, train: bool) -> Photos:
@@ -105,18 +115,29 @@ def _open_fashion_mnist(folder: Path, train: bool) -> Photos:
     contents = []
     for path in (folder / f"{part}-images-idx3-ubyte", folder / f"{part}-labels-idx1-ubyte"):
         try:
-            content = path.read_bytes() if path.is_file() else gzip.decompress(Path(f"{path}.gz").read_bytes())
+            content = (
+                path.read_bytes()
+                if path.is_file()
+                else gzip.decompress(Path(f"{path}.gz").read_bytes())
+            )
             if (
                 hashlib.md5(content, usedforsecurity=False).hexdigest()
                 != PUBLISHED["fashion-mnist"]["files"][path.name]
             ):
                 raise ValueError("its checksum is not that of Fashion-MNIST")
         except (OSError, EOFError, ValueError, zlib.error) as error:
-            raise ValueError(f"{path} is missing, damaged or of another data set ({error}): restore it") from error
+            raise ValueError(
+                f"{path} is missing, damaged or of another data set ({error}): restore it"
+            ) from error
         contents.append(content)
     pixels = np.frombuffer(contents[0], np.uint8, offset=16).reshape(-1, 28, 28)
     labels = np.frombuffer(contents[1], np.uint8, offset=8).astype(np.int64)
-    return Photos(lambda index, size: fromarray(pixels[index]).resize((size, size)), labels, classes, "Fashion-MNIST")
+    return Photos(
+        lambda index, size: fromarray(pixels[index]).resize((size, size)),
+        labels,
+        classes,
+        "Fashion-MNIST",
+    )
 
 
 def download_published(name: str, root: Path) -> Path:
@@ -134,13 +155,19 @@ def download_published(name: str, root: Path) -> Path:
                 kind(part, download=True, **known.get("options", {}))
                 Path(part, known["places"][0]).replace(official)
     except (OSError, RuntimeError) as error:  # no network, mostly
-        raise DatasetNotFoundError(f"{known['title']} is not in {root} and cannot be downloaded ({error})") from error
+        raise DatasetNotFoundError(
+            f"{known['title']} is not in {root} and cannot be downloaded ({error})"
+        ) from error
     return official
 
 
 def class_folders(part: Path) -> set[str]:
     """Return the names of the folders in a folder, one per class; hidden ones and those of archivers are none."""
-    return {path.name for path in part.iterdir() if path.is_dir() and _visible(path)} if part.is_dir() else set()
+    return (
+        {path.name for path in part.iterdir() if path.is_dir() and _visible(path)}
+        if part.is_dir()
+        else set()
+    )
 
 
 def open_part(folder: Path, train: bool) -> Photos:
@@ -168,23 +195,33 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
     """
     own = class_folders(folder)
     if not own:
-        raise DatasetNotFoundError(f"{folder} holds no folder of images for each class (found: {entries(folder)})")
+        raise DatasetNotFoundError(
+            f"{folder} holds no folder of images for each class (found: {entries(folder)})"
+        )
     if {name.lower() for name in own} <= _PARTS:
-        raise DatasetNotFoundError(f"{folder} holds parts, {sorted(own)}, and no classes: name one of these folders")
+        raise DatasetNotFoundError(
+            f"{folder} holds parts, {sorted(own)}, and no classes: name one of these folders"
+        )
     if unknown := sorted(own - {*(classes or own)}):
-        raise ValueError(f"{folder} has classes {unknown}, but the training images are of {[*classes]}: rename them")
+        raise ValueError(
+            f"{folder} has classes {unknown}, but the training images are of {[*classes]}: rename them"
+        )
     files, labels = list[str](), list[int]()
     for label, each in enumerate(classes or sorted(own)):
         images = _images_in(folder / each) if each in own else []
         if not images and not classes:
-            raise DatasetNotFoundError(f"{folder / each} holds no images (found: {entries(folder / each)})")
+            raise DatasetNotFoundError(
+                f"{folder / each} holds no images (found: {entries(folder / each)})"
+            )
         files += images
         labels += [label] * len(images)
     if not files:
         raise DatasetNotFoundError(f"{folder} holds no images in its classes {sorted(own)}")
     if stray := [path.name for path in folder.iterdir() if path.is_file() and _is_image(path)]:
         some = ", ".join(sorted(stray)[:3])
-        warnings.warn(f"{folder}: {len(stray)} images in no class are left out: {some}", stacklevel=2)
+        warnings.warn(
+            f"{folder}: {len(stray)} images in no class are left out: {some}", stacklevel=2
+        )
     source, names, published = f"images in {name}", tuple(classes or sorted(own)), False
     for known in PUBLISHED.values():
         alike = known.get("classes", {}).keys() == own and len(files) <= known["largest"]
@@ -204,7 +241,11 @@ def open_folder(folder: Path, name: str, classes: Sequence[str] = ()) -> Photos:
 
 def _visible(path: Path) -> bool:
     """Whether a file or folder is neither hidden, as ``._1.png`` of macOS, nor made by an archiver or a system."""
-    return not path.name.startswith(".") and path.name.lower() not in ("__macosx", "thumbs.db", "desktop.ini")
+    return not path.name.startswith(".") and path.name.lower() not in (
+        "__macosx",
+        "thumbs.db",
+        "desktop.ini",
+    )
 
 
 def _is_image(path: Path) -> bool:
@@ -232,7 +273,10 @@ def _images_in(folder: Path) -> list[str]:
                 others.append(name)
     if others:
         some = ", ".join(sorted(others)[:3])
-        warnings.warn(f"{folder}: {len(others)} files are left out, of no format of Pillow: {some}", stacklevel=2)
+        warnings.warn(
+            f"{folder}: {len(others)} files are left out, of no format of Pillow: {some}",
+            stacklevel=2,
+        )
     return [os.path.join(*place) for place in sorted(images)]
 
 
@@ -251,9 +295,14 @@ def _read(path: str) -> Any:
         if not Path(path).is_file():
             raise ValueError("it is no file")
         with Image.open(path) as file:
-            sixteen = file.mode.startswith("I;16") or (file.mode == "I" and file.format in ("PNG", "PPM"))
+            sixteen = file.mode.startswith("I;16") or (
+                file.mode == "I" and file.format in ("PNG", "PPM")
+            )
             tags = getattr(file, "tag_v2", {})
-            deep = ";16" in str(file.tile) and file.format in ("PNG", "TIFF")  # before Pillow reduces them
+            deep = ";16" in str(file.tile) and file.format in (
+                "PNG",
+                "TIFF",
+            )  # before Pillow reduces them
             photo = ImageOps.exif_transpose(file)
             if not sixteen and file.mode not in ("I", "F"):
                 if photo.getbands()[-1] == "A" or "transparency" in photo.info:
@@ -261,24 +310,36 @@ def _read(path: str) -> Any:
                     photo = Image.alpha_composite(white, photo.convert("RGBA"))
                 colours = photo.convert("RGB")
                 if deep and 0 < (high := int(np.asarray(colours).max())) < 16:
-                    raise ValueError(f"its values end at {high} of 255, as if they had fewer than 16 bits")
+                    raise ValueError(
+                        f"its values end at {high} of 255, as if they had fewer than 16 bits"
+                    )
                 return colours
         values = np.asarray(photo, np.float64) / (65_535 if sixteen else 1)
         low, high = values.min(), values.max()
         if photo.mode == "I" and not sixteen or not 0 <= low <= high <= 1:
-            raise ValueError(f"its values, {low:g} to {high:g}, are neither of 8 or 16 bits nor in [0, 1]")
+            raise ValueError(
+                f"its values, {low:g} to {high:g}, are neither of 8 or 16 bits nor in [0, 1]"
+            )
         if sixteen and 0 < high < 4_096 / 65_535:
-            raise ValueError(f"its values end at {65_535 * high:.0f} of 65,535, as if they had fewer than 16 bits")
+            raise ValueError(
+                f"its values end at {65_535 * high:.0f} of 65,535, as if they had fewer than 16 bits"
+            )
         shown = 1 - values if tags.get(_ZERO) == _WHITE else values
         return Image.fromarray(np.round(255 * shown).astype(np.uint8)).convert("RGB")
     except Exception as error:  # a reader of a damaged file can raise anything
-        raise ValueError(f"{path} cannot be read as an image ({error}): store it with 8 bits, or delete it") from error
+        raise ValueError(
+            f"{path} cannot be read as an image ({error}): store it with 8 bits, or delete it"
+        ) from error
 
 
 def photos_in(root: Path) -> str:
     """Name the photos in a folder, or else what it holds, for messages."""
     places = {known["title"]: find_published(name, root) for name, known in PUBLISHED.items()}
-    names = [f"{title} in {place}" for title, place in places.items() if place and place.is_relative_to(root)]
+    names = [
+        f"{title} in {place}"
+        for title, place in places.items()
+        if place and place.is_relative_to(root)
+    ]
     if (classes := sorted(class_folders(root / "train"))) and root not in places.values():
         names.append(f"images of {len(classes)} classes such as {classes[0]}")
     return ", ".join(names) or entries(root)
@@ -298,7 +359,9 @@ def visible_in(folder: Path) -> list[str]:
     """Return the names of a folder's entries that are not hidden, sorted, or that of a file; empty for others."""
     if folder.is_file():
         return [folder.name]
-    return sorted(path.name for path in folder.iterdir() if _visible(path)) if folder.is_dir() else []
+    return (
+        sorted(path.name for path in folder.iterdir() if _visible(path)) if folder.is_dir() else []
+    )
 
 
 def _datasets() -> Any:
@@ -306,5 +369,7 @@ def _datasets() -> Any:
     try:
         from torchvision import datasets
     except ImportError as error:
-        raise DatasetNotFoundError("published files need torchvision: pip install torchvision") from error
+        raise DatasetNotFoundError(
+            "published files need torchvision: pip install torchvision"
+        ) from error
     return datasets

@@ -20,19 +20,27 @@ def carriers(num_classes: int, index: int, channels: int = 3) -> list[tuple[int,
     """
     if channels not in (1, 3):
         raise ValueError(f"carriers are defined for images with 1 or 3 channels, got {channels}")
-    return [(index + t // (2 * channels), t % channels, 2 * (t % 2) - 1) for t in range(num_classes)]
+    return [
+        (index + t // (2 * channels), t % channels, 2 * (t % 2) - 1) for t in range(num_classes)
+    ]
 
 
 def require_fitting(images: Tensor, nads: NADs) -> None:
     """Raise a ValueError unless NADs are single-channel images of the size of the images."""
     shape = tuple(nads.directions.shape[1:])
     if shape[0] != 1:
-        raise ValueError(f"NADs of single-channel images are needed (they act on each channel), got shape {shape}")
+        raise ValueError(
+            f"NADs of single-channel images are needed (they act on each channel), got shape {shape}"
+        )
     if images.dim() != 4 or tuple(images.shape[2:]) != shape[1:]:
-        raise ValueError(f"images of shape (N, C, {shape[1]}, {shape[2]}) expected, got {tuple(images.shape)}")
+        raise ValueError(
+            f"images of shape (N, C, {shape[1]}, {shape[2]}) expected, got {tuple(images.shape)}"
+        )
 
 
-def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05) -> Tensor:
+def poison(
+    images: Tensor, labels: Tensor, nads: NADs, index: int, strength: float = 0.05
+) -> Tensor:
     """Replace one NAD coordinate of every image by one that encodes its class (section 4.2, Fig. 7).
 
     The image's component along the carrier of its class becomes exactly +-strength, with ``strength=0`` a hole; all
@@ -54,19 +62,31 @@ def poison(images: Tensor, labels: Tensor, nads: NADs, index: int, strength: flo
             there.
     """
     require_fitting(images, nads)
-    if len(labels) != len(images) or labels.dtype.is_floating_point or (len(labels) and int(labels.min()) < 0):
-        raise ValueError(f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}")
+    if (
+        len(labels) != len(images)
+        or labels.dtype.is_floating_point
+        or (len(labels) and int(labels.min()) < 0)
+    ):
+        raise ValueError(
+            f"expected {len(images)} integer labels from 0, got {tuple(labels.shape)} {labels.dtype}"
+        )
     if not 0 <= strength < math.inf:
-        raise ValueError(f"strength must be finite and at least 0, in the unit of the pixels, got {strength!r}")
+        raise ValueError(
+            f"strength must be finite and at least 0, in the unit of the pixels, got {strength!r}"
+        )
     require_integers(least=0, index=index)
     num_classes = int(labels.max()) + 1 if len(labels) else 1
     table = torch.tensor(carriers(num_classes, index, images.shape[1]), device=labels.device)
     if int(table[:, 0].max()) >= len(nads):
-        raise ValueError(f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given")
+        raise ValueError(
+            f"carriers at NADs {index} to {int(table[:, 0].max())} need more than the {len(nads)} given"
+        )
     nad, channel, sign = table[labels].T  # each (N,)
     directions = nads.directions[:, 0].to(images)[nad]  # (N, H, W)
     rows = torch.arange(len(images), device=images.device)
-    present = (images[rows, channel] * directions).sum((1, 2))  # (N,), the coordinates that are replaced
+    present = (images[rows, channel] * directions).sum(
+        (1, 2)
+    )  # (N,), the coordinates that are replaced
     poisoned = images.clone()
     poisoned[rows, channel] += (strength * sign - present)[:, None, None] * directions
     return poisoned
@@ -92,7 +112,9 @@ def flip(images: Tensor, nads: NADs) -> Tensor:
     require_fitting(images, nads)
     size = images.shape[2] * images.shape[3]
     if len(nads) < 0.9 * size:
-        raise ValueError(f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them")
+        raise ValueError(
+            f"flipping needs a basis of {size} directions, got {len(nads)}: compute all of them"
+        )
     basis = nads.completed().basis.to(images)  # (D, D), one direction a column
     coordinates = (images.flatten(2) @ basis).flip(-1)  # (N, C, D), D = H W
     return coordinates.matmul(basis.T).view_as(images)

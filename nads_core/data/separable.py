@@ -16,7 +16,11 @@ from nads_core.runtime.seeds import seed_sequence
 
 
 def separable_dataset(
-    direction: Tensor | np.ndarray, num_samples: int, margin: float = 1.0, noise_std: float = 3.0, seed: int = 0
+    direction: Tensor | np.ndarray,
+    num_samples: int,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
+    seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Draw from D(v): x = margin * y * v + w, w ~ N(0, noise_std^2 (I - v v^T)), y = -1 or +1 (section 2).
 
@@ -35,11 +39,15 @@ def separable_dataset(
     Raises:
         ValueError: for a direction that is not a unit image, or sizes that are not positive.
     """
-    return SeparableDatasets(torch.as_tensor(direction)[None], num_samples, margin, noise_std, seed)[0]
+    return SeparableDatasets(
+        torch.as_tensor(direction)[None], num_samples, margin, noise_std, seed
+    )[0]
 
 
 @lru_cache(maxsize=2)  # a training and a test set, for the many directions of one sweep
-def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool) -> tuple[Tensor, Tensor]:
+def _noise_and_labels(
+    image_shape: tuple[int, ...], num_samples: int, seed: int, paired: bool
+) -> tuple[Tensor, Tensor]:
     """Return standard normal noise (N, D) before its projection, D = C H W, and labels (N,)."""
     generator = torch.Generator().manual_seed(seed_sequence(seed))
     if paired:
@@ -50,7 +58,9 @@ def _noise_and_labels(image_shape: tuple[int, ...], num_samples: int, seed: int,
 
 
 # Noise and labels by device and type, which are freed with their dataset and not sent to workers with it.
-_COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]] = WeakKeyDictionary()
+_COPIES: WeakKeyDictionary["SeparableDatasets", dict[Any, tuple[Tensor, Tensor]]] = (
+    WeakKeyDictionary()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +107,9 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         if self.paired and self.num_samples % 2:
             raise ValueError(f"paired=True needs an even num_samples, got {self.num_samples}")
         if not (self.margin > 0 and self.noise_std >= 0):
-            raise ValueError(f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}")
+            raise ValueError(
+                f"expected margin > 0 and noise_std >= 0, got {self.margin} and {self.noise_std}"
+            )
 
     @property
     def image_shape(self) -> tuple[int, ...]:
@@ -117,11 +129,15 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
             raise IndexError(f"there are {len(self)} datasets, got index {index}")
         return self.batch([index])[0], self.labels
 
-    def _copied(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    def _copied(
+        self, device: torch.device | str, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor]:
         """Return noise and labels on a device, copied there once."""
         copies, key = _COPIES.setdefault(self, {}), (torch.device(device), dtype)
         if key not in copies:
-            noise, labels = _noise_and_labels(self.image_shape, self.num_samples, self.seed, self.paired)
+            noise, labels = _noise_and_labels(
+                self.image_shape, self.num_samples, self.seed, self.paired
+            )
             copies[key] = noise.to(device, dtype), labels.to(device)
         return copies[key]
 
@@ -139,4 +155,6 @@ class SeparableDatasets(Sequence[tuple[Tensor, Tensor]]):
         # x = epsilon y v + (w - (v.w) v) is w plus a multiple of v: one operation for all datasets and samples.
         along = self.margin * signs - directions @ noise.T  # (B, n), the multiples
         # (n, D) + (B, n, 1) (B, 1, D) -> (B, n, D) -> (B, n, C, H, W)
-        return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(-1, self.image_shape)
+        return torch.addcmul(noise, along[..., None], directions[:, None]).unflatten(
+            -1, self.image_shape
+        )

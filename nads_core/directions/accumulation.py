@@ -14,7 +14,14 @@ from torch import Tensor
 
 from nads_core.directions.asymmetry import own_products
 from nads_core.directions.contributions import Block, Evaluation
-from nads_core.directions.moments import DenseMoments, FirstNetworks, Moments, effective_share, merged, split_halves
+from nads_core.directions.moments import (
+    DenseMoments,
+    FirstNetworks,
+    Moments,
+    effective_share,
+    merged,
+    split_halves,
+)
 from nads_core.directions.stopping import GROUPS, StoppingCriterion, StoppingRule
 from nads_core.runtime import distributed
 from nads_core.runtime.files import load_checkpoint, save_checkpoint
@@ -59,13 +66,17 @@ class Accumulation:
         self.first_networks, self.scale = FirstNetworks(), scale
         self.description = description | {"groups": len(self.groups)}
         shape = tuple(description.get("image_shape", ()))
-        self._images = shape if len(shape) == 3 and isinstance(moments, DenseMoments) else (moments.dimension,)
+        self._images = (
+            shape if len(shape) == 3 and isinstance(moments, DenseMoments) else (moments.dimension,)
+        )
         self.powers = [0.0] * len(self._sums(torch.zeros(1, 1, 2, moments.dimension)))
         self.name = fingerprint(canonical(self.description))[:8]
         self.path = path and path.with_name(path.name.replace("{run}", self.name))
         self.blocks_done, self.seconds = 0, 0.0
         self._clock_start, self._pause = time.perf_counter(), _CHECKPOINT_SECONDS
-        self.identities: dict[str, dict[str, Any]] = {}  # of the factory, by the kind of device that drew the networks
+        self.identities: dict[
+            str, dict[str, Any]
+        ] = {}  # of the factory, by the kind of device that drew the networks
         self.device, self.devices = device, [device]  # of this call, and of all calls
         if self.path and self.path.exists():
             saved = read_checkpoint(self.path)
@@ -91,12 +102,16 @@ class Accumulation:
         identity = identity | {"vector": vector.double().cpu()}
         before = self.identities.setdefault(self.device, identity)
         # Processors differ by 0.1 in gradients of bfloat16.
-        if change := _change(before, identity, 0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05):
+        if change := _change(
+            before, identity, 0.3 if self.description.get("dtype") == "torch.bfloat16" else 0.05
+        ):
             raise self._of_another(change)
 
     def _of_another(self, difference: str) -> ValueError:
         """Return the error for a file that does not belong to this computation."""
-        return ValueError(f"{self.path} belongs to another computation ({difference}): name another file")
+        return ValueError(
+            f"{self.path} belongs to another computation ({difference}): name another file"
+        )
 
     def elapsed(self) -> float:
         """Return the seconds spent so far, earlier calls included."""
@@ -122,7 +137,9 @@ class Accumulation:
         """The effective share of the networks, see `moments.effective_share`."""
         return effective_share(self.powers)
 
-    def add(self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]) -> Tensor:
+    def add(
+        self, blocks: list[Block], contributions: Tensor, block_size: int, groups: list[Moments]
+    ) -> Tensor:
         """Add the networks of several blocks, each to the group of its number.
 
         Args:
@@ -140,7 +157,9 @@ class Accumulation:
         for (block, _), part in zip(blocks, parts, strict=True):
             groups[block % len(groups)].update(part)
             self.first_networks.update(block, block_size, part, readouts)
-            powers += self._sums(torch.stack(split_halves(part), dim=1).unflatten(0, (-1, readouts)))
+            powers += self._sums(
+                torch.stack(split_halves(part), dim=1).unflatten(0, (-1, readouts))
+            )
         return powers
 
     def save(self, path: Path) -> None:
@@ -154,7 +173,9 @@ class Accumulation:
         content["moments"] = [group.state_dict() for group in self.groups]
         content["first_networks"] = self.first_networks.state_dict()
         save_checkpoint(path, content)
-        self._pause = max(_CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start))
+        self._pause = max(
+            _CHECKPOINT_SECONDS, _CHECKPOINT_PAUSE * (time.perf_counter() - self._clock_start)
+        )
 
     def save_if_due(self) -> None:
         """Write the state if it has a file and the last time is long ago."""
@@ -185,7 +206,9 @@ def accumulate(
     rule = rule or StoppingRule(StoppingCriterion(), ensemble.image_shape)
     lead = distributed.rank() == 0
     blocks = list(ensemble.blocks(num_networks, state.blocks_done))
-    rest = [blocks.pop()] if blocks and blocks[-1][1] < size else []  # an incomplete block, which no checkpoint holds
+    rest = (
+        [blocks.pop()] if blocks and blocks[-1][1] < size else []
+    )  # an incomplete block, which no checkpoint holds
     bar = tqdm(
         total=num_networks, initial=state.blocks_done * size, unit="net", desc=f"NADs of {evaluation.name}",
         disable=not progress or not lead, mininterval=0.5,
@@ -201,14 +224,21 @@ def accumulate(
     with bar, deferred_interrupt("stopping after this batch ...") as interrupted:
         while True:
             if state.blocks_done == check:
-                enough, values = rule.measure(state.groups, state.first_networks, state.effective_share)
+                enough, values = rule.measure(
+                    state.groups, state.first_networks, state.effective_share
+                )
                 bar.set_postfix(values)
                 if enough:
                     break
                 check = next(checks)
             if not blocks:
                 break
-            count = int(min(distributed.size() * evaluation.blocks_at_once * batches, check - state.blocks_done))
+            count = int(
+                min(
+                    distributed.size() * evaluation.blocks_at_once * batches,
+                    check - state.blocks_done,
+                )
+            )
             batch, blocks = blocks[:count], blocks[count:]
             seconds = _add_shared(state, evaluation, batch, bar.update)
             state.blocks_done += len(batch)
@@ -222,7 +252,9 @@ def accumulate(
         if rest and not enough:  # every process adds these for itself
             contributions = evaluation.contributions(rest)
             stop_if_interrupted()
-            state.add_powers(state.add(rest, contributions, size, state.groups) / distributed.size())
+            state.add_powers(
+                state.add(rest, contributions, size, state.groups) / distributed.size()
+            )
             bar.update(rest[0][1])
     return state.blocks_done * size if enough else num_networks
 
@@ -231,14 +263,21 @@ def _require_num_networks(num_networks: int, state: Accumulation, block_size: in
     """Raise a ValueError if the state has more networks, or too few for the error of halves."""
     done = state.blocks_done * block_size
     if done > num_networks:
-        raise ValueError(f"{state.path} already holds {done} networks: num_networks = {num_networks} is too few")
+        raise ValueError(
+            f"{state.path} already holds {done} networks: num_networks = {num_networks} is too few"
+        )
     needed = (len(state.groups) - 1) * block_size + 1  # so that no group is empty
     if len(state.groups) > 1 and num_networks < needed:
-        raise ValueError(f"a tolerance needs {needed} networks or more, got num_networks = {num_networks}")
+        raise ValueError(
+            f"a tolerance needs {needed} networks or more, got num_networks = {num_networks}"
+        )
 
 
 def _add_shared(
-    state: Accumulation, evaluation: Evaluation, blocks: list[Block], advance: Callable[[int], object]
+    state: Accumulation,
+    evaluation: Evaluation,
+    blocks: list[Block],
+    advance: Callable[[int], object],
 ) -> float:
     """Add blocks, of which each process evaluates its share, and sum over processes.
 
@@ -254,7 +293,10 @@ def _add_shared(
     num_processes, start = distributed.size(), time.perf_counter()
     local_groups = state.groups if num_processes == 1 else [group.empty() for group in state.groups]
     share, step = blocks[distributed.rank() :: num_processes], evaluation.blocks_at_once
-    size, powers = evaluation.ensemble.block_size, torch.zeros(len(state.powers), dtype=torch.float64)
+    size, powers = (
+        evaluation.ensemble.block_size,
+        torch.zeros(len(state.powers), dtype=torch.float64),
+    )
     for batch in [share[i : i + step] for i in range(0, len(share), step)]:
         powers += state.add(batch, evaluation.contributions(batch), size, local_groups)
         advance(num_processes * sum(count for _, count in batch))
@@ -278,14 +320,21 @@ def _change(old: dict[str, Any], new: dict[str, Any], allowed: float) -> str:
         allowed: relative difference of the vectors of the first network that is rounding.
     """
     before, now = old["outputs"], new["outputs"]  # (networks, inputs)
-    change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(min=1e-300)  # (inputs,), relative
+    change = (now - before).norm(dim=0) / before.norm(dim=0).clamp(
+        min=1e-300
+    )  # (inputs,), relative
     size = float(change[change.isfinite()].max()) if change.isfinite().any() else 0.0
     if size > _SAME_OUTPUTS:
         norms = {name: value for name, value in old["norms"].items()
                  if abs(new["norms"].get(name, math.nan) / max(value, 1e-300) - 1) > _SAME_OUTPUTS}  # fmt: skip
-        details = [f"the norm of {name} was {value:.5g}, now {new['norms'][name]:.5g}" for name, value in norms.items()]
+        details = [
+            f"the norm of {name} was {value:.5g}, now {new['norms'][name]:.5g}"
+            for name, value in norms.items()
+        ]
         details += [text] if (text := differences(old["layers"], new["layers"])) else []
-        return "; ".join([f"the outputs of its first networks differ by {100 * size:.2g} %", *details[:4]])
+        return "; ".join(
+            [f"the outputs of its first networks differ by {100 * size:.2g} %", *details[:4]]
+        )
     if old["replayed"] != new["replayed"]:
         return "one factory's weights are drawn for many networks together, the other's one network at a time"
     if (new["vector"] - old["vector"]).norm() > allowed * new["vector"].norm():
@@ -313,5 +362,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """
     saved: dict[str, Any] = load_checkpoint(path, "compute_nads")
     if not isinstance(saved, dict) or not {"moments", "first_networks", *_STORED} <= saved.keys():
-        raise ValueError(f"{path} is no checkpoint of compute_nads, or one of an earlier version: name another file")
+        raise ValueError(
+            f"{path} is no checkpoint of compute_nads, or one of an earlier version: name another file"
+        )
     return saved

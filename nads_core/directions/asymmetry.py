@@ -61,7 +61,11 @@ def own_products(halves: Tensor, image_shape: tuple[int, ...]) -> Tensor:
 
 
 def symmetry_tests(
-    second_moment: Tensor, own: Tensor, num_networks: int, halves: Tensor, image_shape: tuple[int, ...]
+    second_moment: Tensor,
+    own: Tensor,
+    num_networks: int,
+    halves: Tensor,
+    image_shape: tuple[int, ...],
 ) -> dict[str, SymmetryTest]:
     """Test each symmetry that images of this shape can have.
 
@@ -83,24 +87,39 @@ def symmetry_tests(
     require_integers(least=FEWEST_NETWORKS, num_networks=num_networks)
     second_moment, own = second_moment.double().cpu(), own.double() / num_networks**2
     halves = halves[: max(FEWEST_NETWORKS, _VECTORS // halves.shape[1])].float()  # (n, R, 2, D)
-    signs = torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double() * 2 - 1
-    same, energy = _shared(halves, halves), float(second_moment.square().sum() - own[0])  # (n, n); ||C||^2
+    signs = (
+        torch.randint(2, (_DRAWS, len(halves)), generator=torch.Generator().manual_seed(0)).double()
+        * 2
+        - 1
+    )
+    same, energy = (
+        _shared(halves, halves),
+        float(second_moment.square().sum() - own[0]),
+    )  # (n, n); ||C||^2
     allowed = min(NEGLIGIBLE, float(own[0]) / energy) if energy > 0 else 0.0
-    unit = num_networks / (len(halves) - 1) / num_networks**2  # from sums over pairs of the n networks to T of all
+    unit = (
+        num_networks / (len(halves) - 1) / num_networks**2
+    )  # from sums over pairs of the n networks to T of all
     tests, own_images = {}, iter(own[1:].tolist())
     for symmetry in SYMMETRIES:
         results = []
         for move in _maps(symmetry, image_shape):
             image = _moved(_moved(second_moment, move, image_shape).T, move, image_shape)  # g C g^T
             changed = energy - float((second_moment * image).sum()) + next(own_images)  # T
-            differences = (same - _shared(halves, _moved(halves, move, image_shape))).fill_diagonal_(0)
-            random = ((signs @ differences) * signs).sum(1) * unit  # (draws,): T of networks with random signs
+            differences = (
+                same - _shared(halves, _moved(halves, move, image_shape))
+            ).fill_diagonal_(0)
+            random = ((signs @ differences) * signs).sum(
+                1
+            ) * unit  # (draws,): T of networks with random signs
             p_value = (1 + int((random >= changed).sum())) / (1 + _DRAWS)
             limit = (changed + float(random.quantile(0.95))) / energy if energy > 0 else math.inf
             results.append((p_value, changed / energy if energy > 0 else math.nan, limit))
         if results:
             p_value = min(1.0, len(results) * min(result[0] for result in results))
-            tests[symmetry] = SymmetryTest(p_value, *max(results, key=lambda result: result[2])[1:], allowed)
+            tests[symmetry] = SymmetryTest(
+                p_value, *max(results, key=lambda result: result[2])[1:], allowed
+            )
     return tests
 
 
@@ -121,11 +140,16 @@ def _maps(symmetry: str, image_shape: tuple[int, ...]) -> list[Callable[[Tensor]
     orders = torch.arange(channels).repeat(channels - 1, 1)
     for channel, order in enumerate(orders, start=1):  # which changes places with the first
         order[[0, channel]] = order[[channel, 0]]
-    swaps = [lambda images, order=order: images.index_select(-3, order.to(images.device)) for order in orders]
+    swaps = [
+        lambda images, order=order: images.index_select(-3, order.to(images.device))
+        for order in orders
+    ]
     return [*(lambda images, sign=sign: images * sign.to(images) for sign in signs), *swaps]
 
 
-def _moved(vectors: Tensor, move: Callable[[Tensor], Tensor], image_shape: tuple[int, ...]) -> Tensor:
+def _moved(
+    vectors: Tensor, move: Callable[[Tensor], Tensor], image_shape: tuple[int, ...]
+) -> Tensor:
     """Apply a map to vectors (..., D)."""
     return move(vectors.unflatten(-1, image_shape)).flatten(-len(image_shape))
 
@@ -140,5 +164,10 @@ def _shared(first: Tensor, second: Tensor) -> Tensor:
 def _products(first: Tensor, second: Tensor) -> Tensor:
     """Return <Z, Z'> (..., m, m) of Z = (x y^T + y x^T) / 2, from halves x, y (..., m, 2, D), in float64."""
     dots = (first.flatten(-3, -2) @ second.flatten(-3, -2).mT).double()  # (..., 2 m, 2 m)
-    xp, xq, yp, yq = dots[..., ::2, ::2], dots[..., ::2, 1::2], dots[..., 1::2, ::2], dots[..., 1::2, 1::2]
+    xp, xq, yp, yq = (
+        dots[..., ::2, ::2],
+        dots[..., ::2, 1::2],
+        dots[..., 1::2, ::2],
+        dots[..., 1::2, 1::2],
+    )
     return (xp * yq + xq * yp) / 2

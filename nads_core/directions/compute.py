@@ -21,7 +21,13 @@ from nads_core.directions.contributions import Evaluation, require_gradients
 from nads_core.directions.covariance import DEBIASINGS
 from nads_core.directions.eigenpairs import HEAVY, Eigenpairs, find_eigenpairs
 from nads_core.directions.estimators import Estimator, SmoothedGradient, require_estimator
-from nads_core.directions.moments import DenseMoments, FirstNetworks, FusedMoments, GramMoments, Moments
+from nads_core.directions.moments import (
+    DenseMoments,
+    FirstNetworks,
+    FusedMoments,
+    GramMoments,
+    Moments,
+)
 from nads_core.directions.nads import NADs
 from nads_core.directions.stopping import StoppingCriterion, StoppingRule
 from nads_core.directions.symmetry import require_symmetries
@@ -29,7 +35,13 @@ from nads_core.networks.architectures import SYMMETRIES, Architecture, architect
 from nads_core.networks.ensembles import Ensemble, require_image_shape
 from nads_core.networks.readouts import described, with_fresh_readout
 from nads_core.runtime import distributed
-from nads_core.runtime.arguments import make_plain, plain, require_choice, require_integers, usable_dtype
+from nads_core.runtime.arguments import (
+    make_plain,
+    plain,
+    require_choice,
+    require_integers,
+    usable_dtype,
+)
 from nads_core.runtime.memory import require_memory
 from nads_core.runtime.provenance import NADS_VERSION, environment, function_identity
 from nads_core.runtime.threads import one_thread
@@ -174,7 +186,9 @@ def compute_nads(
     require_integers(num_networks=num_networks)
     if (default := torch.get_default_dtype()) not in (torch.float32, torch.float64):
         remedy = "torch.set_default_dtype(torch.float32), and dtype= for the networks"
-        raise ValueError(f"certainties are not computed in the default type {default}: call {remedy}")
+        raise ValueError(
+            f"certainties are not computed in the default type {default}: call {remedy}"
+        )
     num_networks, image_shape = plain(num_networks), require_image_shape(image_shape)
     stopping, settings = _settings(stopping, options, image_shape)
     name, factory, declared = _resolved(architecture, image_shape)
@@ -186,7 +200,9 @@ def compute_nads(
     with one_thread():
         ensemble = _ensemble(factory, image_shape, seed, device, settings)
         recorded = _one_readout(ensemble) if estimator is None else {}
-        estimator = require_estimator(_default_estimator(ensemble) if estimator is None else estimator)
+        estimator = require_estimator(
+            _default_estimator(ensemble) if estimator is None else estimator
+        )
         moments = empty_moments(ensemble)
         if isinstance(moments, GramMoments):
             _require_memory(moments, num_networks, ensemble.block_size, estimator, settings)
@@ -203,7 +219,9 @@ def compute_nads(
         recorded |= _zero_init(ensemble, name) | _fixed_weights(ensemble, name)
         rule = StoppingRule(stopping, tuple(image_shape), settings.debiasing, averaged)
         normalise = settings.normalise is not None
-        evaluation = Evaluation(ensemble, estimator, name, settings.batch_size, state.scale, normalise)
+        evaluation = Evaluation(
+            ensemble, estimator, name, settings.batch_size, state.scale, normalise
+        )
         num_networks = accumulate(evaluation, state, num_networks, rule, progress)
 
         if symmetries == "test":
@@ -213,7 +231,9 @@ def compute_nads(
             settings.debiasing, averaged, effective_share=state.effective_share,
         )  # fmt: skip
         recorded |= {"num_networks": num_networks, "symmetries": list(averaged)}
-        recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(state, num_networks, name)
+        recorded |= rule.final_value(state.groups, pairs, num_networks) | _effective(
+            state, num_networks, name
+        )
         return _nads(state, ensemble, pairs, recorded)
 
 
@@ -222,8 +242,14 @@ def _settings(
 ) -> tuple[StoppingCriterion, ComputeOptions]:
     """Return the stopping criterion and the other options, from objects and keywords, checked."""
     if not isinstance(stopping, StoppingCriterion | None):
-        raise TypeError(f"stopping must be a StoppingCriterion(tolerance=0.05), for example, got {stopping!r}")
-    criteria = {name: options.pop(name) for name in ("tolerance", "num_leading", "num_certain") if name in options}
+        raise TypeError(
+            f"stopping must be a StoppingCriterion(tolerance=0.05), for example, got {stopping!r}"
+        )
+    criteria = {
+        name: options.pop(name)
+        for name in ("tolerance", "num_leading", "num_certain")
+        if name in options
+    }
     if stopping is not None and criteria:
         raise ValueError(f"stopping and {', '.join(criteria)} are given: leave one of them out")
     if unknown := options.keys() - ComputeOptions.__dataclass_fields__.keys():
@@ -238,35 +264,60 @@ def _settings(
         )
     settings, dimension = ComputeOptions(**options), math.prod(image_shape)
     if settings.num_directions is not None and settings.num_directions > dimension:
-        raise ValueError(f"num_directions = {settings.num_directions} is more than the {dimension} of {image_shape}")
+        raise ValueError(
+            f"num_directions = {settings.num_directions} is more than the {dimension} of {image_shape}"
+        )
     stopping = stopping or StoppingCriterion(**criteria)
     return stopping.resolved(dimension, settings.num_directions or dimension), settings
 
 
 def _ensemble(
-    factory: Callable[[], nn.Module], image_shape: tuple[int, ...], seed: int, device: Any, settings: ComputeOptions
+    factory: Callable[[], nn.Module],
+    image_shape: tuple[int, ...],
+    seed: int,
+    device: Any,
+    settings: ComputeOptions,
 ) -> Ensemble:
     """Return the networks."""
-    options: dict[str, Any] = {"seed": seed, "output": settings.output, "evaluation": settings.evaluation}
+    options: dict[str, Any] = {
+        "seed": seed,
+        "output": settings.output,
+        "evaluation": settings.evaluation,
+    }
     if settings.fresh_readout:
-        Ensemble(factory, image_shape, **options)  # validates the factory first, so that its errors are specific
+        Ensemble(
+            factory, image_shape, **options
+        )  # validates the factory first, so that its errors are specific
         factory = with_fresh_readout(factory, image_shape)
-    return Ensemble(factory, image_shape, device=device, dtype=settings.dtype, kernels=settings.kernels, **options)
+    return Ensemble(
+        factory,
+        image_shape,
+        device=device,
+        dtype=settings.dtype,
+        kernels=settings.kernels,
+        **options,
+    )
 
 
-def _nads(state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: dict[str, Any]) -> NADs:
+def _nads(
+    state: Accumulation, ensemble: Ensemble, pairs: Eigenpairs, recorded: dict[str, Any]
+) -> NADs:
     """Return the eigenpairs in the scale of the gradients, with how they were computed."""
     description = {key: value for key, value in state.description.items() if key != "groups"}
     provenance = description | {
         "debiasing": pairs.debiasing, "seconds": round(state.elapsed(), 1), "drawn_on": state.devices,
         **environment(ensemble.device), **recorded,
     }  # fmt: skip
-    directions = with_signs(pairs.directions).reshape(-1, *ensemble.image_shape)  # (n, D) -> (n, *image_shape)
+    directions = with_signs(pairs.directions).reshape(
+        -1, *ensemble.image_shape
+    )  # (n, D) -> (n, *image_shape)
     eigenvalues, certificates = pairs.eigenvalues.cpu().float(), pairs.certificates
     if state.scale != 1 and "normalise" not in description:
         unit = state.scale**-2
         eigenvalues = pairs.eigenvalues.cpu().double() * unit
-        certificates = replace(certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit)
+        certificates = replace(
+            certificates, eigenvalue_std=certificates.eigenvalue_std.double() * unit
+        )
     return NADs(directions.float().cpu(), eigenvalues, provenance, certificates)
 
 
@@ -277,11 +328,21 @@ def _resolved(
     if isinstance(architecture, str):
         architecture = architecture_named(architecture, image_shape)
     if not isinstance(architecture, Architecture):
-        return getattr(architecture, "__qualname__", type(architecture).__name__), architecture, None
+        return (
+            getattr(architecture, "__qualname__", type(architecture).__name__),
+            architecture,
+            None,
+        )
     if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-        raise ValueError(f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}")
+        raise ValueError(
+            f"{architecture.name} needs square images (C, H, H), got image_shape {image_shape}"
+        )
     channels, size, _ = image_shape
-    return architecture.name, partial(architecture.build, channels, size, 1), architecture.symmetries_at(size, channels)
+    return (
+        architecture.name,
+        partial(architecture.build, channels, size, 1),
+        architecture.symmetries_at(size, channels),
+    )
 
 
 def _default_symmetries(
@@ -309,13 +370,17 @@ def _require_averageable(
         symmetries = SYMMETRIES[:1]  # any one stands for those that are tested
     require_symmetries(image_shape, symmetries)
     if symmetries and math.prod(image_shape) > DENSE_LIMIT:
-        raise ValueError(f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: omit them")
+        raise ValueError(
+            f"symmetries need at most {DENSE_LIMIT:,} pixels, got {math.prod(image_shape):,}: omit them"
+        )
 
 
 def empty_moments(ensemble: Ensemble) -> Moments:
     """Return the accumulator for the vectors of these networks, without any."""
     dimension = math.prod(ensemble.image_shape)
-    device = ensemble.device if ensemble.device.type == "cuda" else "cpu"  # sums are in float64, which MPS lacks
+    device = (
+        ensemble.device if ensemble.device.type == "cuda" else "cpu"
+    )  # sums are in float64, which MPS lacks
     if dimension > DENSE_LIMIT:
         return GramMoments(dimension, device)
     fused = ensemble.kernels != "torch" and ensemble.dtype != torch.float64
@@ -323,13 +388,25 @@ def empty_moments(ensemble: Ensemble) -> Moments:
 
 
 def _require_memory(
-    moments: GramMoments, num_networks: int, block_size: int, estimator: Estimator, settings: ComputeOptions
+    moments: GramMoments,
+    num_networks: int,
+    block_size: int,
+    estimator: Estimator,
+    settings: ComputeOptions,
 ) -> None:
     """Raise a MemoryError if the vectors of all networks will not fit, before hours are spent on them."""
     readouts, dimension = estimator.readouts, moments.dimension
     count = num_networks * readouts
-    needed = moments.needed_bytes(dimension, count, min(settings.num_directions or count, count), settings.dtype)
-    block = min(num_networks, block_size) * readouts * estimator.num_contributions * dimension * settings.dtype.itemsize
+    needed = moments.needed_bytes(
+        dimension, count, min(settings.num_directions or count, count), settings.dtype
+    )
+    block = (
+        min(num_networks, block_size)
+        * readouts
+        * estimator.num_contributions
+        * dimension
+        * settings.dtype.itemsize
+    )
     require_memory(
         needed + block + FirstNetworks.needed_bytes(dimension, num_networks, readouts),
         moments.device,
@@ -338,7 +415,9 @@ def _require_memory(
     )
 
 
-def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: ComputeOptions) -> dict[str, Any]:
+def _description(
+    name: str, ensemble: Ensemble, estimator: Estimator, settings: ComputeOptions
+) -> dict[str, Any]:
     """Return everything that fixes the numbers of a run: resuming requires an identical description."""
     output = function_identity(ensemble.output) if callable(ensemble.output) else ensemble.output
     description = {
@@ -346,8 +425,14 @@ def _description(name: str, ensemble: Ensemble, estimator: Estimator, settings: 
         "seed": ensemble.seed, "dtype": str(ensemble.dtype), "output": output, "kernels": ensemble.kernels,
         "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters, "block_size": ensemble.block_size,
     }  # fmt: skip
-    rebuild = "rebuild" if settings.evaluation == "rebuild" else None  # other evaluations give equal numbers
-    optional = {"fresh_readout": settings.fresh_readout, "evaluation": rebuild, "normalise": settings.normalise}
+    rebuild = (
+        "rebuild" if settings.evaluation == "rebuild" else None
+    )  # other evaluations give equal numbers
+    optional = {
+        "fresh_readout": settings.fresh_readout,
+        "evaluation": rebuild,
+        "normalise": settings.normalise,
+    }
     return description | {key: value for key, value in optional.items() if value}
 
 
@@ -374,7 +459,9 @@ def _fixed_weights(ensemble: Ensemble, name: str) -> dict[str, Any]:
     if count <= ensemble.num_parameters:
         return {}
     message = f"only {ensemble.num_parameters:,} weights of {name} vary between networks; {count:,} others do not"
-    warnings.warn(f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=3)
+    warnings.warn(
+        f"{message} ({', '.join(names[:3])}): are they drawn for each network?", stacklevel=3
+    )
     return {"fixed_weights": count}
 
 
@@ -394,7 +481,9 @@ def _effective(state: Accumulation, num_networks: int, name: str) -> dict[str, A
     return {"effective_networks": float(f"{number:.4g}")} | share
 
 
-def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _tested(
+    state: Accumulation, image_shape: tuple[int, ...]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the symmetries that the networks do not contradict, and the results of all tests."""
     second_moment, noise_moment = state.total().moments()  # type: ignore[union-attr]  # dense, as tests need
     tests = symmetry_tests(
@@ -403,9 +492,12 @@ def _tested(state: Accumulation, image_shape: tuple[int, ...]) -> tuple[tuple[st
     )  # fmt: skip
     accepted = [symmetry for symmetry, test in tests.items() if test.holds]
     if "transpose" in accepted and len({"flip_rows", "flip_columns"} & set(accepted)) == 1:
-        accepted.remove("transpose")  # its group with one flip has the other flip too, which was rejected
+        accepted.remove(
+            "transpose"
+        )  # its group with one flip has the other flip too, which was rejected
     results = {
-        symmetry: asdict(test) | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
+        symmetry: asdict(test)
+        | {"limit": round(test.limit, 3) if math.isfinite(test.limit) else None}
         for symmetry, test in tests.items()
     }  # JSON has no infinity
     return tuple(accepted), results
@@ -415,6 +507,10 @@ def with_signs(directions: Tensor) -> Tensor:
     """Make the first of the largest entries positive, in place: an antisymmetric one has two, equal up to round-off."""
     for rows in directions.split(64):  # (64, D): so that no second copy of all is made
         magnitudes = rows.abs()
-        largest = (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True)).int().argmax(dim=1, keepdim=True)
+        largest = (
+            (magnitudes > 0.999 * magnitudes.amax(dim=1, keepdim=True))
+            .int()
+            .argmax(dim=1, keepdim=True)
+        )
         rows *= rows.gather(1, largest).sign()
     return directions

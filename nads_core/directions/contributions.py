@@ -14,7 +14,9 @@ from nads_core.networks.initialisation import failure
 from nads_core.networks.readouts import described
 from nads_core.runtime.memory import available_memory
 
-Block = tuple[int, int]  # number of the block, and number of its networks: only the last block may be incomplete
+Block = tuple[
+    int, int
+]  # number of the block, and number of its networks: only the last block may be incomplete
 
 _CHECKED_NETWORKS = 8
 _TRIED_NETWORKS = 128  # where the first ones ignore their input
@@ -47,7 +49,9 @@ class Evaluation:
         self._batch = self.batch_size or fitting_batch(self.ensemble, self.estimator)
         size = self.ensemble.block_size
         self._part = min(size, fitting_part(self.ensemble, self.estimator, self._threads.size))
-        networks = max(self._batch, size) // size * size if self._part == size else self._part  # of a thread at once
+        networks = (
+            max(self._batch, size) // size * size if self._part == size else self._part
+        )  # of a thread at once
         self.blocks_at_once = max(1, networks * self._threads.size // size)
 
     def contributions(self, blocks: list[Block]) -> Tensor:
@@ -61,18 +65,25 @@ class Evaluation:
             for index in range(-(-first // _AUDITED) * _AUDITED, first + count, _AUDITED):
                 self.ensemble.audit(index)
         size, step = self._part, self._threads.size
-        starts = [(block, first, count) for block, count in blocks for first in range(0, count, size)]
+        starts = [
+            (block, first, count) for block, count in blocks for first in range(0, count, size)
+        ]
         parts = [(block, slice(first, min(first + size, count))) for block, first, count in starts]
         length = -(-len(blocks) // step) if len(parts) == len(blocks) else 1  # parts per task
         tasks = [parts[i : i + length] for i in range(0, len(parts), length)]
-        waves = (self._threads.map(self._evaluate, tasks[i : i + step]) for i in range(0, len(tasks), step))
+        waves = (
+            self._threads.map(self._evaluate, tasks[i : i + step])
+            for i in range(0, len(tasks), step)
+        )
         joined, filled = torch.empty(0), 0
         for vectors in itertools.chain.from_iterable(waves):
             if len(tasks) == 1:
                 return vectors
             if not filled:  # one tensor for all, so that memory of the parts is free for the next
                 per_network = len(vectors) // sum(rows.stop - rows.start for _, rows in tasks[0])
-                joined = vectors.new_empty(per_network * sum(count for _, count in blocks), *vectors.shape[1:])
+                joined = vectors.new_empty(
+                    per_network * sum(count for _, count in blocks), *vectors.shape[1:]
+                )
             joined[filled : filled + len(vectors)] = vectors
             filled += len(vectors)
         return joined
@@ -83,7 +94,9 @@ class Evaluation:
         network_ids = [block * size + row for block, rows in parts for row in range(size)[rows]]
         draw = None
         try:
-            draw = Draw.cat([self.estimator.draw(ensemble.part(rows), block) for block, rows in parts])
+            draw = Draw.cat(
+                [self.estimator.draw(ensemble.part(rows), block) for block, rows in parts]
+            )
             batches = [draw[i : i + self._batch] for i in range(0, len(draw), self._batch)]
             vectors = [self.estimator.contributions(ensemble, batch) for batch in batches]
         except Exception as error:  # of the network, the factory or the estimator
@@ -93,11 +106,15 @@ class Evaluation:
         if self.scale != 1:
             contributions = contributions * self.scale
         if self.normalise:
-            norms = contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)  # (B * readouts, 1, 1)
+            norms = (
+                contributions.mean(1, keepdim=True).double().norm(dim=2, keepdim=True)
+            )  # (B * readouts, 1, 1)
             contributions = (contributions / norms.clamp(min=1e-300)).to(contributions)
         return contributions
 
-    def _failure(self, ensemble: Ensemble, draw: Draw | None, network_ids: list[int], error: Exception) -> Exception:
+    def _failure(
+        self, ensemble: Ensemble, draw: Draw | None, network_ids: list[int], error: Exception
+    ) -> Exception:
         """Return the error for networks that cannot be evaluated; it names the first one that fails alone."""
         if draw is None and isinstance(error, (ValueError, TypeError, MemoryError)):
             return error  # which names the network
@@ -106,7 +123,10 @@ class Evaluation:
             try:
                 self.estimator.contributions(ensemble, draw[row : row + 1])  # type: ignore[index]  # not None here
             except Exception as own:
-                error, subject = own, f"network {index} of {self.name} (seed {ensemble.seed}) failed"
+                error, subject = (
+                    own,
+                    f"network {index} of {self.name} (seed {ensemble.seed}) failed",
+                )
                 break
         return failure(subject, error)
 
@@ -131,14 +151,21 @@ def require_gradients(ensemble: Ensemble, estimator: Estimator, name: str) -> tu
         draw = draw.thin()  # two inputs suffice to see whether f depends on its input
         contributions = estimator.contributions(ensemble, draw)
         vector = contributions[0].mean(0) if vector is None else vector
-        for values in (ensemble.outputs(draw.state, draw.inputs), contributions.reshape(len(draw), -1)):
+        for values in (
+            ensemble.outputs(draw.state, draw.inputs),
+            contributions.reshape(len(draw), -1),
+        ):
             _require_finite(values, range(start, start + count), name, ensemble.seed)
         if contributions.any():
             size, dtype = float(contributions.double().square().mean().sqrt()), contributions.dtype
             if size < 1e3 * torch.finfo(dtype).tiny:  # the number format has few digits left
-                raise ValueError(f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64")
+                raise ValueError(
+                    f"the gradients of {name} are near {size:.0e}, too small for {dtype}: use float64"
+                )
             return vector, moment_scale(contributions)
-    remedy = "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
+    remedy = (
+        "; fresh_readout=True draws a last linear layer of zeros as nn.Linear does" if zero else ""
+    )
     raise ValueError(
         f"the output of {name} does not depend on its input, or too little for {ensemble.dtype}: the estimator's "
         f"vectors are zero for {_CHECKED_NETWORKS if zero else _TRIED_NETWORKS} networks"
@@ -162,7 +189,9 @@ def _require_finite(values: Tensor, network_ids: Sequence[int], name: str, seed:
     if not finite.all():
         index = network_ids[int((~finite).nonzero()[0])]
         advice = "check its initialisation and divisions, and that eval mode is meant"
-        raise ValueError(f"network {index} of {name} (seed {seed}) returned NaN or infinite values: {advice}")
+        raise ValueError(
+            f"network {index} of {name} (seed {seed}) returned NaN or infinite values: {advice}"
+        )
 
 
 def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> int:
@@ -171,8 +200,12 @@ def fitting_part(ensemble: Ensemble, estimator: Estimator, num_threads: int) -> 
         return ensemble.block_size
     dimension = math.prod(ensemble.image_shape)
     passes = estimator.passes(dimension)
-    vectors = min(512, max(passes.forward, passes.backward, passes.mixed))  # a dipole goes through 512 at a time
-    network_bytes = 4 * vectors * dimension * ensemble.dtype.itemsize  # inputs, gradients and copies
+    vectors = min(
+        512, max(passes.forward, passes.backward, passes.mixed)
+    )  # a dipole goes through 512 at a time
+    network_bytes = (
+        4 * vectors * dimension * ensemble.dtype.itemsize
+    )  # inputs, gradients and copies
     free = available_memory(ensemble.device) or math.inf
     return max(1, int(min(_PART_BYTES, free / 4 / num_threads) / network_bytes))
 

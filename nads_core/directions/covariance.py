@@ -18,7 +18,9 @@ FLOOR = 0.1  # signal-to-noise ratio below which "shrink" treats signal as noise
 _GRAM_COLUMNS = 1024  # of the vectors, converted to float64 at a time
 
 
-def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", floor: float = FLOOR) -> Tensor:
+def debias(
+    second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", floor: float = FLOOR
+) -> Tensor:
     """Estimate C = M - W, the second moment without the noise of finitely many inputs.
 
     ``"subtract"`` returns M - W: unbiased, best for the leading directions, but where C is small against W its error
@@ -43,13 +45,17 @@ def debias(second_moment: Tensor, noise_moment: Tensor, method: str = "shrink", 
     require_positive(floor=floor)
     second_moment, noise_moment = second_moment.double(), noise_moment.double()
     scale = noise_moment.diagonal().mean()
-    noiseless = scale <= 1e-12 * second_moment.diagonal().mean()  # as with one contribution per network
+    noiseless = (
+        scale <= 1e-12 * second_moment.diagonal().mean()
+    )  # as with one contribution per network
     if method == "none" or noiseless:
         return second_moment
     if method == "subtract":
         return second_moment - noise_moment
     axes, whitener = _whitening(noise_moment)  # (D, D) each
-    ratios, rotation = torch.linalg.eigh(whitener.T @ second_moment @ whitener)  # (D,): 1 + r; (D, D)
+    ratios, rotation = torch.linalg.eigh(
+        whitener.T @ second_moment @ whitener
+    )  # (D,): 1 + r; (D, D)
     axes = axes @ rotation  # columns a with W = sum a a^T and M = sum (1 + r) a a^T
     return (axes * (ratios - 1).clamp(min=floor)) @ axes.T
 
@@ -75,8 +81,12 @@ def _whitening(noise: Tensor) -> tuple[Tensor, Tensor]:
     scale = noise.diagonal().mean()
     axes, failed = torch.linalg.cholesky_ex(noise)
     if not failed and axes.diagonal().min() > 1e-5 * scale.sqrt():
-        return axes, torch.linalg.solve_triangular(axes, torch.eye(len(axes)).to(axes), upper=False).T
-    variances, axes = torch.linalg.eigh(noise)  # slower; needed where so few networks leave directions without noise
+        return axes, torch.linalg.solve_triangular(
+            axes, torch.eye(len(axes)).to(axes), upper=False
+        ).T
+    variances, axes = torch.linalg.eigh(
+        noise
+    )  # slower; needed where so few networks leave directions without noise
     variances = variances.clamp(min=1e-13 * scale)
     return axes * variances.sqrt(), axes / variances.sqrt()
 
@@ -102,8 +112,13 @@ def gram_eigenpairs(
     Returns:
         Eigenvalues, descending, in float64, and unit eigenvectors as rows, in the means' type but at least float32.
     """
-    means, spreads = ([blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads))
-    blocks, num_means = means + spreads, sum(map(len, means))  # X, the blocks below each other, is (N + R, D)
+    means, spreads = (
+        [blocks] if isinstance(blocks, Tensor) else list(blocks) for blocks in (means, spreads)
+    )
+    blocks, num_means = (
+        means + spreads,
+        sum(map(len, means)),
+    )  # X, the blocks below each other, is (N + R, D)
     num_rows, dimension = sum(map(len, blocks)), blocks[0].shape[1]
     chunks = [slice(i, i + _GRAM_COLUMNS) for i in range(0, dimension, _GRAM_COLUMNS)]
     gram = torch.zeros(num_rows, num_rows, dtype=torch.float64, device=blocks[0].device)  # X X^T
@@ -116,14 +131,20 @@ def gram_eigenpairs(
     # X = V sqrt(values) Q with orthonormal rows Q (K, D). M - W = X^T S X / N, where S is 1 for a mean and -1 for a
     # spread, so M - W = Q^T [sqrt(values) V^T S V sqrt(values) / N] Q: its eigenvectors are the bracket's, times Q.
     half = vectors * values.sqrt()  # (N + R, K)
-    inner = (half[:num_means].T @ half[:num_means] - half[num_means:].T @ half[num_means:]) / num_means  # (K, K)
+    inner = (
+        half[:num_means].T @ half[:num_means] - half[num_means:].T @ half[num_means:]
+    ) / num_means  # (K, K)
     levels, rotation = leading_eigenpairs(inner, count)
     positive = levels > 1e-12 * levels[0]
-    weights = rotation[positive] @ (vectors / values.sqrt()).T  # (n, N + R): the directions are weights X
+    weights = (
+        rotation[positive] @ (vectors / values.sqrt()).T
+    )  # (n, N + R): the directions are weights X
     kind = torch.promote_types(blocks[0].dtype, torch.float32)
     directions = torch.empty(len(weights), dimension, dtype=kind, device=gram.device)
     for columns in chunks:
-        directions[:, columns] = weights @ torch.cat([block[:, columns] for block in blocks]).double()
+        directions[:, columns] = (
+            weights @ torch.cat([block[:, columns] for block in blocks]).double()
+        )
     return levels[positive], directions
 
 
@@ -152,5 +173,7 @@ def subspace_overlap(first: Tensor, second: Tensor) -> float:
         ValueError: if the shapes differ.
     """
     if first.shape != second.shape:
-        raise ValueError(f"subspaces {tuple(first.shape)} and {tuple(second.shape)} have no overlap: shapes must agree")
+        raise ValueError(
+            f"subspaces {tuple(first.shape)} and {tuple(second.shape)} have no overlap: shapes must agree"
+        )
     return float((first.double() @ second.double().T).square().sum() / len(first))

@@ -21,7 +21,9 @@ from nads_core.networks.ensembles import Ensemble
 from nads_core.networks.initialisation import State
 from nads_core.runtime.arguments import make_plain, require_integers, require_positive
 
-NUM_INPUTS = 16  # Gaussian inputs per network: two contributions, each the mean of four opposite pairs
+NUM_INPUTS = (
+    16  # Gaussian inputs per network: two contributions, each the mean of four opposite pairs
+)
 _INPUTS, _PROBES, _READOUTS = 1, 2, 3  # random streams, see `Ensemble.randn`
 
 
@@ -87,7 +89,9 @@ class Estimator(ABC):
     """
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in getattr(self, "__dict__", {}).items())
+        values = ", ".join(
+            f"{name}={value!r}" for name, value in getattr(self, "__dict__", {}).items()
+        )
         return f"{type(self).__qualname__}({values})"  # the same in every process
 
     @abstractmethod
@@ -123,7 +127,9 @@ def require_estimator(estimator: Estimator) -> Estimator:
     """Return an estimator; raise a TypeError for anything else."""
     if not isinstance(estimator, Estimator):
         expected = "an nads_core.directions.Estimator such as SmoothedGradient()"
-        raise TypeError(f"expected {expected}, got {estimator!r}" + ": add ()" * isinstance(estimator, type))
+        raise TypeError(
+            f"expected {expected}, got {estimator!r}" + ": add ()" * isinstance(estimator, type)
+        )
     return estimator
 
 
@@ -138,7 +144,10 @@ class _AtOnePoint(Estimator):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the point of each network of one block."""
-        return Draw(ensemble.draw(block), self.input_std * ensemble.randn(block, _INPUTS, 1, *ensemble.image_shape))
+        return Draw(
+            ensemble.draw(block),
+            self.input_std * ensemble.randn(block, _INPUTS, 1, *ensemble.image_shape),
+        )
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,9 @@ class _OverInputs(Estimator):
         require_positive(input_std=self.input_std)
         require_integers(num_inputs=self.num_inputs)
         if self.antithetic and self.num_inputs % 2:
-            raise ValueError(f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}")
+            raise ValueError(
+                f"num_inputs must be an even integer when antithetic, got {self.num_inputs!r}"
+            )
         make_plain(self)
 
     @property
@@ -207,12 +218,16 @@ class SmoothedGradient(_OverInputs):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights and the Gaussian inputs of one block."""
-        readouts = ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        readouts = (
+            ensemble.draw_readouts(block, _READOUTS, self.readouts) if self.readouts > 1 else None
+        )
         return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), readouts=readouts)
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B * readouts, J, D)."""
-        gradients = ensemble.input_gradients(draw.state, draw.inputs, draw.readouts, self._mixing(draw.inputs))
+        gradients = ensemble.input_gradients(
+            draw.state, draw.inputs, draw.readouts, self._mixing(draw.inputs)
+        )
         return gradients.flatten(2)
 
     def passes(self, dimension: int) -> Passes:
@@ -244,8 +259,12 @@ class Dipole(_AtOnePoint):
             arms = torch.zeros(len(pixels), size, device=centre.device, dtype=centre.dtype)
             arms.scatter_(1, pixels[:, None], self.step)
             arms = arms.view(-1, *centre.shape[2:])  # (P, C, H, W)
-            ends = ensemble.outputs(draw.state, torch.cat([centre + arms, centre - arms], dim=1))  # (B, 2 P)
-            columns.append((ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step))  # (B, P)
+            ends = ensemble.outputs(
+                draw.state, torch.cat([centre + arms, centre - arms], dim=1)
+            )  # (B, 2 P)
+            columns.append(
+                (ends[:, : len(pixels)] - ends[:, len(pixels) :]) / (2 * self.step)
+            )  # (B, P)
         return torch.cat(columns, dim=1)[:, None]
 
     def passes(self, dimension: int) -> Passes:
@@ -268,12 +287,18 @@ class MixedDerivative(_OverInputs):
 
     def draw(self, ensemble: Ensemble, block: int) -> Draw:
         """Draw the weights, the Gaussian inputs and one probe for each network of a block."""
-        return Draw(ensemble.draw(block), self._draw_inputs(ensemble, block), ensemble.probes(block, _PROBES))
+        return Draw(
+            ensemble.draw(block),
+            self._draw_inputs(ensemble, block),
+            ensemble.probes(block, _PROBES),
+        )
 
     def contributions(self, ensemble: Ensemble, draw: Draw) -> Tensor:
         """Return (B, J, D)."""
         probes = draw.probes or {}  # `draw` always draws some
-        return self._mixing(draw.inputs) @ ensemble.mixed_derivatives(draw.state, draw.inputs, probes).flatten(2)
+        return self._mixing(draw.inputs) @ ensemble.mixed_derivatives(
+            draw.state, draw.inputs, probes
+        ).flatten(2)
 
     def passes(self, dimension: int) -> Passes:
         """Count one forward pass an input, and one on to the weights and back to the input."""

@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from nads_core.directions.nads import NADs
 
 _MOST_PANELS, _POSITIONS = 100, 128  # panels of a figure, and positions of a sequence in one
-_SMALL, _PACKED = 2**26, 50  # bytes that any file may unpack to; and times its size: floats pack to half of theirs
+_SMALL, _PACKED = (
+    2**26,
+    50,
+)  # bytes that any file may unpack to; and times its size: floats pack to half of theirs
 
 
 def _columns(nads: NADs) -> dict[str, Any]:
     """Return what is known of each direction: name of the column -> values (n,)."""
     if nads.certificates is None:
         return {"eigenvalue": nads.eigenvalues.cpu().numpy()}
-    measures = {"eigenvalue": nads.eigenvalues, "std": nads.eigenvalue_std, "certainty": nads.certainty}
+    measures = {
+        "eigenvalue": nads.eigenvalues,
+        "std": nads.eigenvalue_std,
+        "certainty": nads.certainty,
+    }
     numbers = {name: values.cpu().numpy() for name, values in measures.items()}
     return {"name": list(nads.names), "type": list(nads.types), **numbers}
 
@@ -65,7 +72,9 @@ def plot(nads: NADs, k: int = 10) -> Any:
 
     require_integers(k=k)
     if k > _MOST_PANELS:
-        raise ValueError(f"k is {k}, at most {_MOST_PANELS} directions are drawn: `draw_direction` draws any other")
+        raise ValueError(
+            f"k is {k}, at most {_MOST_PANELS} directions are drawn: `draw_direction` draws any other"
+        )
     count = min(k, len(nads))
     a_row, width = (2, 4.0) if nads.directions.dim() == 3 else (5, 1.6)
     rows, columns = -(-count // a_row), min(count, a_row)
@@ -102,7 +111,9 @@ def draw_direction(axis: Any, direction: Any) -> None:
     if values.ndim == 3 and len(values) == 3:
         axis.imshow(0.5 + values.transpose(1, 2, 0) / (2 * limit), interpolation="nearest")
     elif values.ndim == 3:
-        gaps = np.pad(values, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)  # one column after each channel
+        gaps = np.pad(
+            values, ((0, 0), (0, 0), (0, 1)), constant_values=np.nan
+        )  # one column after each channel
         picture = np.concatenate(gaps, axis=1)[:, :-1]
         axis.imshow(picture, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
     else:
@@ -124,7 +135,9 @@ def printable(text: str) -> str:
     >>> printable("net\x1b[2J")
     'net�[2J'
     """
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
 
 
 def nads_path(path: str | os.PathLike[str]) -> Path:
@@ -157,8 +170,13 @@ def read(path: Path) -> dict[str, np.ndarray]:
         try:
             arrays = dict(np.load(file))
         except ValueError as error:  # of objects, with the advice to load them
-            raise ValueError("an array in it is damaged, or holds Python objects, which are not loaded") from error
-    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
+            raise ValueError(
+                "an array in it is damaged, or holds Python objects, which are not loaded"
+            ) from error
+    return {
+        name: array.astype(array.dtype.newbyteorder("="), copy=False)
+        for name, array in arrays.items()
+    }
 
 
 def checksum(parts: Mapping[str, np.ndarray | str]) -> str:

@@ -174,7 +174,10 @@ class GramMoments:
 
     @staticmethod
     def needed_bytes(
-        dimension: int, num_networks: int, num_directions: int = 0, dtype: torch.dtype = torch.float32
+        dimension: int,
+        num_networks: int,
+        num_directions: int = 0,
+        dtype: torch.dtype = torch.float32,
     ) -> int:
         """Return the largest number of bytes that ``num_networks`` networks and ``num_directions`` eigenvectors take.
 
@@ -208,7 +211,9 @@ class GramMoments:
     def gather(self) -> None:
         """Replace each process's moments by those of all processes together."""
         states = distributed.all_gather(self.state_dict())
-        self.load_state_dict({key: [tensor for state in states for tensor in state[key]] for key in states[0]})
+        self.load_state_dict(
+            {key: [tensor for state in states for tensor in state[key]] for key in states[0]}
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state from which `load_state_dict` resumes."""
@@ -243,8 +248,13 @@ def split_halves(contributions: Tensor) -> tuple[Tensor, Tensor]:
         return first, first
     half = count // 2
     x, y = contributions[..., :half, :].mean(-2), contributions[..., half:, :].mean(-2)
-    share, spread = half / count, math.sqrt(half * (count - half)) / count  # both are 1/2 if J is even
-    return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (1 - share + spread) * y
+    share, spread = (
+        half / count,
+        math.sqrt(half * (count - half)) / count,
+    )  # both are 1/2 if J is even
+    return (share + spread) * x + (1 - share - spread) * y, (share - spread) * x + (
+        1 - share + spread
+    ) * y
 
 
 def merged(groups: Sequence[Moments]) -> Moments:
@@ -272,7 +282,9 @@ class FirstNetworks:
         other = FirstNetworks()
         other.num_contributions = self.num_contributions
         halves = self.halves()
-        norms = halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)  # (n, R, 1, 1)
+        norms = (
+            halves.mean(2, keepdim=True).double().norm(dim=3, keepdim=True).clamp(min=1e-300)
+        )  # (n, R, 1, 1)
         other._blocks = {0: (halves / norms).float()}
         return other
 

@@ -41,14 +41,20 @@ class NADs:
     eigenvalues: Tensor
     provenance: dict[str, Any] = field(default_factory=dict)
     certificates: DirectionUncertainty | None = None
-    stored_fingerprint: str | None = field(default=None, init=False)  # `replace` drops it with the arrays that it names
+    stored_fingerprint: str | None = field(
+        default=None, init=False
+    )  # `replace` drops it with the arrays that it names
 
     def __post_init__(self) -> None:
         if self.directions.dim() < 2 or self.eigenvalues.shape != self.directions.shape[:1]:
             shapes = f"{tuple(self.directions.shape)} and {tuple(self.eigenvalues.shape)}"
-            raise ValueError(f"expected directions (n, *image_shape) and eigenvalues (n,), got {shapes}")
+            raise ValueError(
+                f"expected directions (n, *image_shape) and eigenvalues (n,), got {shapes}"
+            )
         if self.certificates is not None and len(self.certificates) != len(self):
-            raise ValueError(f"expected certificates of {len(self)} directions, got {len(self.certificates)}")
+            raise ValueError(
+                f"expected certificates of {len(self)} directions, got {len(self.certificates)}"
+            )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -77,15 +83,25 @@ class NADs:
             return self.directions[key]
         first, count, step = key.indices(len(self))
         if (first, step) != (0, 1):
-            raise ValueError(f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any")
+            raise ValueError(
+                f"a slice of NADs has the form [:k], got {key}: nads.directions[...] takes any"
+            )
         known = self.certificates and self.certificates.first(count)
         return NADs(self.directions[:count], self.eigenvalues[:count], self.provenance, known)
 
     def __repr__(self) -> str:
         count = self.provenance.get("num_networks", "?")
-        known = "" if self.certificates is None else f", {self._require_certificates().num_certain} certain above 0.9"
+        known = (
+            ""
+            if self.certificates is None
+            else f", {self._require_certificates().num_certain} certain above 0.9"
+        )
         effective = self.provenance.get("effective_networks")
-        counted = "" if effective is None else f" (effective: {round(effective, None if effective >= 10 else 1)})"
+        counted = (
+            ""
+            if effective is None
+            else f" (effective: {round(effective, None if effective >= 10 else 1)})"
+        )
         shape = tuple(self.directions.shape[1:])
         return f"NADs({self.name}, {len(self)} directions of {shape}, {count} networks{counted}{known})"
 
@@ -98,12 +114,22 @@ class NADs:
         if not (rows.is_floating_point() and self.eigenvalues.is_floating_point()):
             raise ValueError(f"numbers are expected, got {rows.dtype} and {self.eigenvalues.dtype}")
         # Rows of U U^T - I times eight vectors of random signs: all entries, at the price of eight columns
-        signs = torch.randint(2, (len(rows), 8), generator=torch.Generator().manual_seed(0)).to(rows) * 2 - 1
+        signs = (
+            torch.randint(2, (len(rows), 8), generator=torch.Generator().manual_seed(0)).to(rows)
+            * 2
+            - 1
+        )
         if not (error := float((rows @ (rows.T @ signs) - signs).abs().max())) < 1e-3:
-            raise ValueError(f"directions are not orthonormal: an inner product is wrong by {error:.2g}")
+            raise ValueError(
+                f"directions are not orthonormal: an inner product is wrong by {error:.2g}"
+            )
         values, known = self.eigenvalues, self.certificates
         # Subtracted noise may leave a negative rest
-        lowest = -math.inf if self.provenance.get("debiasing") == "subtract" else -1e-6 * float(values.abs().max())
+        lowest = (
+            -math.inf
+            if self.provenance.get("debiasing") == "subtract"
+            else -1e-6 * float(values.abs().max())
+        )
         if not (values.isfinite().all() and float(values.min()) >= lowest):
             raise ValueError(
                 f"eigenvalues from {float(values.min()):.3g} to {float(values.max()):.3g} are not those of C"
@@ -112,7 +138,9 @@ class NADs:
             raise ValueError("eigenvalues do not descend, so they may belong to other directions")
         shape = [*self.directions.shape[1:]]
         if list(named := self.provenance.get("image_shape", shape)) != shape:
-            raise ValueError(f"directions of {shape} are not of the image_shape {named} of their provenance")
+            raise ValueError(
+                f"directions of {shape} are not of the image_shape {named} of their provenance"
+            )
         for name in ("num_networks", "effective_networks"):
             if not isinstance(count := self.provenance.get(name, 1), (int, float)):
                 raise ValueError(f"{name} is {count!r}, expected a number")
@@ -122,7 +150,9 @@ class NADs:
     def _require_certificates(self) -> DirectionUncertainty:
         """Return the certificates, or raise a ValueError if there are none."""
         if self.certificates is None:
-            raise ValueError("these NADs were computed before directions had certificates: compute them again")
+            raise ValueError(
+                "these NADs were computed before directions had certificates: compute them again"
+            )
         return self.certificates
 
     @property
@@ -172,18 +202,30 @@ class NADs:
         Raises:
             ValueError: if either has fewer than k directions, the sizes differ, or bare directions are not orthonormal.
         """
-        theirs = torch.as_tensor(other.directions if isinstance(other, NADs) else other).flatten(1).double()
+        theirs = (
+            torch.as_tensor(other.directions if isinstance(other, NADs) else other)
+            .flatten(1)
+            .double()
+        )
         ours = self.directions.flatten(1).double()
         if not 1 <= k <= min(len(ours), len(theirs)):
-            raise ValueError(f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}")
+            raise ValueError(
+                f"k = {k} directions requested, but there are {len(ours)} and {len(theirs)}"
+            )
         if ours.shape[1] != theirs.shape[1]:
-            raise ValueError(f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared")
+            raise ValueError(
+                f"directions of {ours.shape[1]} and {theirs.shape[1]} pixels cannot be compared"
+            )
         require_unit_norm(theirs[:k])
         if not (product := float((theirs[:k] @ theirs[:k].T).fill_diagonal_(0).abs().max())) < 1e-3:
-            raise ValueError(f"directions have an inner product of {product:.2g}, expected 0: orthogonalise them")
+            raise ValueError(
+                f"directions have an inner product of {product:.2g}, expected 0: orthogonalise them"
+            )
         return subspace_overlap(ours[:k], theirs[:k])
 
-    def overlap_interval(self, other: NADs | Tensor | np.ndarray, k: int = 10) -> tuple[float, float]:
+    def overlap_interval(
+        self, other: NADs | Tensor | np.ndarray, k: int = 10
+    ) -> tuple[float, float]:
         """Return where the `overlap` of the exact subspaces lies, when both are known as well as certificates say.
 
         The root of 1 - overlap is a distance between subspaces, the chordal one. So by the triangle inequality the
@@ -246,7 +288,9 @@ class NADs:
         """
         images, shape = torch.as_tensor(images), self.directions.shape[1:]
         if images.shape[-len(shape) :] != shape or images.dim() > len(shape) + 1:
-            raise ValueError(f"expected a direction or input {tuple(shape)}, or many, got {tuple(images.shape)}")
+            raise ValueError(
+                f"expected a direction or input {tuple(shape)}, or many, got {tuple(images.shape)}"
+            )
         dtype = torch.promote_types(images.dtype, self.directions.dtype)
         return images.flatten(-len(shape)).to(dtype) @ self.basis.to(images.device, dtype)
 
@@ -264,7 +308,9 @@ class NADs:
         """
         coordinates = torch.as_tensor(coordinates)
         if coordinates.dim() not in (1, 2) or coordinates.shape[-1] > len(self):
-            raise ValueError(f"expected coefficients (m,) or (B, m), m <= {len(self)}, got {tuple(coordinates.shape)}")
+            raise ValueError(
+                f"expected coefficients (m,) or (B, m), m <= {len(self)}, got {tuple(coordinates.shape)}"
+            )
         dtype = torch.promote_types(coordinates.dtype, self.directions.dtype)
         directions = self.directions[: coordinates.shape[-1]].to(coordinates.device, dtype)
         return torch.tensordot(coordinates.to(dtype), directions, dims=1)
@@ -284,8 +330,13 @@ class NADs:
             vgg11                    0.58 (0.24 to 0.82) of the first 5 directions
             resnet18                 0.00 (0.00 to 0.64) of the first 5 directions
         """
-        loaded = ((other, load_nads(other)) if isinstance(other, str) else (other.name, other) for other in others)
-        return Similarities(filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded)))
+        loaded = (
+            (other, load_nads(other)) if isinstance(other, str) else (other.name, other)
+            for other in others
+        )
+        return Similarities(
+            filter(None, (subspace_similarity(name, self, nads, k) for name, nads in loaded))
+        )
 
     to_pandas, plot = export.to_pandas, export.plot
 
@@ -307,10 +358,16 @@ class NADs:
         """
         if (shape := tuple(self.directions.shape[1:])) != (1, 32, 32):
             remedy = "compute NADs of the network with one input channel of that size, or compare two networks of yours"
-            raise ValueError(f"the NADs that ship are of inputs (1, 32, 32), these of {shape}: {remedy} by `compare`")
+            raise ValueError(
+                f"the NADs that ship are of inputs (1, 32, 32), these of {shape}: {remedy} by `compare`"
+            )
         self._require_certificates()
         others = ((name, load_nads(name)) for name in _shipped() if name != "logreg")
-        compared = (subspace_similarity(name, self, nads, k) for name, nads in others if (k or 1) <= len(nads))
+        compared = (
+            subspace_similarity(name, self, nads, k)
+            for name, nads in others
+            if (k or 1) <= len(nads)
+        )
         return Similarities(sorted(filter(None, compared), key=lambda one: -one.overlap))
 
     def find(self, directions: NADs | Tensor | np.ndarray) -> tuple[Tensor, Tensor]:
@@ -336,7 +393,9 @@ class NADs:
         missing = rows.shape[1] - len(rows)
         if not missing:
             return self
-        complement = torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
+        complement = (
+            torch.linalg.qr(rows.double().T, mode="complete").Q.T[len(rows) :].to(rows.dtype)
+        )
         directions = torch.cat([rows, complement]).view(-1, *self.directions.shape[1:])
         eigenvalues = torch.cat([self.eigenvalues, self.eigenvalues.new_zeros(missing)])
         certificates = self.certificates and self.certificates.completed(len(directions))
@@ -344,12 +403,22 @@ class NADs:
 
     def _stored(self, quantized: bool) -> dict[str, np.ndarray]:
         """Return the arrays of an npz file that are its identity."""
-        rows, eigenvalues = self.directions.detach().cpu().numpy(), self.eigenvalues.detach().cpu().numpy()
+        rows, eigenvalues = (
+            self.directions.detach().cpu().numpy(),
+            self.eigenvalues.detach().cpu().numpy(),
+        )
         if not quantized:
             return {"directions": rows, "eigenvalues": eigenvalues}
-        scale = np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True) / np.iinfo(np.int16).max
+        scale = (
+            np.abs(rows).max(axis=tuple(range(1, rows.ndim)), keepdims=True)
+            / np.iinfo(np.int16).max
+        )
         directions = np.round(rows / scale).astype(np.int16)
-        return {"directions": directions, "scale": scale.astype(np.float32), "eigenvalues": eigenvalues}
+        return {
+            "directions": directions,
+            "scale": scale.astype(np.float32),
+            "eigenvalues": eigenvalues,
+        }
 
     def save(self, path: str | os.PathLike[str], *, quantized: bool = False) -> None:
         """Write an npz file, which holds all fields exactly.
@@ -390,7 +459,10 @@ class NADs:
             file = export.read(path)
             if missing := {"directions", "eigenvalues", "provenance"} - set(file):
                 raise ValueError(f"it lacks {sorted(missing)} and has {list(file)}")
-            stored = {name: file[name] for name in {"directions", "scale", "eigenvalues"}.intersection(file)}
+            stored = {
+                name: file[name]
+                for name in {"directions", "scale", "eigenvalues"}.intersection(file)
+            }
             if "mirrored" in file:
                 stored["directions"] = _unfolded(stored["directions"], file["mirrored"])
             provenance = json.loads(str(file["provenance"])) | facts
@@ -401,10 +473,14 @@ class NADs:
                 for _ in range(2):  # Newton-Schulz: back to the nearest orthonormal rows
                     rows = 1.5 * rows - 0.5 * (rows @ rows.T) @ rows
                 directions = rows.float().view(directions.shape)
-            nads = cls(directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates)
+            nads = cls(
+                directions, torch.from_numpy(stored["eigenvalues"]), provenance, certificates
+            )
             nads._require_valid()
         except Exception as error:  # readers of other files, or of damaged ones, can raise anything
-            raise ValueError(f"{path} holds no NADs that can be read, or is damaged ({error})") from error
+            raise ValueError(
+                f"{path} holds no NADs that can be read, or is damaged ({error})"
+            ) from error
         # The fingerprint is that of the file: rebuilt values differ between processors
         object.__setattr__(nads, "stored_fingerprint", export.checksum(stored))
         return nads
@@ -451,11 +527,15 @@ def load_nads(name: str, version: int | None = None) -> NADs:
     key = name if in_atlas else str(name).lower().replace("-", "").replace("_", "")
     if key not in files:
         names = ", ".join(each for each in files if each.startswith("atlas/") == in_atlas)
-        raise ValueError(f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads")
+        raise ValueError(
+            f"no NADs of {name} ship: choose from {names}, or compute them with compute_nads"
+        )
     versions = files[key]
     version = max(versions) if version is None else version
     if version not in versions:
-        raise ValueError(f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}")
+        raise ValueError(
+            f"no version {version!r} of the NADs of {key} ships: choose from {sorted(versions)}"
+        )
     return NADs.load(versions[version], **({} if in_atlas else {"version": version}))
 
 
@@ -490,7 +570,9 @@ class Similarities(list[SubspaceSimilarity]):
         return "\n".join(map(str, self)) or "[]"
 
 
-def subspace_similarity(name: str, first: NADs, second: NADs, k: int | None = None) -> SubspaceSimilarity | None:
+def subspace_similarity(
+    name: str, first: NADs, second: NADs, k: int | None = None
+) -> SubspaceSimilarity | None:
     """Compare two architectures; None where they have no certain subspace of the same dimension.
 
     Args:
@@ -502,10 +584,14 @@ def subspace_similarity(name: str, first: NADs, second: NADs, k: int | None = No
     dimension, width = first.basis.shape
     if k is None:
         size = min(width, len(second), dimension - 1)
-        certainties = [nads._require_certificates().leading_certainty[:size] for nads in (first, second)]
+        certainties = [
+            nads._require_certificates().leading_certainty[:size] for nads in (first, second)
+        ]
         certainty = certainties[0].minimum(certainties[1])
         certainty[: FEWEST - 1] = 0
         k = int(certainty.argmax()) + 1
         if certainty[k - 1] < CERTAIN:
             return None
-    return SubspaceSimilarity(name, first.overlap(second, k), first.overlap_interval(second, k), k, k / dimension)
+    return SubspaceSimilarity(
+        name, first.overlap(second, k), first.overlap_interval(second, k), k, k / dimension
+    )

@@ -44,17 +44,29 @@ class StoppingCriterion:
         counts = {"num_leading": self.num_leading, "num_certain": num_certain}
         require_integers(**{name: count for name, count in counts.items() if count is not None})
         if tolerance is not None and not 0 < tolerance <= 0.1:
-            raise ValueError(f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}")
-        num_leading = min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
-        limit = dimension - (tolerance is not None)  # all of them span the whole space, whatever the networks
+            raise ValueError(
+                f"tolerance must be in (0, 0.1], which halves of the networks resolve, got {tolerance!r}"
+            )
+        num_leading = (
+            min(10, max(1, dimension - 1)) if self.num_leading is None else self.num_leading
+        )
+        limit = dimension - (
+            tolerance is not None
+        )  # all of them span the whole space, whatever the networks
         if num_leading > limit:
-            raise ValueError(f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}")
+            raise ValueError(
+                f"num_leading must be at most {limit} of {dimension} directions, got {num_leading}"
+            )
         if self.num_leading is not None and tolerance is None:
-            raise ValueError(f"num_leading = {self.num_leading} needs a tolerance, which is about these directions")
+            raise ValueError(
+                f"num_leading = {self.num_leading} needs a tolerance, which is about these directions"
+            )
         if num_certain is not None and tolerance is not None:
             raise ValueError("tolerance and num_certain are two criteria: choose one of them")
         if num_certain is not None and num_certain > num_directions:
-            raise ValueError(f"num_certain = {num_certain} is more than the {num_directions} directions requested")
+            raise ValueError(
+                f"num_certain = {num_certain} is more than the {num_directions} directions requested"
+            )
         return replace(self, num_leading=plain(num_leading), num_certain=plain(num_certain))
 
 
@@ -78,7 +90,11 @@ class StoppingRule:
         """Yield the numbers of blocks after which to check, the same however the networks come in."""
         if self.criterion.tolerance is not None:
             return check_schedule(block_size, 1.25)
-        return iter([math.inf]) if self.criterion.num_certain is None else check_schedule(block_size, 1.5)
+        return (
+            iter([math.inf])
+            if self.criterion.num_certain is None
+            else check_schedule(block_size, 1.5)
+        )
 
     def measure(
         self, groups: Sequence[Moments], first_networks: FirstNetworks, effective_share: float
@@ -86,7 +102,9 @@ class StoppingRule:
         """Return whether the criterion, which must be active, is met by all groups, and the measured values by name."""
         if self.criterion.tolerance is not None:
             error, spread = self.error(groups)
-            enough = bool(distributed.broadcast(error + spread <= self.criterion.tolerance))  # see below
+            enough = bool(
+                distributed.broadcast(error + spread <= self.criterion.tolerance)
+            )  # see below
             return enough, {"error": error, "spread": spread}
         assert self.criterion.num_certain is not None
         dimension = math.prod(self.image_shape)
@@ -95,16 +113,23 @@ class StoppingRule:
             merged(groups), first_networks, among, self.image_shape, self.debiasing, self.symmetries,
             effective_share=effective_share,
         )  # fmt: skip
-        count = int(distributed.broadcast(pairs.certificates.num_certain))  # processors differ in their last bits
+        count = int(
+            distributed.broadcast(pairs.certificates.num_certain)
+        )  # processors differ in their last bits
         return count >= self.criterion.num_certain, {"certain": count}
 
-    def final_value(self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int) -> dict[str, Any]:
+    def final_value(
+        self, groups: Sequence[Moments], pairs: Eigenpairs, num_networks: int
+    ) -> dict[str, Any]:
         """Return the final value of the criterion, if there is one, for the provenance; warn unless it is met."""
         criterion, certain = self.criterion, pairs.certificates.num_certain
         after = f"not reached after {num_networks:,} networks"
         if criterion.num_certain is not None:
             if certain < criterion.num_certain:
-                warnings.warn(f"num_certain {criterion.num_certain} {after}: {certain} are certain", stacklevel=3)
+                warnings.warn(
+                    f"num_certain {criterion.num_certain} {after}: {certain} are certain",
+                    stacklevel=3,
+                )
             return {"num_certain": criterion.num_certain, "certain": certain}
         if criterion.tolerance is None:
             return {}
@@ -112,8 +137,14 @@ class StoppingRule:
         if not error + spread <= criterion.tolerance:
             reached = f"error {error:.2g}, {error + spread:.2g} at the upper end of its interval"
             warnings.warn(f"tolerance {criterion.tolerance} {after}: {reached}", stacklevel=3)
-        interval = [max(0, error - spread), error + spread] if math.isfinite(error) else None  # JSON has no infinity
-        return {"num_leading": criterion.num_leading, "error": interval and error, "error_interval": interval}
+        interval = (
+            [max(0, error - spread), error + spread] if math.isfinite(error) else None
+        )  # JSON has no infinity
+        return {
+            "num_leading": criterion.num_leading,
+            "error": interval and error,
+            "error_interval": interval,
+        }
 
     def error(self, groups: Sequence[Moments]) -> tuple[float, float]:
         """Return the `subspace_error` of the first ``num_leading`` directions."""
@@ -122,7 +153,10 @@ class StoppingRule:
 
 
 def subspace_error(
-    groups: Sequence[Moments], num_directions: int, symmetries: tuple[str, ...], image_shape: tuple[int, ...]
+    groups: Sequence[Moments],
+    num_directions: int,
+    symmetries: tuple[str, ...],
+    image_shape: tuple[int, ...],
 ) -> tuple[float, float]:
     """Estimate how far the first directions are from those of infinitely many networks.
 
@@ -135,8 +169,13 @@ def subspace_error(
     """
     errors = []
     for pair in ((0, 1), (0, 2), (0, 3)):
-        halves = [[g for i, g in enumerate(groups) if (i in pair) == inside] for inside in (True, False)]
-        first, second = (leading_subspace(merged(half), num_directions, image_shape, symmetries) for half in halves)
+        halves = [
+            [g for i, g in enumerate(groups) if (i in pair) == inside] for inside in (True, False)
+        ]
+        first, second = (
+            leading_subspace(merged(half), num_directions, image_shape, symmetries)
+            for half in halves
+        )
         if min(len(first), len(second)) < num_directions:
             return math.inf, 0.0
         errors.append((1 - subspace_overlap(first, second)) / 4)

@@ -26,9 +26,15 @@ from torch.nn.functional import pad
 
 CERTAIN = 0.9  # from which on a direction, or the subspace of a band, counts as known
 _MEASURES = ("certainty", "agreement", "eigenvalue_std", "leading_certainty")
-_WINDOW, _MARGIN = 48, 9  # ranks simulated together, and of these on each side for the sake of the others
+_WINDOW, _MARGIN = (
+    48,
+    9,
+)  # ranks simulated together, and of these on each side for the sake of the others
 _DRAWS, _CORRECTIONS, _CORRECTION_DRAWS = 16, 3, 4
-_CROWD, _FEW_DRAWS = 8.0, 2  # neighbours within a standard deviation, from which on few draws are enough
+_CROWD, _FEW_DRAWS = (
+    8.0,
+    2,
+)  # neighbours within a standard deviation, from which on few draws are enough
 _SMOOTHING = 1.5  # in standard deviations of an eigenvalue
 _FEWEST_NETWORKS = 3  # number from which variances can be estimated
 
@@ -88,13 +94,19 @@ class DirectionUncertainty:
         for name in _MEASURES:
             values = getattr(self, name)
             if values.shape != (len(self),) or not values.is_floating_point():
-                raise ValueError(f"{name} is {values.dtype} {tuple(values.shape)}, expected {len(self)} numbers")
+                raise ValueError(
+                    f"{name} is {values.dtype} {tuple(values.shape)}, expected {len(self)} numbers"
+                )
             known = values[~values.isnan()] if name == "eigenvalue_std" else values
             most = math.inf if name == "eigenvalue_std" else 1 + 1e-6
             if not ((known >= 0) & (known <= most)).all():
-                raise ValueError(f"{name} has values from {float(known.min()):.3g} to {float(known.max()):.3g}")
+                raise ValueError(
+                    f"{name} has values from {float(known.min()):.3g} to {float(known.max()):.3g}"
+                )
         for band in self.bands:
-            inside = all(isinstance(index, int) and 0 <= index < len(self) for index in band.indices)
+            inside = all(
+                isinstance(index, int) and 0 <= index < len(self) for index in band.indices
+            )
             if not inside or not 0 <= band.certainty <= 1 + 1e-6:
                 raise ValueError(f"band {band} is none of {len(self)} directions")
         if not all(kind.isprintable() for kind in self.types):
@@ -102,15 +114,26 @@ class DirectionUncertainty:
 
     def first(self, count: int) -> DirectionUncertainty:
         """Return the uncertainty of the first ``count`` directions, and of what lies among them of each band."""
-        inside = [(tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands]
-        bands = tuple(DegenerateCluster(indices, certainty) for indices, certainty in inside if len(indices) > 1)
+        inside = [
+            (tuple(i for i in band.indices if i < count), band.certainty) for band in self.bands
+        ]
+        bands = tuple(
+            DegenerateCluster(indices, certainty)
+            for indices, certainty in inside
+            if len(indices) > 1
+        )
         measures = {name: getattr(self, name)[:count] for name in _MEASURES}
         return DirectionUncertainty(self.types[:count], bands=bands, **measures)
 
     def completed(self, count: int) -> DirectionUncertainty:
         """Return the uncertainty of ``count`` directions, of which nothing is known about those that these lack."""
-        size, missing = len(self), (0, count - len(self))  # numbers of values to add before and after
-        shared = self.leading_certainty * torch.arange(1, size + 1)  # dimensions, which the others do not add to
+        size, missing = (
+            len(self),
+            (0, count - len(self)),
+        )  # numbers of values to add before and after
+        shared = self.leading_certainty * torch.arange(
+            1, size + 1
+        )  # dimensions, which the others do not add to
         of_all = self.certainty.new_full((missing[1],), float(shared[-1]))
         return DirectionUncertainty(
             self.types + ("rest",) * missing[1], pad(self.certainty, missing), pad(self.agreement, missing),
@@ -127,7 +150,10 @@ class DirectionUncertainty:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> DirectionUncertainty:
         """Restore what `arrays` returned."""
-        bands = [DegenerateCluster(tuple(indices), value) for indices, value in json.loads(str(arrays["bands"]))]
+        bands = [
+            DegenerateCluster(tuple(indices), value)
+            for indices, value in json.loads(str(arrays["bands"]))
+        ]
         measures = {name: torch.from_numpy(arrays[name]) for name in _MEASURES}
         return cls(tuple(map(str, arrays["types"])), bands=tuple(bands), **measures)
 
@@ -209,8 +235,12 @@ class TypeUncertainty:
         for first, last in self.bands:
             if len(inside := tuple(indices[first:last])) > 1:
                 last = first + len(inside)
-                shared = self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
-                yield DegenerateCluster(inside, float(shared + self.leading[first, first]) / len(inside))
+                shared = (
+                    self.leading[last, last] - self.leading[first, last] - self.leading[last, first]
+                )
+                yield DegenerateCluster(
+                    inside, float(shared + self.leading[first, first]) / len(inside)
+                )
 
     def until(self, rank: int) -> TypeUncertainty:
         """Return the uncertainty when nothing is claimed about ranks from this one on."""
@@ -224,7 +254,9 @@ class TypeUncertainty:
         size = len(self.certainty)
         known, count = size if known is None else min(known, size), max(count, size)
         missing = (0, count - known)  # numbers of values to add before and after
-        nearest = torch.arange(count + 1).clamp(max=known)  # an unknown direction shares no dimension
+        nearest = torch.arange(count + 1).clamp(
+            max=known
+        )  # an unknown direction shares no dimension
         bands = [(first, min(last, known)) for first, last in self.bands if first + 1 < known]
         return TypeUncertainty(
             pad(self.certainty[:known], missing), pad(self.agreement[:known], missing),
@@ -255,28 +287,48 @@ def certify(
         growth: sample-size multiplier to extrapolate to, with the levels that these networks show.
         kept: (k, k), share of the variances that remains after shrinking, see `shrunk_variance`; by default all.
     """
-    values, noise = eigenvalues.double().cpu().sort(descending=True).values, noise.double().cpu().clamp(min=0)
+    values, noise = (
+        eigenvalues.double().cpu().sort(descending=True).values,
+        noise.double().cpu().clamp(min=0),
+    )
     count, bulk = len(values), bulk or BulkSpectrum()
-    while bulk.dimension and (known := bulk.detected(values, noise, num_networks * num_averaged)) < len(values):
-        bulk = replace(bulk, dimension=bulk.dimension + len(values) - known)  # the others belong to the bulk
+    while bulk.dimension and (
+        known := bulk.detected(values, noise, num_networks * num_averaged)
+    ) < len(values):
+        bulk = replace(
+            bulk, dimension=bulk.dimension + len(values) - known
+        )  # the others belong to the bulk
         values, noise, variances = values[:known], noise[:known], variances[:known, :known]
     if not len(values):
-        leading, nothing = torch.zeros(1, 1, dtype=torch.float64), torch.zeros(0, dtype=torch.float64)
+        leading, nothing = (
+            torch.zeros(1, 1, dtype=torch.float64),
+            torch.zeros(0, dtype=torch.float64),
+        )
         return TypeUncertainty(nothing, nothing, nothing, leading, []).extended(count)
     power, independent = values.clamp(min=0) + noise, 1 / num_averaged  # see `_SamplingError`
-    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(min=independent, max=50)
+    ratios = (variances.double().cpu() / power.outer(power).clamp(min=1e-300)).clamp(
+        min=independent, max=50
+    )
     ratios.diagonal().clamp_(min=2 * independent)
     if kept is not None:
         ratios *= kept[: len(values), : len(values)].cpu()
     model = _SamplingError(noise, ratios, num_networks, num_averaged, bulk)
     _, error, overlaps = model.simulated(model.true_levels(values), _DRAWS, 1, growth)
     if _may_be_equal(values, noise, num_networks / float(ratios.mean())):
-        overlaps = torch.full_like(overlaps, 1 / (len(values) + bulk.dimension))  # those of random directions
+        overlaps = torch.full_like(
+            overlaps, 1 / (len(values) + bulk.dimension)
+        )  # those of random directions
     certainty = overlaps.mean(0)  # (k, k)
-    agreement = (overlaps[0] * overlaps[1]).sum(1)  # of two simulated runs: a square would count one of them twice
+    agreement = (overlaps[0] * overlaps[1]).sum(
+        1
+    )  # of two simulated runs: a square would count one of them twice
     leading = pad(certainty.cumsum(0).cumsum(1), (1, 0, 1, 0))
-    uncertainty = TypeUncertainty(certainty.diagonal(), agreement, error, leading, _bands(certainty))
-    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(count)
+    uncertainty = TypeUncertainty(
+        certainty.diagonal(), agreement, error, leading, _bands(certainty)
+    )
+    return (uncertainty if num_networks >= _FEWEST_NETWORKS else uncertainty.until(0)).extended(
+        count
+    )
 
 
 @dataclass(frozen=True)
@@ -309,7 +361,9 @@ class _SamplingError:
         """
 
         def corrected(excess: Tensor | float, levels: Tensor) -> Tensor:
-            visible = self.bulk.invert_shrinkage(values - excess, self.noise, self.num_networks * self.num_averaged)
+            visible = self.bulk.invert_shrinkage(
+                values - excess, self.noise, self.num_networks * self.num_averaged
+            )
             return _smoothed(visible, self._spread(levels))
 
         levels = corrected(0, values)
@@ -318,7 +372,9 @@ class _SamplingError:
             levels = corrected(mean - levels, levels)
         return levels
 
-    def simulated(self, levels: Tensor, draws: int, seed: int, growth: float = 1) -> tuple[Tensor, Tensor, Tensor]:
+    def simulated(
+        self, levels: Tensor, draws: int, seed: int, growth: float = 1
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return what `_simulated` does for ``growth`` times as many networks, with the mixing by way of the bulk."""
         count = growth * self.num_networks
         power = levels.clamp(min=0) + self.noise
@@ -333,7 +389,9 @@ class _SamplingError:
 
     def _spread(self, levels: Tensor) -> Tensor:
         """Return the standard deviations (k,) of eigenvalues, in first order."""
-        return (levels.clamp(min=0) + self.noise) * (self.ratios.diagonal() / self.num_networks).sqrt()
+        return (levels.clamp(min=0) + self.noise) * (
+            self.ratios.diagonal() / self.num_networks
+        ).sqrt()
 
 
 def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
@@ -342,23 +400,35 @@ def _may_be_equal(values: Tensor, noise: Tensor, num_vectors: float) -> bool:
     The simulation would take what sampling spreads for differences between levels. Source: Marchenko and Pastur (1967):
     equal levels p give n vectors eigenvalues up to p (1 + sqrt(k / n))^2, with noise as in `BulkSpectrum`.
     """
-    edge = values.mean() + (values + noise).mean() * ((1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1)
-    return len(values) > _WINDOW and bool(values[0] <= 1.05 * edge)  # around which the largest one scatters
+    edge = values.mean() + (values + noise).mean() * (
+        (1 + (len(values) / num_vectors) ** 0.5) ** 2 - 1
+    )
+    return len(values) > _WINDOW and bool(
+        values[0] <= 1.05 * edge
+    )  # around which the largest one scatters
 
 
 def _smoothed(values: Tensor, spread: Tensor) -> Tensor:
     """Return values (k,) by regression on their rank, local to those that are within about one ``spread`` (k,)."""
     ranks = torch.arange(len(values), dtype=values.dtype)
-    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(min=1e-300)  # (k, k)
+    distances = (values - values[:, None]) / (_SMOOTHING * spread[:, None]).clamp(
+        min=1e-300
+    )  # (k, k)
     weights = torch.exp(-0.5 * distances**2)
     weights /= weights.sum(1, keepdim=True)
     mean_rank, mean = weights @ ranks, weights @ values
     rank_spread = weights @ ranks.square() - mean_rank.square()
     slope = (weights @ (ranks * values) - mean_rank * mean) / rank_spread.clamp(min=1e-9)
-    return torch.where(rank_spread > 1e-6, mean + slope * (ranks - mean_rank), values).sort(descending=True).values
+    return (
+        torch.where(rank_spread > 1e-6, mean + slope * (ranks - mean_rank), values)
+        .sort(descending=True)
+        .values
+    )
 
 
-def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int) -> tuple[Tensor, ...]:
+def _simulated(
+    levels: Tensor, variances: Tensor, shown: Tensor, draws: int, seed: int
+) -> tuple[Tensor, ...]:
     """Return what the eigenpairs of diag(levels) + E are like, window by window.
 
     Args:
@@ -374,13 +444,21 @@ def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, see
     """
     size = len(levels)
     width = min(_WINDOW, size)
-    starts = sorted({*range(0, size - width, width - 2 * _MARGIN), size - width}) if size > width else [0]
+    starts = (
+        sorted({*range(0, size - width, width - 2 * _MARGIN), size - width})
+        if size > width
+        else [0]
+    )
     bounds = [0, *((a + width + b) // 2 for a, b in zip(starts, starts[1:], strict=False)), size]
     gaps = levels - levels[:, None]
     # The squared sine of first order, at large gaps
     mixing = variances / (variances + gaps.square()).clamp(min=1e-300)  # (k, k)
     inside = torch.zeros(size, size, dtype=torch.bool)
-    mean, error, overlaps = torch.zeros_like(levels), torch.zeros_like(levels), torch.zeros(2, *mixing.shape).double()
+    mean, error, overlaps = (
+        torch.zeros_like(levels),
+        torch.zeros_like(levels),
+        torch.zeros(2, *mixing.shape).double(),
+    )
     for number, (start, first, last) in enumerate(zip(starts, bounds, bounds[1:], strict=False)):
         window, inner = slice(start, start + width), slice(first - start, last - start)
         spread = variances[window, window]
@@ -388,7 +466,9 @@ def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, see
         gap = (levels[window][0] - levels[window][-1]).clamp(min=1e-300)
         crowd = float(spread.diagonal().mean().sqrt() * width / gap)
         generator = torch.Generator().manual_seed(2 * number + seed)
-        noise = torch.randn(draws if crowd < _CROWD else min(draws, _FEW_DRAWS), width, width, generator=generator)
+        noise = torch.randn(
+            draws if crowd < _CROWD else min(draws, _FEW_DRAWS), width, width, generator=generator
+        )
         noise = noise.triu() + noise.triu(1).mT  # symmetric, entries of variance 1
         matrices = noise * spread.sqrt().float() + torch.diag(levels[window].float())
         values, vectors = torch.linalg.eigh(matrices)  # ascending
@@ -401,7 +481,11 @@ def _simulated(levels: Tensor, variances: Tensor, shown: Tensor, draws: int, see
         inside[first:last, window] = True
     far = mixing.masked_fill(inside, 0)
     shift = (far * gaps).sum(1)  # the far ones repel in second order
-    return mean - shift, (error + shift.square()).sqrt(), (overlaps + far) * (shown / (1 + far.sum(1)))[:, None]
+    return (
+        mean - shift,
+        (error + shift.square()).sqrt(),
+        (overlaps + far) * (shown / (1 + far.sum(1)))[:, None],
+    )
 
 
 def _bands(overlaps: Tensor) -> list[tuple[int, int]]:

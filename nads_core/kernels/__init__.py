@@ -7,7 +7,11 @@ defined by higher layers. Operations that PyTorch already computes fast do not b
 
 from nads_core.kernels.choice import require_kernels
 from nads_core.kernels.convolutions import few_channel_convolutions
-from nads_core.kernels.cpu_layers import faster_first_convolutions, faster_layers, faster_max_pooling
+from nads_core.kernels.cpu_layers import (
+    faster_first_convolutions,
+    faster_layers,
+    faster_max_pooling,
+)
 from nads_core.kernels.random_weights import RandomParameter, draw_weights
 from nads_core.kernels.second_moments import add_second_moments
 

@@ -27,4 +27,6 @@ def _require_triton(device: torch.device) -> None:
     except ImportError as error:
         raise ValueError(f"kernels='triton' needs Triton ({error}): {instead}") from error
     if device.type != "cuda" and not triton.knobs.runtime.interpret:
-        raise ValueError(f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead} (or TRITON_INTERPRET=1)")
+        raise ValueError(
+            f"kernels='triton' needs a GPU, got device {str(device)!r}: {instead} (or TRITON_INTERPRET=1)"
+        )

@@ -24,7 +24,10 @@ def convolution_reference(
 ) -> Tensor:
     """Return what the kernel computes, network by network: (B, N, C, H, W) -> (B, N, O, H', W')."""
     biases = [None] * len(x) if bias is None else bias
-    outputs = [F.conv2d(images, w, c, stride, padding) for images, w, c in zip(x, weight, biases, strict=True)]
+    outputs = [
+        F.conv2d(images, w, c, stride, padding)
+        for images, w, c in zip(x, weight, biases, strict=True)
+    ]
     return torch.stack(outputs).relu() if relu else torch.stack(outputs)
 
 
@@ -46,7 +49,9 @@ class _Convolution(torch.autograd.Function):
     """x (B, N, C, H, W), weights (B, O, C, h, w), bias (B, O) or None -> (B, N, O, H', W')."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool) -> Tensor:
+    def forward(
+        x: Tensor, weight: Tensor, bias: Tensor | None, stride: Pair, padding: Pair, relu: bool
+    ) -> Tensor:
         from nads_core.kernels.convolutions_triton import convolve
 
         return convolve(x, weight, bias, stride, padding, relu)
@@ -72,10 +77,15 @@ class _Convolution(torch.autograd.Function):
         bias: Tensor | None,
         *options: Any,
     ) -> tuple[Tensor, int]:
-        if in_dims[1] is None and in_dims[2] is None:  # the networks are shared: more inputs of each
+        if (
+            in_dims[1] is None and in_dims[2] is None
+        ):  # the networks are shared: more inputs of each
             outputs = _Convolution.apply(_as_inputs(x, in_dims[0]), weight, bias, *options)
             return outputs.unflatten(1, (info.batch_size, -1)), 1
-        merged = (_in_front(t, dim, info.batch_size) for t, dim in zip((x, weight, bias), in_dims, strict=False))
+        merged = (
+            _in_front(t, dim, info.batch_size)
+            for t, dim in zip((x, weight, bias), in_dims, strict=False)
+        )
         return _Convolution.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
 
 
@@ -123,14 +133,17 @@ class _Adjoint(torch.autograd.Function):
             slopes = _Adjoint.apply(_as_inputs(gradient, in_dims[0]), output, weight, *options)
             return slopes.unflatten(1, (info.batch_size, -1)), 1
         merged = (
-            _in_front(t, dim, info.batch_size) for t, dim in zip((gradient, output, weight), in_dims, strict=False)
+            _in_front(t, dim, info.batch_size)
+            for t, dim in zip((gradient, output, weight), in_dims, strict=False)
         )
         return _Adjoint.apply(*merged, *options).unflatten(0, (info.batch_size, -1)), 0
 
 
 def _require_fixed_weights(needed: tuple[bool, ...]) -> None:
     if any(needed):
-        raise NotImplementedError("the Triton convolution has no gradient of weights: set kernels='torch'")
+        raise NotImplementedError(
+            "the Triton convolution has no gradient of weights: set kernels='torch'"
+        )
 
 
 class _FewChannelConvolution(nn.Conv2d):
@@ -144,7 +157,9 @@ class _FewChannelConvolution(nn.Conv2d):
             y = super().forward(x)
             return F.relu(y) if self.relu else y
         bias = None if self.bias is None else self.bias[None]
-        return _Convolution.apply(x[None], self.weight[None], bias, self.stride, self.padding, self.relu)[0]
+        return _Convolution.apply(
+            x[None], self.weight[None], bias, self.stride, self.padding, self.relu
+        )[0]
 
 
 def few_channel_convolutions(network: nn.Module) -> nn.Module:

@@ -62,7 +62,9 @@ def _convolve(
     there = channel < CHANNELS
     images = source + (network * samples + sample) * (DEPTH * ROWS * COLUMNS)
     if MASKED:
-        outputs = output + (network * output_samples + sample % output_samples) * (DEPTH * ROWS * COLUMNS)
+        outputs = output + (network * output_samples + sample % output_samples) * (
+            DEPTH * ROWS * COLUMNS
+        )
     filters = taps + network * (DEPTH * FILTER_ROWS * FILTER_COLUMNS * CHANNEL_TILE)
     total = tl.zeros((PIXELS, CHANNEL_TILE), dtype=SUMS)
     for step in range(DEPTH * FILTER_ROWS):
@@ -113,7 +115,9 @@ def convolve(
     """Return relu(A x + bias): (B, N, C, H, W) -> (B, N, O, H', W'); change `TUNING` options."""
     size = tuple(
         (side + 2 * border - extent) // step + 1
-        for side, border, extent, step in zip(x.shape[-2:], padding, weight.shape[-2:], stride, strict=True)
+        for side, border, extent, step in zip(
+            x.shape[-2:], padding, weight.shape[-2:], stride, strict=True
+        )
     )
     shape = (*x.shape[:2], weight.shape[1], *size)
     return _launch(shape, x, weight, bias, None, stride, padding, relu, False, tuning)

@@ -21,14 +21,23 @@ class _MaxPool2x2(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         x, rows = ctx.saved_tensors
         if torch.is_grad_enabled():  # in a second derivative
-            return torch.autograd.grad(nn.functional.max_pool2d(x, 2), x, gradient, create_graph=True)[0]
-        along_rows, out = torch.empty_like(rows), torch.empty_like(x)  # gradients of ``rows`` and of ``x``
-        _split(gradient, rows[..., ::2], rows[..., 1::2], along_rows[..., ::2], along_rows[..., 1::2])
+            return torch.autograd.grad(
+                nn.functional.max_pool2d(x, 2), x, gradient, create_graph=True
+            )[0]
+        along_rows, out = (
+            torch.empty_like(rows),
+            torch.empty_like(x),
+        )  # gradients of ``rows`` and of ``x``
+        _split(
+            gradient, rows[..., ::2], rows[..., 1::2], along_rows[..., ::2], along_rows[..., 1::2]
+        )
         _split(along_rows, x[..., ::2, :], x[..., 1::2, :], out[..., ::2, :], out[..., 1::2, :])
         return out
 
 
-def _split(gradient: Tensor, first: Tensor, second: Tensor, to_first: Tensor, to_second: Tensor) -> None:
+def _split(
+    gradient: Tensor, first: Tensor, second: Tensor, to_first: Tensor, to_second: Tensor
+) -> None:
     """Give the gradient of a maximum to the larger of two tensors, without masks, which torch converts slowly."""
     part = torch.ops.aten.threshold_backward(gradient, second - first, 0)  # where second > first
     to_second.copy_(part)
@@ -84,7 +93,9 @@ class _FewChannelConv2d(nn.Conv2d):
         # oneDNN computes values alone faster.
         if not batch or not x.requires_grad or not _plain(x) or not _is_unit_convolution(self):
             return super().forward(x)
-        return torch.ops.aten.thnn_conv2d(x, self.weight, self.kernel_size, self.bias, self.stride, self.padding)
+        return torch.ops.aten.thnn_conv2d(
+            x, self.weight, self.kernel_size, self.bias, self.stride, self.padding
+        )
 
 
 def _is_unit_convolution(layer: nn.Conv2d) -> bool:

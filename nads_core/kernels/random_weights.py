@@ -43,7 +43,13 @@ class RandomParameter:
 
 
 def draw_weights(
-    parameters: Sequence[RandomParameter], *, seed: int, first: int, count: int, stream: int, device: torch.device
+    parameters: Sequence[RandomParameter],
+    *,
+    seed: int,
+    first: int,
+    count: int,
+    stream: int,
+    device: torch.device,
 ) -> list[Tensor]:
     """Draw the parameters of networks ``first`` to ``first + count - 1``.
 

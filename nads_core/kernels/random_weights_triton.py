@@ -45,34 +45,58 @@ def _draw(out, parameter_of_tile, integers, floats, seed, first, stream, COUNTER
     tile, network = tl.program_id(0), tl.program_id(1)
     parameter = tl.load(parameter_of_tile + tile)
     size, start = tl.load(integers + 4 * parameter), tl.load(integers + 4 * parameter + 1)
-    first_tile, is_normal = tl.load(integers + 4 * parameter + 2), tl.load(integers + 4 * parameter + 3)
+    first_tile, is_normal = (
+        tl.load(integers + 4 * parameter + 2),
+        tl.load(integers + 4 * parameter + 3),
+    )
     shift, scale = tl.load(floats + 2 * parameter), tl.load(floats + 2 * parameter + 1)
 
     quad = (tile - first_tile.to(tl.int32)) * COUNTERS + tl.arange(0, COUNTERS)
     quad = quad.to(tl.uint32)  # (COUNTERS,), as all that follows until the words are interleaved
     zero = tl.zeros_like(quad)
     a, b, c, d = tl.philox(
-        seed, quad, zero + parameter.to(tl.uint32), zero + (first + network).to(tl.uint32), zero + stream.to(tl.uint32)
+        seed,
+        quad,
+        zero + parameter.to(tl.uint32),
+        zero + (first + network).to(tl.uint32),
+        zero + stream.to(tl.uint32),
     )
     if is_normal != 0:
         w, x = _normal(a, b)
         y, z = _normal(c, d)
     else:
         w, x, y, z = _uniform(a), _uniform(b), _uniform(c), _uniform(d)
-    numbers = tl.interleave(tl.interleave(w, y), tl.interleave(x, z))  # w0 x0 y0 z0 w1 x1 ...: (4 COUNTERS,)
+    numbers = tl.interleave(
+        tl.interleave(w, y), tl.interleave(x, z)
+    )  # w0 x0 y0 z0 w1 x1 ...: (4 COUNTERS,)
     element = (tile - first_tile) * (4 * COUNTERS) + tl.arange(0, 4 * COUNTERS)
-    tl.store(out + start + network * size + element, tl.fma(numbers, scale, shift), mask=element < size)
+    tl.store(
+        out + start + network * size + element, tl.fma(numbers, scale, shift), mask=element < size
+    )
 
 
 def launch(
-    parameters: tuple[RandomParameter, ...], seed: int, first: int, count: int, stream: int, device: torch.device
+    parameters: tuple[RandomParameter, ...],
+    seed: int,
+    first: int,
+    count: int,
+    stream: int,
+    device: torch.device,
 ) -> list[Tensor]:
     """Draw the parameters of ``count`` networks, each (count, *shape), as views of one buffer."""
     tile_parameters, integers, floats, starts, total = _tables(parameters, count, device)
     out = torch.empty(total, device=device)
     if total:
         _draw[(len(tile_parameters), count)](
-            out, tile_parameters, integers, floats, seed, first, stream, COUNTERS=_COUNTERS, enable_fp_fusion=False
+            out,
+            tile_parameters,
+            integers,
+            floats,
+            seed,
+            first,
+            stream,
+            COUNTERS=_COUNTERS,
+            enable_fp_fusion=False,
         )
     return [
         out[start : start + count * parameter.size].view(count, *parameter.shape)
@@ -88,7 +112,9 @@ def _tables(
     tile_parameters: list[int] = []
     integers, starts, start = [], [], 0
     for number, parameter in enumerate(parameters):
-        integers.append((parameter.size, start, len(tile_parameters), parameter.distribution == "normal"))
+        integers.append(
+            (parameter.size, start, len(tile_parameters), parameter.distribution == "normal")
+        )
         tile_parameters += [number] * -(-parameter.size // (4 * _COUNTERS))
         starts.append(start)
         start += -(-count * parameter.size // _ALIGNMENT) * _ALIGNMENT

@@ -31,7 +31,9 @@ def _add_tile(total, tile, rows, columns, size):
     value = tl.load(place, mask=lower, other=0.0) + tile.to(tl.float64)
     tl.store(place, value, mask=lower)
     upper = (rows[None, :] < size) & (columns[:, None] <= rows[None, :])
-    tl.store(total + columns[:, None].to(tl.int64) * size + rows[None, :], tl.trans(value), mask=upper)
+    tl.store(
+        total + columns[:, None].to(tl.int64) * size + rows[None, :], tl.trans(value), mask=upper
+    )
 
 
 @triton.jit
@@ -77,11 +79,20 @@ def _second_moments(
         _add_tile(noise_moment, noise_tile / (J * (J - 1)), rows, columns, size)
 
 
-def launch(second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, **tuning: int) -> None:
+def launch(
+    second_moment: Tensor, noise_moment: Tensor, contributions: Tensor, **tuning: int
+) -> None:
     """Add contiguous (B, J, D) float32 contributions to the (D, D) float64 sums, in place; change `TUNING` options."""
     count, per_network, size = contributions.shape
     options = TUNING | tuning
     tiles = triton.cdiv(size, options["TILE"])
     _second_moments[(tiles, tiles)](
-        second_moment, noise_moment, contributions, count, size, J=per_network, enable_fp_fusion=True, **options
+        second_moment,
+        noise_moment,
+        contributions,
+        count,
+        size,
+        J=per_network,
+        enable_fp_fusion=True,
+        **options,
     )

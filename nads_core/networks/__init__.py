@@ -4,7 +4,15 @@ This subpackage ends at the outputs of networks and their derivatives. `directio
 `training` trains the networks.
 """
 
-from nads_core.networks.architectures import ARCHITECTURES, DENSENET121, LENET, LOGREG, RESNET18, VGG11, Architecture
+from nads_core.networks.architectures import (
+    ARCHITECTURES,
+    DENSENET121,
+    LENET,
+    LOGREG,
+    RESNET18,
+    VGG11,
+    Architecture,
+)
 from nads_core.networks.ensembles import Ensemble, ThreadedEnsemble
 from nads_core.networks.initialisation import Initialisation
 

@@ -27,7 +27,9 @@ SYMMETRIES = ("flip_rows", "flip_columns", "transpose", "channels")
 def require_known_symmetries(symmetries: tuple[str, ...]) -> None:
     """Raise a ValueError unless all names are among `SYMMETRIES`."""
     if isinstance(symmetries, str):
-        raise ValueError(f"symmetries must be a tuple of names, got {symmetries!r}: pass ({symmetries!r},)")
+        raise ValueError(
+            f"symmetries must be a tuple of names, got {symmetries!r}: pass ({symmetries!r},)"
+        )
     if unknown := set(symmetries) - set(SYMMETRIES):
         raise ValueError(f"unknown symmetries {sorted(unknown)}: choose from {SYMMETRIES}")
 
@@ -81,7 +83,9 @@ class Architecture:
         holds = {"flip_rows": flips, "flip_columns": flips, "transpose": True, "channels": colour}
         return tuple(symmetry for symmetry in self.symmetries if holds[symmetry])
 
-    def variant(self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object) -> Self:
+    def variant(
+        self, *, name: str | None = None, symmetries: tuple[str, ...] = (), **options: object
+    ) -> Self:
         """Return the architecture with other options, for example ``LENET.variant(pooling="average")``.
 
         A variant has no symmetries unless they are passed, because an option can break them.
@@ -95,7 +99,9 @@ def _blurred_pooling() -> nn.Module:
 
     Edge pixels are repeated, so that a flipped image is pooled to the flipped result.
     """
-    return nn.Sequential(nn.ReplicationPad2d(1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2))
+    return nn.Sequential(
+        nn.ReplicationPad2d(1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2, 1), nn.AvgPool2d(2)
+    )
 
 
 # Ways to halve the resolution after a convolution. "strided" keeps every other row and column: the convolution and
@@ -120,7 +126,9 @@ def halved(size: int, pooling: str) -> int:
 def _require_size(size: int, image_size: int, network: str, pooling: str, least: int) -> None:
     """Raise a ValueError if an image of ``image_size`` pixels has no side left after all poolings."""
     if size < 1:
-        raise ValueError(f"image_size {image_size} is too small for {network} with {pooling!r}: use at least {least}")
+        raise ValueError(
+            f"image_size {image_size} is too small for {network} with {pooling!r}: use at least {least}"
+        )
 
 
 def _features(channels: int, size: int, flat: bool) -> tuple[nn.Module, int]:
@@ -162,7 +170,21 @@ class LeNet(nn.Sequential):
 class VGG11Net(nn.Sequential):
     """VGG-11 with batch norm, and a classifier with two hidden layers of 512 and dropout."""
 
-    widths: tuple[int | str, ...] = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
+    widths: tuple[int | str, ...] = (
+        64,
+        "pool",
+        128,
+        "pool",
+        256,
+        256,
+        "pool",
+        512,
+        512,
+        "pool",
+        512,
+        512,
+        "pool",
+    )
 
     def __init__(self, in_channels: int, image_size: int, num_classes: int, pooling: str = "max"):
         layers: list[nn.Module] = []
@@ -172,7 +194,11 @@ class VGG11Net(nn.Sequential):
                 layers.append(downsample(pooling))
                 size = halved(size, pooling)
             else:
-                layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+                layers += [
+                    nn.Conv2d(channels, width, 3, padding=1),
+                    nn.BatchNorm2d(width),
+                    nn.ReLU(),
+                ]
                 channels = width
         _require_size(size, image_size, "VGG-11", pooling, least=32)
         classifier = nn.Sequential(
@@ -181,7 +207,9 @@ class VGG11Net(nn.Sequential):
             nn.Linear(512, num_classes),
         )  # fmt: skip
         features = nn.Sequential(*layers)
-        super().__init__(OrderedDict(features=features, flatten=nn.Flatten(), classifier=classifier))
+        super().__init__(
+            OrderedDict(features=features, flatten=nn.Flatten(), classifier=classifier)
+        )
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.normal_(module.weight, 0.0, math.sqrt(2 / (9 * module.out_channels)))
@@ -200,7 +228,9 @@ class _ResidualBlock(nn.Module):
         self.activation = nn.ReLU()
         self.shortcut: nn.Module | None = nn.Identity() if skip else None
         if skip and (stride > 1 or channels != width):
-            self.shortcut = nn.Sequential(nn.Conv2d(channels, width, 1, conv_stride, bias=False), nn.BatchNorm2d(width))
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(channels, width, 1, conv_stride, bias=False), nn.BatchNorm2d(width)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.pool(x)
@@ -225,7 +255,10 @@ class ResNet18Net(nn.Sequential):
         head: str = "global",
         skip: bool = True,
     ):
-        stem = {"conv1": nn.Conv2d(in_channels, width, 3, padding=1, bias=False), "bn1": nn.BatchNorm2d(width)}
+        stem = {
+            "conv1": nn.Conv2d(in_channels, width, 3, padding=1, bias=False),
+            "bn1": nn.BatchNorm2d(width),
+        }
         blocks, channels, size = [], width, image_size
         for times, stride in ((1, 1), (1, 1), (2, 2), (2, 1), (4, 2), (4, 1), (8, 2), (8, 1)):
             blocks.append(_ResidualBlock(channels, times * width, stride, pooling, skip))
@@ -268,7 +301,11 @@ class DenseNet121Net(nn.Sequential):
         layers: list[nn.Module] = [nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)]
         for index, depth in enumerate(depths):
             if index > 0:  # a transition
-                layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.Conv2d(channels, channels // 2, 1, bias=False)]
+                layers += [
+                    nn.BatchNorm2d(channels),
+                    nn.ReLU(),
+                    nn.Conv2d(channels, channels // 2, 1, bias=False),
+                ]
                 layers.append(downsample(pooling))
                 channels, size = channels // 2, halved(size, pooling)
             for _ in range(depth):
@@ -291,7 +328,9 @@ DENSENET121 = Architecture("densenet121", DenseNet121Net, symmetries=SYMMETRIES,
 ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18, DENSENET121)}
 
 
-def architecture_named(name: str, image_shape: tuple[int, ...]) -> Architecture | Callable[[], nn.Module]:
+def architecture_named(
+    name: str, image_shape: tuple[int, ...]
+) -> Architecture | Callable[[], nn.Module]:
     """Return what a name stands for.
 
     Args:
@@ -338,7 +377,9 @@ def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callab
     model, _, query = text.partition("?")
     options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
     try:
-        models = importlib.import_module("torchvision.models" if library == "torchvision" else library)
+        models = importlib.import_module(
+            "torchvision.models" if library == "torchvision" else library
+        )
     except ImportError as error:
         raise ImportError(f"{library}:{model} needs {library}: pip install {library}") from error
     if library == "timm":
@@ -350,13 +391,19 @@ def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callab
         names = models.list_models(module=models)  # others fetch trained parts, or return no tensor
         if model.startswith("vit_"):  # its position embeddings have the length of the image
             if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
-                raise ValueError(f"{model} needs square images (C, H, H), got image_shape {image_shape}")
+                raise ValueError(
+                    f"{model} needs square images (C, H, H), got image_shape {image_shape}"
+                )
             options.setdefault("image_size", image_shape[-1])
     if given := weights.keys() & options.keys():
-        raise ValueError(f"trained weights of {library}:{model} are never loaded: leave out {', '.join(given)}")
+        raise ValueError(
+            f"trained weights of {library}:{model} are never loaded: leave out {', '.join(given)}"
+        )
     if model not in names:
         close = difflib.get_close_matches(model, names, n=5, cutoff=0.4)
-        raise ValueError(f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?")
+        raise ValueError(
+            f"{library} has no classifier {model!r}: did you mean {', '.join(close) or 'another'}?"
+        )
     factory = partial(create, model, **weights, **options)
     factory.__qualname__ = text  # type: ignore[attr-defined]  # the name of the NADs
     return factory

@@ -22,7 +22,12 @@ _MOST_ALONE = 16  # inputs of a larger batch that are evaluated alone
 _DEVIATION = 5e-6  # of the spread of values and of the largest gradient
 _ROUNDING = 10  # times the precision of the numbers, relative to the largest value and gradient
 _JITTER = 10  # times what rounding the input changes
-_OF_SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+_OF_SEQUENCES = (
+    nn.RNNBase,
+    nn.MultiheadAttention,
+    nn.TransformerEncoderLayer,
+    nn.TransformerDecoderLayer,
+)
 
 
 class Evaluated(NamedTuple):
@@ -66,7 +71,9 @@ class _Call(NamedTuple):
     result: Tensor
 
 
-def require_independent_inputs(function: ScalarFunction, weights: State, images: Tensor) -> Evaluated:
+def require_independent_inputs(
+    function: ScalarFunction, weights: State, images: Tensor
+) -> Evaluated:
     """Return f and its gradients; raise a ValueError if those at one input depend on the other inputs of the batch.
 
     Args:
@@ -82,13 +89,17 @@ def require_independent_inputs(function: ScalarFunction, weights: State, images:
             return together
         message = function.in_float64(weights, images, partial(_dependence, function))
     except Exception as error:  # whatever the network's author chose to raise
-        raise ValueError(f"the network rejected a batch of 1 to {len(images)} inputs: {error}") from error
+        raise ValueError(
+            f"the network rejected a batch of 1 to {len(images)} inputs: {error}"
+        ) from error
     if message:
         raise ValueError(message)
     return together
 
 
-def _comparisons(function: ScalarFunction, state: State, images: Tensor, together: Evaluated) -> Iterator[_Compared]:
+def _comparisons(
+    function: ScalarFunction, state: State, images: Tensor, together: Evaluated
+) -> Iterator[_Compared]:
     """Yield the images whose value or gradient alone is not that in the batch, up to rounding."""
     count = len(images)
     for row in _ROWS if count <= NUM_TEST_INPUTS else range(0, count, -(-count // _MOST_ALONE)):
@@ -104,13 +115,19 @@ def _dependence(function: ScalarFunction, state: State, images: Tensor) -> str |
     differs = False
     for compared in _comparisons(function, state, images, evaluated(function, state, images)):
         calls = _recorded(function, state, compared.single)
-        precisions = [torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()]
-        noise = max(precisions, default=0) * torch.randn(images[0].shape, generator=_generator()).to(images)
+        precisions = [
+            torch.finfo(call.result.dtype).eps for call in calls if call.result.is_floating_point()
+        ]
+        noise = max(precisions, default=0) * torch.randn(
+            images[0].shape, generator=_generator()
+        ).to(images)
         # A network that rounds its numbers itself changes as much where its input is rounded.
         rounded = evaluated(function, state, compared.single * (1 + noise))
         if (compared.beyond > _JITTER * compared.alone.distance(0, rounded, 0)).any():
             differs = True
-            first = first or _first_difference(calls, _recorded(function, state, compared.batch), compared)
+            first = first or _first_difference(
+                calls, _recorded(function, state, compared.batch), compared
+            )
     return _message(first) if differs else None
 
 
@@ -156,7 +173,9 @@ def _recorded(function: ScalarFunction, state: State, images: Tensor) -> list[_C
     return calls
 
 
-def _first_difference(alone: list[_Call], together: list[_Call], compared: _Compared) -> _Call | None:
+def _first_difference(
+    alone: list[_Call], together: list[_Call], compared: _Compared
+) -> _Call | None:
     """Return the first call whose result differs for the compared input; None if no result does."""
     for one, many in zip(alone, together, strict=False):
         if one.name != many.name:
@@ -171,7 +190,11 @@ def _message(first: _Call | None) -> str:
         where = "in an operation outside its layers, or in the gradient alone"
     else:
         where = f"first in what {first.name or 'the network itself'} ({type(first.module).__name__}) returns"
-    if first is not None and isinstance(first.module, _OF_SEQUENCES) and not _is_batch_first(first.module):
+    if (
+        first is not None
+        and isinstance(first.module, _OF_SEQUENCES)
+        and not _is_batch_first(first.module)
+    ):
         remedy = "set batch_first=True"
     elif first is not None and isinstance(first.module, _NormBase):
         remedy = "set track_running_stats=True, and use eval mode"
@@ -184,7 +207,9 @@ def _message(first: _Call | None) -> str:
 
 
 def _is_batch_first(module: nn.Module) -> bool:
-    return bool(getattr(getattr(module, "self_attn", module), "batch_first", False))  # of a transformer's layer
+    return bool(
+        getattr(getattr(module, "self_attn", module), "batch_first", False)
+    )  # of a transformer's layer
 
 
 def _has_row(one: Tensor, many: Tensor, compared: _Compared) -> bool:

@@ -29,10 +29,14 @@ class ScalarFunction:
             weights even where only values are needed; found by `require_outputs`.
     """
 
-    def __init__(self, module: nn.Module, varying: set[str], output: int | Callable[[Any], Tensor] = 0):
+    def __init__(
+        self, module: nn.Module, varying: set[str], output: int | Callable[[Any], Tensor] = 0
+    ):
         self.module, self.output, self.takes_gradients = module, output, False
         state = state_of(module)
-        self.fixed = {name: tensor.detach() for name, tensor in state.items() if name not in varying}
+        self.fixed = {
+            name: tensor.detach() for name, tensor in state.items() if name not in varying
+        }
         self._places = _places(module)
 
     def __call__(self, weights: State, images: Tensor) -> Tensor:
@@ -44,7 +48,9 @@ class ScalarFunction:
         """Return all outputs, (K,) or (K, outputs), with the weights of one network; (K,) from an output function."""
         recording = torch.is_grad_enabled()
         with self._loaded(weights), torch.set_grad_enabled(recording or self.takes_gradients):
-            outputs = self._selected(self.module(images.clone()))  # the network may write to its input
+            outputs = self._selected(
+                self.module(images.clone())
+            )  # the network may write to its input
         return outputs.detach() if self.takes_gradients and not recording else outputs
 
     def _selected(self, outputs: Any) -> Tensor:
@@ -72,15 +78,23 @@ class ScalarFunction:
         try:
             outputs = self._first_outputs(weights, images)
         except Exception as error:  # whatever the network's author chose to raise
-            subject = "the network or the output function" if callable(self.output) else "the network"
+            subject = (
+                "the network or the output function" if callable(self.output) else "the network"
+            )
             remedy = "is image_shape (--image-shape) right? A network of several inputs needs a wrapper of one"
             problem = f"{subject} rejected inputs of shape {tuple(images.shape)}: {error}"
             raise ValueError(f"{problem}. {remedy}") from error
         if not torch.equal(before, generator_state(images.device)):
-            raise ValueError("the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed")
+            raise ValueError(
+                "the network draws random numbers in eval mode: is dropout always on? f(x) must be fixed"
+            )
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         most = 1 if callable(self.output) else 2
-        if not isinstance(outputs, Tensor) or not 1 <= outputs.dim() <= most or len(outputs) != len(images):
+        if (
+            not isinstance(outputs, Tensor)
+            or not 1 <= outputs.dim() <= most
+            or len(outputs) != len(images)
+        ):
             raise ValueError(
                 "the network must map (K, C, H, W) to (K,) or (K, outputs), or a function as output its result to "
                 f"(K,), but for K = {len(images)} it returned {shape}: output=lambda y: y['logits'][:, 0] for example, "
@@ -88,7 +102,9 @@ class ScalarFunction:
             )
         count = outputs.shape[1] if outputs.dim() == 2 else 1
         if not callable(self.output) and self.output >= count:
-            raise ValueError(f"output {self.output} does not exist: the network has {count} outputs")
+            raise ValueError(
+                f"output {self.output} does not exist: the network has {count} outputs"
+            )
         require_real(outputs)
         return outputs
 
@@ -106,22 +122,37 @@ class ScalarFunction:
                     raise error from None
 
     def input_gradients(
-        self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None
+        self,
+        weights: State,
+        images: Tensor,
+        of_all_outputs: bool = False,
+        mixing: Tensor | None = None,
     ) -> Tensor:
         """Return the gradient of f, or of each of R outputs, `mixed`: (K, C, H, W) -> (1 or R, K or J, C, H, W)."""
         return self.values_and_gradients(weights, images, of_all_outputs, mixing)[1]
 
     def values_and_gradients(
-        self, weights: State, images: Tensor, of_all_outputs: bool = False, mixing: Tensor | None = None
+        self,
+        weights: State,
+        images: Tensor,
+        of_all_outputs: bool = False,
+        mixing: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the values, (K, 1 or R), and what `input_gradients` returns."""
         images = images.detach().requires_grad_()
-        with torch.enable_grad(), self._loaded(weights):  # checkpoints evaluate layers again in the backward pass
+        with (
+            torch.enable_grad(),
+            self._loaded(weights),
+        ):  # checkpoints evaluate layers again in the backward pass
             # An output at one input does not depend on the others: the gradient of the sum over K holds all K.
-            values = self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
+            values = (
+                self.outputs(weights, images) if of_all_outputs else self(weights, images)[:, None]
+            )
             totals = values.sum(0)  # (R,) or (1,)
             if not totals.requires_grad:
-                raise ValueError("the network's output does not depend on its input: f(x) carries no gradient to x")
+                raise ValueError(
+                    "the network's output does not depend on its input: f(x) carries no gradient to x"
+                )
             last, gradients = len(totals) - 1, []
             for index, total in enumerate(totals):
                 try:
@@ -129,11 +160,15 @@ class ScalarFunction:
                 except torch.OutOfMemoryError:
                     raise
                 except RuntimeError as error:  # such as that of checkpoints with use_reentrant=True
-                    raise ValueError(f"the gradient of the network's output to its input failed: {error}") from error
+                    raise ValueError(
+                        f"the gradient of the network's output to its input failed: {error}"
+                    ) from error
                 gradients.append(mixed(gradient, mixing))
             return values.detach(), torch.stack(gradients)
 
-    def in_float64(self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]) -> _Result:
+    def in_float64(
+        self, weights: State, images: Tensor, evaluate: Callable[[State, Tensor], _Result]
+    ) -> _Result:
         """Return what a function of the whole state and images returns in float64, where rounding hides nothing.
 
         A network that rejects float64, such as one with constants of another type, is evaluated in its own type.
@@ -155,14 +190,18 @@ class ScalarFunction:
         along = {name: whole[name].detach().requires_grad_() for name in probe}
         with torch.enable_grad():
             total = self(whole | along, images).sum()
-            slopes = torch.autograd.grad(total, list(along.values()), create_graph=True, allow_unused=True)
+            slopes = torch.autograd.grad(
+                total, list(along.values()), create_graph=True, allow_unused=True
+            )
             # The slope of a complex weight a + ib is df/da + i df/db.
             moved = sum(
                 (slope.conj() * probe[name]).real.sum()
                 for name, slope in zip(along, slopes, strict=True)
                 if slope is not None
             )
-            if not isinstance(moved, Tensor) or not moved.requires_grad:  # no weight moves the gradient
+            if (
+                not isinstance(moved, Tensor) or not moved.requires_grad
+            ):  # no weight moves the gradient
                 return torch.zeros_like(images)
             (gradient,) = torch.autograd.grad(moved, images, materialize_grads=True)
         return gradient
@@ -171,7 +210,9 @@ class ScalarFunction:
 def require_real(outputs: Tensor) -> None:
     """Raise a ValueError unless outputs are real floating-point numbers, which alone have gradients here."""
     if not outputs.is_floating_point():
-        raise ValueError(f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output=")
+        raise ValueError(
+            f"outputs must be real floating-point numbers, got {outputs.dtype}: convert them in output="
+        )
 
 
 def mixed(gradients: Tensor, mixing: Tensor | None) -> Tensor:
@@ -189,12 +230,16 @@ def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 def _leaf(tensor: Tensor) -> Tensor:
     """Return a parameter of which the forward pass can take gradients; integers have none."""
     differentiable = tensor.is_floating_point() or tensor.is_complex()
-    return tensor.detach().requires_grad_() if differentiable and not tensor.requires_grad else tensor
+    return (
+        tensor.detach().requires_grad_() if differentiable and not tensor.requires_grad else tensor
+    )
 
 
 def _places(module: nn.Module) -> list[tuple[Any, str, str]]:
     """Return where a module's layers read each parameter and buffer: (dictionary, key in it, name in `state_of`)."""
-    names = {id(tensor): name for name, tensor in state_of(module).items()}  # tensors that layers share have one name
+    names = {
+        id(tensor): name for name, tensor in state_of(module).items()
+    }  # tensors that layers share have one name
     return [
         (tensors, key, names[id(tensor)])
         for layer in module.modules()

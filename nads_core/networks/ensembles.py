@@ -17,24 +17,47 @@ import torch
 from torch import Tensor, nn
 from torch.func import grad, jacrev, vmap
 
-from nads_core.kernels import RandomParameter, draw_weights, faster_layers, few_channel_convolutions, require_kernels
+from nads_core.kernels import (
+    RandomParameter,
+    draw_weights,
+    faster_layers,
+    few_channel_convolutions,
+    require_kernels,
+)
 from nads_core.networks.batches import NUM_TEST_INPUTS, Evaluated, require_independent_inputs
 from nads_core.networks.derivatives import ScalarFunction, cast, mixed, require_real
 from nads_core.networks.initialisation import Initialisation, State, failure, state_of
 from nads_core.networks.interleaving import interleaved
 from nads_core.networks.readouts import NoReadout, Readout, disturbed, find_zero_init, linear_calls
-from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, same_outputs
-from nads_core.runtime.arguments import is_integer, plain, require_integers, usable_device, usable_dtype
+from nads_core.networks.self_check import (
+    differing,
+    foreign_generators,
+    not_reproduced,
+    same_outputs,
+)
+from nads_core.runtime.arguments import (
+    is_integer,
+    plain,
+    require_integers,
+    usable_device,
+    usable_dtype,
+)
 from nads_core.runtime.graphs import capture
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.runtime.threads import LARGE, num_threads, one_thread, threads_for
 
 logger = logging.getLogger(__name__)
 
-_BLOCK_WEIGHTS = 2**21  # weights drawn from one generator: a block of networks is this large, or one network
-_KEYED_BLOCK_WEIGHTS = 2**26  # weights drawn by one launch of a kernel, which has no generator to share
+_BLOCK_WEIGHTS = (
+    2**21
+)  # weights drawn from one generator: a block of networks is this large, or one network
+_KEYED_BLOCK_WEIGHTS = (
+    2**26
+)  # weights drawn by one launch of a kernel, which has no generator to share
 _MAX_BLOCK = 64
-_WEIGHTS = 0  # the random stream of the weights; those of the estimators are in `directions.estimators`
+_WEIGHTS = (
+    0  # the random stream of the weights; those of the estimators are in `directions.estimators`
+)
 _IDENTIFYING = 8  # networks by which a factory is recognised
 _SCALES = (1.0, 1.0, 10.0, 100.0)  # of the inputs at which it is recognised
 _REPETITIONS = 4  # evaluations of the first network, which must agree
@@ -49,7 +72,9 @@ def require_image_shape(image_shape: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of an image, a sequence or a row of features; raise a ValueError for anything else."""
     sizes = image_shape if isinstance(image_shape, Sequence) else ()
     if not 1 <= len(sizes) <= 3 or not all(is_integer(n) and n > 0 for n in sizes):
-        raise ValueError(f"image_shape must be positive integers (C, H, W), (C, L) or (F,), got {image_shape!r}")
+        raise ValueError(
+            f"image_shape must be positive integers (C, H, W), (C, L) or (F,), got {image_shape!r}"
+        )
     return tuple(map(int, sizes))
 
 
@@ -105,35 +130,64 @@ class Ensemble:
         require_integers(least=0, seed=seed, output=0 if callable(output) else output)
         self.device = usable_device(device)
         require_kernels(kernels, self.device)
-        self.dtype, self.seed, self.output, self.kernels = usable_dtype(dtype), plain(seed), output, kernels
+        self.dtype, self.seed, self.output, self.kernels = (
+            usable_dtype(dtype),
+            plain(seed),
+            output,
+            kernels,
+        )
         self.evaluation = evaluation or ("vmap" if self.device.type == "cuda" else "loop")
         if self.evaluation not in ("loop", "vmap", "graph", "rebuild"):
-            raise ValueError(f"evaluation must be 'loop', 'vmap', 'graph' or 'rebuild', got {evaluation!r}")
+            raise ValueError(
+                f"evaluation must be 'loop', 'vmap', 'graph' or 'rebuild', got {evaluation!r}"
+            )
         rebuild = self.evaluation == "rebuild"
         if rebuild and kernels != "torch":
-            raise ValueError("evaluation='rebuild' draws networks by their factory: leave kernels out")
+            raise ValueError(
+                "evaluation='rebuild' draws networks by their factory: leave kernels out"
+            )
         initialisation = Initialisation.of(factory, self.device, rebuild)
         self._initialisation = replace(initialisation, second=None)
         self._rebuilt: dict[int, list[nn.Module]] = {}  # the networks of the last block
-        self._graphs: dict[Any, _Captured] = {}  # of the input gradients, by the shapes of their arguments
+        self._graphs: dict[
+            Any, _Captured
+        ] = {}  # of the input gradients, by the shapes of their arguments
         self._rows = slice(None)  # networks of each block that are drawn
-        self._begun: dict[int, tuple[Any, ...]] = {}  # block of which parts are drawn, by random stream
+        self._begun: dict[
+            int, tuple[Any, ...]
+        ] = {}  # block of which parts are drawn, by random stream
         self._keyed_parameters = None if kernels == "torch" else initialisation.random_parameters()
         self.num_parameters = sum(tensor.numel() for tensor in initialisation.varying.values())
-        weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(1, self.num_parameters)
-        self.block_size = min(_MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1))  # a power of two
-        trainable = {name: tensor for name, tensor in initialisation.network.named_parameters() if tensor.requires_grad}
-        self._trainable = {name: (tuple(tensor.shape), tensor.is_complex()) for name, tensor in trainable.items()}
+        weights_per_block = (_KEYED_BLOCK_WEIGHTS if self.keyed else _BLOCK_WEIGHTS) // max(
+            1, self.num_parameters
+        )
+        self.block_size = min(
+            _MAX_BLOCK, 2 ** max(0, weights_per_block.bit_length() - 1)
+        )  # a power of two
+        trainable = {
+            name: tensor
+            for name, tensor in initialisation.network.named_parameters()
+            if tensor.requires_grad
+        }
+        self._trainable = {
+            name: (tuple(tensor.shape), tensor.is_complex()) for name, tensor in trainable.items()
+        }
         network = self._prepared(initialisation.network, kernels)  # the template
-        self._function = ScalarFunction(network, set() if rebuild else set(initialisation.varying), output)
+        self._function = ScalarFunction(
+            network, set() if rebuild else set(initialisation.varying), output
+        )
         self._readout: Readout | None = None
-        self.no_readout = "networks are rebuilt"  # why there is one readout, as long as there is none to replace
+        self.no_readout = (
+            "networks are rebuilt"  # why there is one readout, as long as there is none to replace
+        )
         self._test_function(initialisation)
         if initialisation.second is not None and not rebuild:
             self._require_reproduced(initialisation.second, 1)
         if self.evaluation == "vmap" and (obstacle := self._vmap_obstacle()):
             if evaluation:
-                raise ValueError(f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'")
+                raise ValueError(
+                    f"evaluation='vmap' cannot run this network ({obstacle}): use evaluation='loop'"
+                )
             self.evaluation = "loop"
 
     def _test_function(self, initialisation: Initialisation) -> None:
@@ -163,7 +217,9 @@ class Ensemble:
             function, weights = next(self._functions_and_weights(state))
             self._require_independent(function, weights, images[0], "number 0")
 
-    def _require_independent(self, function: ScalarFunction, weights: State, images: Tensor, which: str) -> Evaluated:
+    def _require_independent(
+        self, function: ScalarFunction, weights: State, images: Tensor, which: str
+    ) -> Evaluated:
         """Return f and its gradients at K inputs; raise a ValueError if they depend on each other, or are random."""
         try:
             return require_independent_inputs(function, weights, images)
@@ -185,10 +241,14 @@ class Ensemble:
         """Prepare a network of the factory: eval mode, and the device and type of the ensemble."""
         network = network.eval().requires_grad_(False).to(device=self.device)
         for layer in network.modules():
-            if isinstance(layer, nn.RNNBase) and self.device.type == "cuda":  # cuDNN has gradients in train mode alone
+            if (
+                isinstance(layer, nn.RNNBase) and self.device.type == "cuda"
+            ):  # cuDNN has gradients in train mode alone
                 layer.dropout = 0.0
                 layer.train()
-        network._apply(partial(cast, dtype=self.dtype))  # Module.to(dtype) makes complex tensors real
+        network._apply(
+            partial(cast, dtype=self.dtype)
+        )  # Module.to(dtype) makes complex tensors real
         if kernels == "triton":
             network = few_channel_convolutions(network)
         return network if self.evaluation == "vmap" else faster_layers(network)
@@ -196,7 +256,9 @@ class Ensemble:
     def _require_reproduced(self, network: nn.Module, number: int) -> None:
         """Raise a ValueError unless the template, with the weights of a new network, gives its outputs."""
         state, images = state_of(self._prepared(network)), self._test_images(2)
-        weights = {name: state[name].detach() for name in self._initialisation.varying if name in state}
+        weights = {
+            name: state[name].detach() for name in self._initialisation.varying if name in state
+        }
         expected = self._own_outputs(network, images, f"number {number}")
         with torch.no_grad():
             outputs = self._function.outputs(weights, images)
@@ -225,7 +287,9 @@ class Ensemble:
         for _ in range(repetitions):
             before = foreign_generators()
             same &= same_outputs(self._own_outputs(network, images, which), expected)
-            moves.append(foreign_generators() != before)  # other threads of the caller can draw too, but not each time
+            moves.append(
+                foreign_generators() != before
+            )  # other threads of the caller can draw too, but not each time
         if all(moves) or not same:
             raise ValueError(
                 f"the network {which} draws random numbers in eval mode, such as by Python's random or numpy: f(x) "
@@ -258,7 +322,9 @@ class Ensemble:
             outputs = self._own_outputs(self._prepared(other), images, which)
         else:
             with torch.no_grad():
-                outputs = self._function.outputs(self._converted(self._initialisation.drawn_alone(seed, index)), images)
+                outputs = self._function.outputs(
+                    self._converted(self._initialisation.drawn_alone(seed, index)), images
+                )
         if same_outputs(outputs, expected, self.kernels == "triton"):
             return
         self._require_fixed_outputs(network, which, _TO_EXPLAIN)
@@ -281,40 +347,68 @@ class Ensemble:
         dtype = torch.promote_types(self.dtype, torch.float32)
         scales = torch.tensor(_SCALES, dtype=torch.float64).view(-1, *[1] * len(self.image_shape))
         generator = torch.Generator().manual_seed(0)
-        images = scales * torch.randn(len(_SCALES), *self.image_shape, generator=generator, dtype=torch.float64)
+        images = scales * torch.randn(
+            len(_SCALES), *self.image_shape, generator=generator, dtype=torch.float64
+        )
         outputs, squares, layers = [], dict[str, float](), dict[str, str]()
         for index in range(_IDENTIFYING):
             seed = self._audit_seed(index)
             (network,) = self._initialisation.build(1, seed, index)
             network._apply(partial(cast, dtype=dtype))
             which = f"number {index}, of torch.manual_seed({seed}),"
-            values = self._own_outputs(network, images.to(self._initialisation.origin, dtype), which)
-            values = values if callable(self.output) or values.dim() == 1 else values[:, self.output]
+            values = self._own_outputs(
+                network, images.to(self._initialisation.origin, dtype), which
+            )
+            values = (
+                values if callable(self.output) or values.dim() == 1 else values[:, self.output]
+            )
             outputs.append(values.double().cpu())
             for name, tensor in state_of(network).items():
-                squares[name] = squares.get(name, 0.0) + float(tensor.detach().abs().double().square().sum())
-            layers = layers or {name: repr(layer) for name, layer in network.named_modules() if not [*layer.children()]}
+                squares[name] = squares.get(name, 0.0) + float(
+                    tensor.detach().abs().double().square().sum()
+                )
+            layers = layers or {
+                name: repr(layer)
+                for name, layer in network.named_modules()
+                if not [*layer.children()]
+            }
             if not index:
                 self._require_fixed_outputs(self._prepared(network), which, _REPETITIONS)
-            if index < self.block_size:  # all for small networks, one where a block is one large network
+            if (
+                index < self.block_size
+            ):  # all for small networks, one where a block is one large network
                 self._audit(network, index, seed)
         norms = {name: square**0.5 for name, square in squares.items()}
-        return {"replayed": self.replays, "outputs": torch.stack(outputs), "norms": norms, "layers": layers}
+        return {
+            "replayed": self.replays,
+            "outputs": torch.stack(outputs),
+            "norms": norms,
+            "layers": layers,
+        }
 
     def _test_weights(self, count: int) -> State:
         """Draw a few networks, none where networks are rebuilt."""
         seed = seed_sequence(self.seed, 0, _WEIGHTS)
-        return {} if self.evaluation == "rebuild" else self._converted(self._initialisation.draw(count, seed))
+        return (
+            {}
+            if self.evaluation == "rebuild"
+            else self._converted(self._initialisation.draw(count, seed))
+        )
 
     def _test_images(self, *counts: int) -> Tensor:
         """Return the same random images (*counts, C, H, W) at every call."""
         generator = torch.Generator().manual_seed(0)
-        return torch.randn(*counts, *self.image_shape, generator=generator).to(self.device, self.dtype)
+        return torch.randn(*counts, *self.image_shape, generator=generator).to(
+            self.device, self.dtype
+        )
 
     def _functions_and_weights(self, state: State) -> Iterator[tuple[ScalarFunction, State]]:
         """Yield f of each network of a state, with its weights."""
         if self.evaluation != "rebuild":
-            yield from ((self._function, _state_at(state, b)) for b in range(len(next(iter(state.values())))))
+            yield from (
+                (self._function, _state_at(state, b))
+                for b in range(len(next(iter(state.values()))))
+            )
             return
         for index in state[_INDEX].tolist():
             block, row = divmod(index, self.block_size)
@@ -377,8 +471,13 @@ class Ensemble:
         state, images = self._test_weights(2), self._test_images(2, 2)
 
         def evaluated(ensemble: Ensemble, row: int) -> tuple[Tensor, Tensor]:
-            own, inputs = {name: tensor[row : row + 1] for name, tensor in state.items()}, images[row : row + 1]
-            gradients = ensemble.input_gradients(own, inputs)  # first: a result that is kept with it cannot be copied
+            own, inputs = (
+                {name: tensor[row : row + 1] for name, tensor in state.items()},
+                images[row : row + 1],
+            )
+            gradients = ensemble.input_gradients(
+                own, inputs
+            )  # first: a result that is kept with it cannot be copied
             return gradients, ensemble.outputs(own, inputs)
 
         def alike(results: list[tuple[Tensor, Tensor]] | None) -> bool:
@@ -395,28 +494,43 @@ class Ensemble:
             one, other = self.duplicate(), self.duplicate()
         except Exception:  # of deepcopy
             return False
-        interleave = partial(interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience)
+        interleave = partial(
+            interleaved, lambda: evaluated(one, 0), lambda: evaluated(other, 1), patience
+        )
         results, steps = interleave()
         pauses = sorted({steps * part // _PAUSES for part in range(1, _PAUSES)} - {0})
         separate = alike(results) and all(alike(interleave(pause).results) for pause in pauses)
         if not separate and not alike([evaluated(self, row) for row in range(2)]):
-            raise ValueError("copies of a network share something that an evaluation leaves changed: keep it in self")
+            raise ValueError(
+                "copies of a network share something that an evaluation leaves changed: keep it in self"
+            )
         return separate
 
     def zero_init(self) -> dict[str, float]:
         """Return the parameters that silence a part of the network at initialisation, see `find_zero_init`."""
         weights, images = _state_at(self._test_weights(1), 0), self._test_images(1)
-        return find_zero_init(self.template, self._function.fixed, weights, lambda state: self._function(state, images))
+        return find_zero_init(
+            self.template,
+            self._function.fixed,
+            weights,
+            lambda state: self._function(state, images),
+        )
 
     def fixed_weights(self) -> tuple[int, list[str]]:
         """Return how many weights are the same in all networks, and the names of their parameters.
 
         Constants, such as zeros of a bias, do not count, nor do parameters that require no gradient.
         """
-        fixed = {name: tensor for name, tensor in self._function.fixed.items() if name in self._trainable}
+        fixed = {
+            name: tensor for name, tensor in self._function.fixed.items() if name in self._trainable
+        }
         if self.evaluation == "rebuild":
             return 0, []
-        names = [name for name, tensor in fixed.items() if not bool((tensor == tensor.flatten()[:1]).all())]
+        names = [
+            name
+            for name, tensor in fixed.items()
+            if not bool((tensor == tensor.flatten()[:1]).all())
+        ]
         return sum(fixed[name].numel() for name in names), names
 
     def blocks(self, num_networks: int, start_block: int = 0) -> Iterator[tuple[int, int]]:
@@ -448,21 +562,34 @@ class Ensemble:
             return dict(zip(self._initialisation.varying, tensors, strict=True))
         seed = seed_sequence(self.seed, block, _WEIGHTS)
         first = block * self.block_size
-        return self._converted(self._initialisation.draw(self.block_size, seed, self._require_reproduced, first))
+        return self._converted(
+            self._initialisation.draw(self.block_size, seed, self._require_reproduced, first)
+        )
 
-    def _draw_keyed(self, parameters: Sequence[RandomParameter], block: int, stream: int) -> list[Tensor]:
+    def _draw_keyed(
+        self, parameters: Sequence[RandomParameter], block: int, stream: int
+    ) -> list[Tensor]:
         drawn = draw_weights(
             parameters, seed=seed_sequence(self.seed), first=block * self.block_size, count=self.block_size,
             stream=stream, device=self.device,
         )  # fmt: skip
         return [tensor.to(self.dtype) for tensor in drawn]
 
-    def _normal(self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype) -> list[Tensor]:
+    def _normal(
+        self, block: int, stream: int, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype
+    ) -> list[Tensor]:
         """Draw a tensor ``(block_size, *shape)`` of standard normal numbers for each shape, rounded from ``dtype``."""
         if self.keyed:
-            numbers = self._draw_keyed([RandomParameter(shape, "normal") for shape in shapes], block, stream)
+            numbers = self._draw_keyed(
+                [RandomParameter(shape, "normal") for shape in shapes], block, stream
+            )
         else:
-            draw = partial(torch.randn, generator=self._generator(block, stream), device=self.device, dtype=dtype)
+            draw = partial(
+                torch.randn,
+                generator=self._generator(block, stream),
+                device=self.device,
+                dtype=dtype,
+            )
             numbers = [draw((self.block_size, *shape)).to(self.dtype) for shape in shapes]
         return [tensor[self._rows] for tensor in numbers]
 
@@ -484,8 +611,15 @@ class Ensemble:
             shape: shape of the numbers of one network.
         """
         dtype = torch.promote_types(self.dtype, torch.float32)
-        step = 16 // math.gcd(16, math.prod(shape))  # networks; the generators of CPUs fill 16 numbers at a time
-        if self._rows == slice(None) or self.keyed or self.device.type != "cpu" or self.block_size % step:
+        step = 16 // math.gcd(
+            16, math.prod(shape)
+        )  # networks; the generators of CPUs fill 16 numbers at a time
+        if (
+            self._rows == slice(None)
+            or self.keyed
+            or self.device.type != "cpu"
+            or self.block_size % step
+        ):
             return self._normal(block, stream, [shape], dtype)[0]
         first, stop = self._rows.start // step * step, -(-self._rows.stop // step) * step
         *begun, row, generator = self._begun.get(stream, (block, shape, self.block_size, None))
@@ -506,13 +640,23 @@ class Ensemble:
             ValueError: if no parameter requires a gradient.
         """
         if not self._trainable:
-            raise ValueError("no parameter of the network requires a gradient: there is no direction in weight space")
+            raise ValueError(
+                "no parameter of the network requires a gradient: there is no direction in weight space"
+            )
         # A complex number is two real ones.
-        shapes = [(*shape, 2) if is_complex else shape for shape, is_complex in self._trainable.values()]
-        numbers = dict(zip(self._trainable, self._normal(block, stream, shapes, self.dtype), strict=True))
-        precision = torch.promote_types(self.dtype, torch.float32)  # there are no complex numbers of half of it
+        shapes = [
+            (*shape, 2) if is_complex else shape for shape, is_complex in self._trainable.values()
+        ]
+        numbers = dict(
+            zip(self._trainable, self._normal(block, stream, shapes, self.dtype), strict=True)
+        )
+        precision = torch.promote_types(
+            self.dtype, torch.float32
+        )  # there are no complex numbers of half of it
         return {
-            name: torch.view_as_complex(tensor.to(precision)) if self._trainable[name][1] else tensor
+            name: torch.view_as_complex(tensor.to(precision))
+            if self._trainable[name][1]
+            else tensor
             for name, tensor in numbers.items()
         }
 
@@ -531,16 +675,22 @@ class Ensemble:
         """
         readout = self._require_readout()
         if count > readout.num_features:
-            raise ValueError(f"{count} readouts asked for, but the last layer reads {readout.num_features} features")
+            raise ValueError(
+                f"{count} readouts asked for, but the last layer reads {readout.num_features} features"
+            )
         normal = self.randn(block, stream, readout.num_features, count)  # (B, F, count)
         # There is no QR in bfloat16.
-        orthonormal = torch.linalg.qr(normal.to(torch.promote_types(self.dtype, torch.float32))).Q.mT  # (B, count, F)
+        orthonormal = torch.linalg.qr(
+            normal.to(torch.promote_types(self.dtype, torch.float32))
+        ).Q.mT  # (B, count, F)
         return (orthonormal * (readout.std * readout.num_features**0.5)).to(self.dtype)
 
     def _require_readout(self) -> Readout:
         if self._readout is None:
             needed = "a network that ends in a linear layer, drawn by one distribution around 0, and an index as output"
-            raise ValueError(f"several readouts need {needed}, but {self.no_readout}: use readouts=1")
+            raise ValueError(
+                f"several readouts need {needed}, but {self.no_readout}: use readouts=1"
+            )
         return self._readout
 
     def stack(self, count: int) -> State:
@@ -549,7 +699,10 @@ class Ensemble:
             raise ValueError("networks that are rebuilt cannot be stacked: use another evaluation")
         parts = [self.draw(block) for block, _ in self.blocks(count)]
         drawn = {name: torch.cat([part[name] for part in parts])[:count] for name in parts[0]}
-        fixed = {name: tensor.expand(count, *tensor.shape).clone() for name, tensor in self._function.fixed.items()}
+        fixed = {
+            name: tensor.expand(count, *tensor.shape).clone()
+            for name, tensor in self._function.fixed.items()
+        }
         return {name: (drawn | fixed)[name] for name in state_of(self.template)}
 
     def outputs(self, state: State, images: Tensor) -> Tensor:
@@ -561,7 +714,11 @@ class Ensemble:
             return vmap(self._function)(state, images)
 
     def input_gradients(
-        self, state: State, images: Tensor, readouts: Tensor | None = None, mixing: Tensor | None = None
+        self,
+        state: State,
+        images: Tensor,
+        readouts: Tensor | None = None,
+        mixing: Tensor | None = None,
     ) -> Tensor:
         """Return the gradient of f with respect to its input, for B networks at K inputs each.
 
@@ -583,15 +740,28 @@ class Ensemble:
             state = self._require_readout().replaced(state, readouts)
         if self.evaluation != "vmap":
             networks = zip(self._functions_and_weights(state), images, strict=True)
-            return torch.cat([self._gradients(*one, x, many_outputs, mixing) for one, x in networks])
+            return torch.cat(
+                [self._gradients(*one, x, many_outputs, mixing) for one, x in networks]
+            )
         # An output at one input does not depend on the others: derivatives of sums over K hold those at all K.
-        jacobian = jacrev(lambda x, weights: f.outputs(weights, x).sum(0))  # (K, C, H, W) -> (R, K, C, H, W)
-        gradients = vmap(jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum()))(images, state)
-        gradients = gradients.flatten(0, 1) if many_outputs else gradients  # (B * R or B, K, C, H, W)
+        jacobian = jacrev(
+            lambda x, weights: f.outputs(weights, x).sum(0)
+        )  # (K, C, H, W) -> (R, K, C, H, W)
+        gradients = vmap(
+            jacobian if many_outputs else grad(lambda x, weights: f(weights, x).sum())
+        )(images, state)
+        gradients = (
+            gradients.flatten(0, 1) if many_outputs else gradients
+        )  # (B * R or B, K, C, H, W)
         return mixed(gradients.transpose(0, 1), mixing).transpose(0, 1)
 
     def _gradients(
-        self, f: ScalarFunction, weights: State, images: Tensor, many_outputs: bool, mixing: Tensor | None
+        self,
+        f: ScalarFunction,
+        weights: State,
+        images: Tensor,
+        many_outputs: bool,
+        mixing: Tensor | None,
     ) -> Tensor:
         """Return the input gradients of one network, (1 or R, K or J, C, H, W), by a graph where that is asked for."""
         if self.evaluation != "graph":
@@ -620,7 +790,12 @@ class Ensemble:
             (B, K, C, H, W).
         """
         networks = enumerate(zip(self._functions_and_weights(state), images, strict=True))
-        return torch.stack([f.mixed_derivative(weights, x, _state_at(probes, b)) for b, ((f, weights), x) in networks])
+        return torch.stack(
+            [
+                f.mixed_derivative(weights, x, _state_at(probes, b))
+                for b, ((f, weights), x) in networks
+            ]
+        )
 
 
 class _Captured:
@@ -632,7 +807,9 @@ class _Captured:
         device: device of all tensors.
     """
 
-    def __init__(self, function: Callable[..., Tensor], arguments: Sequence[Tensor], device: torch.device):
+    def __init__(
+        self, function: Callable[..., Tensor], arguments: Sequence[Tensor], device: torch.device
+    ):
         self._held = [tensor.clone() for tensor in arguments]
         self._call = capture(lambda: function(*self._held), (), device)
 
@@ -660,12 +837,16 @@ class ThreadedEnsemble:
     """
 
     def __init__(self, ensemble: Ensemble):
-        alone = ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
+        alone = (
+            ensemble.device.type != "cpu" or ensemble.evaluation == "vmap" or not ensemble.replays
+        )
         self._ensemble, self._thread, threads = ensemble, threading.local(), num_threads()
         self.size = 1 if alone else threads
         with one_thread():
             if self.size > 1 and not ensemble.can_duplicate():
-                logger.warning("one thread evaluates the networks: copies of a network share something, or have locks")
+                logger.warning(
+                    "one thread evaluates the networks: copies of a network share something, or have locks"
+                )
                 self.size = 1
         self._pool = ThreadPoolExecutor(self.size, initializer=self._start_thread)
 
@@ -673,7 +854,9 @@ class ThreadedEnsemble:
         torch.set_num_threads(1)  # of this thread of Python alone
         self._thread.ensemble = self._ensemble.duplicate()
 
-    def map(self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    def map(
+        self, function: Callable[[Ensemble, _Item], _Result], items: Iterable[_Item]
+    ) -> list[_Result]:
         """Return ``function(ensemble, item)`` for each item, in order; the first error is raised."""
         if self.size == 1:
             with threads_for(LARGE if self._ensemble.block_size == 1 else 0):

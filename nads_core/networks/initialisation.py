@@ -16,13 +16,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nads_core.kernels import RandomParameter
-from nads_core.networks.self_check import differing, foreign_generators, not_reproduced, plain_attributes
+from nads_core.networks.self_check import (
+    differing,
+    foreign_generators,
+    not_reproduced,
+    plain_attributes,
+)
 from nads_core.runtime.seeds import seeded
 
 State = dict[str, Tensor]  # name -> (B, *shape): one parameter or buffer of B networks
 
 _UNIFORM, _NORMAL = torch.ops.aten.uniform_.default, torch.ops.aten.normal_.default
-_ARGUMENTS = {_UNIFORM: {"from": 0.0, "to": 1.0}, _NORMAL: {"mean": 0.0, "std": 1.0}}  # unless given
+_ARGUMENTS = {
+    _UNIFORM: {"from": 0.0, "to": 1.0},
+    _NORMAL: {"mean": 0.0, "std": 1.0},
+}  # unless given
 _OVERWRITING = {_UNIFORM, _NORMAL, torch.ops.aten.fill_.Scalar, torch.ops.aten.zero_.default}
 _ELEMENTWISE = _OVERWRITING | {
     torch.ops.aten.mul_.Scalar, torch.ops.aten.mul_.Tensor, torch.ops.aten.add_.Scalar, torch.ops.aten.add_.Tensor,
@@ -31,7 +39,15 @@ _ELEMENTWISE = _OVERWRITING | {
 }  # fmt: skip
 _FILLING = {"aten::fill_", "aten::zero_", "aten::copy_"}
 # What makes a tensor's values Python's own: functions that no operation shows, and operations
-_READING = {"tolist", "numpy", "__array__", "__dlpack__", "storage", "untyped_storage", "__reduce_ex__"}
+_READING = {
+    "tolist",
+    "numpy",
+    "__array__",
+    "__dlpack__",
+    "storage",
+    "untyped_storage",
+    "__reduce_ex__",
+}
 _DECIDING = {"aten::_local_scalar_dense", "aten::equal"}  # item(), the condition of an if
 _OF_SHAPE = {f"aten::{name}" for name in ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones",
                                           "new_full", "new_empty", "new_empty_strided")}  # fmt: skip
@@ -48,7 +64,9 @@ class Step:
 
     def apply(self, tensor: Tensor, generator: torch.Generator) -> None:
         """Repeat the operation on a tensor of any shape."""
-        kwargs = dict(self.kwargs) | ({"generator": generator} if self.operation in _ARGUMENTS else {})
+        kwargs = dict(self.kwargs) | (
+            {"generator": generator} if self.operation in _ARGUMENTS else {}
+        )
         self.operation(tensor, *self.args, **kwargs)
 
     def distribution(self) -> tuple[str, float, float] | None:
@@ -82,46 +100,69 @@ class Recording(TorchDispatchMode):
             anything.
     """
 
-    def __init__(self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, factory: Callable[[], nn.Module], seed: int, device: torch.device | str = "cpu"
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's has no annotations
         # Operation, tensor, other arguments, and whether one of these is random, which no step can repeat
         self._writes: list[tuple[Any, Tensor, tuple[Any, ...], dict[str, Any], bool]] = []
         self._seed = seed
-        self._random: dict[int, Tensor] = {}  # by address, which no other tensor gets as long as these live
+        self._random: dict[
+            int, Tensor
+        ] = {}  # by address, which no other tensor gets as long as these live
         self.decides = False
         with seeded(seed, device), _Reading(self), self:
             self.network = called(factory, f"of the seed {seed}")
         self.state = state_of(self.network)
         self.steps = self._steps()
-        self.random, self.hidden = self._random_names(self.state), self._random_names(plain_attributes(self.network))
+        self.random, self.hidden = (
+            self._random_names(self.state),
+            self._random_names(plain_attributes(self.network)),
+        )
 
     def _random_names(self, values: dict[str, Any]) -> set[str]:
-        return {name for name, value in values.items() if isinstance(value, Tensor) and self._is_random(value)}
+        return {
+            name
+            for name, value in values.items()
+            if isinstance(value, Tensor) and self._is_random(value)
+        }
 
     def _is_random(self, tensor: Tensor) -> bool:
         """Whether a tensor, or one that shares its memory, was made from random numbers."""
         return _address(tensor) in self._random
 
     @classmethod
-    def _should_skip_dynamo(cls) -> bool:  # else the first operation imports torch's compiler, which takes a second
+    def _should_skip_dynamo(
+        cls,
+    ) -> bool:  # else the first operation imports torch's compiler, which takes a second
         return False
 
-    def __torch_dispatch__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
         if func._schema.is_mutable:
             values = (leaf for leaf in tree_leaves((args[1:], kwargs)) if isinstance(leaf, Tensor))
-            self._writes.append((func, args[0], args[1:], kwargs, any(map(self._is_random, values))))
+            self._writes.append(
+                (func, args[0], args[1:], kwargs, any(map(self._is_random, values)))
+            )
         self._trace(func, args, kwargs, out)
         return out
 
     def _trace(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
         """Record whether the tensors that an operation wrote or returned are random."""
         name, mutable = func._schema.name, func._schema.is_mutable
-        random = any(isinstance(leaf, Tensor) and self._is_random(leaf) for leaf in tree_leaves((args, kwargs)))
+        random = any(
+            isinstance(leaf, Tensor) and self._is_random(leaf)
+            for leaf in tree_leaves((args, kwargs))
+        )
         if name in _DECIDING or torch.Tag.dynamic_output_shape in func.tags:
             self.decides |= random
-        whole = mutable and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
+        whole = (
+            mutable
+            and args[0].numel() * args[0].element_size() == args[0].untyped_storage().nbytes()
+        )
         if torch.Tag.nondeterministic_seeded in func.tags:
             distribution = Step("", func, args[1:], tuple(kwargs.items())).distribution()
             random = (
@@ -132,9 +173,16 @@ class Recording(TorchDispatchMode):
             random |= mutable and not whole and self._is_random(args[0])
         elif name in _OF_SHAPE:
             random = False
-        elif whole and (name in _FILLING or (name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1])):
+        elif whole and (
+            name in _FILLING
+            or (name == "aten::mul_" and not isinstance(args[1], Tensor) and not args[1])
+        ):
             random = name == "aten::copy_" and self._is_random(args[1])
-        for tensor in [args[0]] if mutable else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]:
+        for tensor in (
+            [args[0]]
+            if mutable
+            else [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+        ):
             if random:
                 self._random[_address(tensor)] = tensor
             elif mutable:
@@ -143,14 +191,24 @@ class Recording(TorchDispatchMode):
     def _steps(self) -> list[Step] | None:
         """Return the operations on parameters and buffers; None if they are not all elementwise."""
         state = self.state
-        owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in state.items() if tensor.numel()}
+        owners = {
+            tensor.untyped_storage().data_ptr(): name
+            for name, tensor in state.items()
+            if tensor.numel()
+        }
         steps = []
         for func, target, args, kwargs, by_random in self._writes:
             name = owners.get(target.untyped_storage().data_ptr())
             if name is None:
                 continue
-            whole = target.shape == state[name].shape and target.is_contiguous() and state[name].is_contiguous()
-            scalars = not any(isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values()))
+            whole = (
+                target.shape == state[name].shape
+                and target.is_contiguous()
+                and state[name].is_contiguous()
+            )
+            scalars = not any(
+                isinstance(value, Tensor) and value.dim() for value in (*args, *kwargs.values())
+            )
             if func not in _ELEMENTWISE or not whole or not scalars or by_random:
                 return None
             options = tuple((key, value) for key, value in kwargs.items() if key != "generator")
@@ -165,7 +223,9 @@ class _Reading(TorchFunctionMode):
         super().__init__()
         self._recording = recording
 
-    def __torch_function__(self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         if getattr(func, "__name__", "") in _READING and self._recording._is_random(args[0]):
             self._recording.decides = True
         return func(*args, **(kwargs or {}))
@@ -216,19 +276,33 @@ def require_module(network: object) -> nn.Module:
         raise TypeError(f"the factory must return a torch.nn.Module, got {type(network).__name__}")
     network = _uncompiled(network)
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in network.modules()):
-        raise TypeError("the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory")
-    if isinstance(network, torch.fx.GraphModule) and "eval" in vars(network):  # replaced by a function that raises
-        raise TypeError("a graph of torch.export has no eval mode: return the module that was exported")
+        raise TypeError(
+            "the weights of a compiled ScriptModule cannot be replaced: leave torch.jit out of the factory"
+        )
+    if isinstance(network, torch.fx.GraphModule) and "eval" in vars(
+        network
+    ):  # replaced by a function that raises
+        raise TypeError(
+            "a graph of torch.export has no eval mode: return the module that was exported"
+        )
     if any(nn.parameter.is_lazy(tensor) for tensor in state_of(network).values()):
-        raise TypeError("the factory returns a network with lazy layers: call it once on an input in the factory")
-    sparse = [f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided]
+        raise TypeError(
+            "the factory returns a network with lazy layers: call it once on an input in the factory"
+        )
+    sparse = [
+        f"{name} ({t.layout})" for name, t in state_of(network).items() if t.layout != torch.strided
+    ]
     if sparse:
-        raise TypeError(f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()")
+        raise TypeError(
+            f"weights and buffers must be dense, got {', '.join(sparse)}: convert them by to_dense()"
+        )
     empty = [name for name, tensor in state_of(network).items() if tensor.is_meta]
     if empty:
         names = ", ".join(empty[:3])
         remedy = "call to_empty(device='cpu') on the network, and initialise its weights"
-        raise ValueError(f"weights and buffers on the meta device have no values ({names}): {remedy}")
+        raise ValueError(
+            f"weights and buffers on the meta device have no values ({names}): {remedy}"
+        )
     return network
 
 
@@ -237,7 +311,9 @@ def _uncompiled(network: nn.Module) -> nn.Module:
     for module in network.modules():
         module._compiled_call_impl = None  # of nn.Module.compile
         for name, child in module._modules.items():
-            module._modules[name] = getattr(child, "_orig_mod", child) if _is_compiled(child) else child
+            module._modules[name] = (
+                getattr(child, "_orig_mod", child) if _is_compiled(child) else child
+            )
     return network._orig_mod if _is_compiled(network) else network  # type: ignore[return-value]
 
 
@@ -287,7 +363,12 @@ class Initialisation:
     unsure: bool
 
     @classmethod
-    def of(cls, factory: Callable[[], nn.Module], device: torch.device | str = "cpu", rebuild: bool = False) -> Self:
+    def of(
+        cls,
+        factory: Callable[[], nn.Module],
+        device: torch.device | str = "cpu",
+        rebuild: bool = False,
+    ) -> Self:
         """Find which weights vary from call to call, and whether drawing them can be replayed.
 
         Args:
@@ -300,7 +381,9 @@ class Initialisation:
             ValueError: if it returns networks of two structures, NaN, the same weights at every call, or draws them
                 from outside torch's random generator.
         """
-        repeated = _of_seed_1(factory, device)  # a first call can fill a cache, or import a module that draws numbers
+        repeated = _of_seed_1(
+            factory, device
+        )  # a first call can fill a cache, or import a module that draws numbers
         foreign = foreign_generators()
         one, other = Recording(factory, 1, device), Recording(factory, 2, device)
         moved = foreign != foreign_generators()
@@ -328,7 +411,9 @@ class Initialisation:
         networks: list[nn.Module] = []
         self._build(count, seed, first, networks.append)
         if len({*map(id, networks)}) < count:
-            raise ValueError("the factory returned one network again: it has to create a new one at each call")
+            raise ValueError(
+                "the factory returned one network again: it has to create a new one at each call"
+            )
         return networks
 
     def _build(self, count: int, seed: int, first: int, use: Callable[[nn.Module], object]) -> None:
@@ -354,7 +439,10 @@ class Initialisation:
             first: number of the first network, for errors.
         """
         if self.steps is not None:
-            state = {name: t.new_empty((count, *t.shape), device=self.device) for name, t in self.varying.items()}
+            state = {
+                name: t.new_empty((count, *t.shape), device=self.device)
+                for name, t in self.varying.items()
+            }
             generator = torch.Generator(self.device).manual_seed(seed)
             for step in self.steps:
                 step.apply(state[step.name], generator)
@@ -401,7 +489,10 @@ class Initialisation:
         once = len(drawn) == len(steps) == len(self.varying)
         if not once or {tensor.dtype for tensor in self.varying.values()} != {torch.float32}:
             return None
-        return [RandomParameter(tuple(tensor.shape), *drawn[name]) for name, tensor in self.varying.items()]
+        return [
+            RandomParameter(tuple(tensor.shape), *drawn[name])
+            for name, tensor in self.varying.items()
+        ]
 
 
 def _of_seed_1(factory: Callable[[], nn.Module], device: torch.device | str) -> State:
@@ -411,7 +502,12 @@ def _of_seed_1(factory: Callable[[], nn.Module], device: torch.device | str) -> 
 
 
 def _varying(
-    first: State, second: State, repeated: State, random: set[str], rebuild: bool, differences: dict[str, str]
+    first: State,
+    second: State,
+    repeated: State,
+    random: set[str],
+    rebuild: bool,
+    differences: dict[str, str],
 ) -> list[str]:
     """Return the names of weights that vary: they differ between networks of two seeds, or were drawn.
 
@@ -425,16 +521,30 @@ def _varying(
     """
     missing = [name for name, tensor in first.items() if tensor.isnan().any()]
     if missing:
-        raise ValueError(f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them")
-    same = first.keys() == second.keys() and all(first[name].shape == second[name].shape for name in first)
+        raise ValueError(
+            f"the factory's weights {', '.join(missing)} hold NaN: check how it initialises them"
+        )
+    same = first.keys() == second.keys() and all(
+        first[name].shape == second[name].shape for name in first
+    )
     if not same and not rebuild:
-        raise ValueError("the factory returned networks of two different structures: use evaluation='rebuild'")
-    names = [name for name in first if not same or name in random or not torch.equal(first[name], second[name])]
-    shared = [name for name in names if name in second and _address(first[name]) == _address(second[name])]
+        raise ValueError(
+            "the factory returned networks of two different structures: use evaluation='rebuild'"
+        )
+    names = [
+        name
+        for name in first
+        if not same or name in random or not torch.equal(first[name], second[name])
+    ]
+    shared = [
+        name for name in names if name in second and _address(first[name]) == _address(second[name])
+    ]
     if shared or not (names or differences):
         reasons = "does it return one network again, load a checkpoint, or set a seed?"
         raise ValueError(f"the factory returned the same weights twice: {reasons}")
-    unfixed = [name for name in first if name not in repeated or not _same(first[name], repeated[name])]
+    unfixed = [
+        name for name in first if name not in repeated or not _same(first[name], repeated[name])
+    ]
     if unfixed or first.keys() != repeated.keys():
         raise ValueError(
             f"the weights {', '.join(unfixed[:4])} are not fixed by torch.manual_seed: draw them with torch "
@@ -456,7 +566,11 @@ def _same(first: Tensor, second: Tensor) -> bool:
 def _replayed(steps: list[Step], tensors: State, seed: int, device: torch.device) -> State:
     """Return the floating-point tensors that the steps draw from a seed, bit for bit as the factory does."""
     generator = torch.Generator(device).manual_seed(seed)
-    drawn = {name: torch.full_like(t, torch.nan, device=device) for name, t in tensors.items() if t.is_floating_point()}
+    drawn = {
+        name: torch.full_like(t, torch.nan, device=device)
+        for name, t in tensors.items()
+        if t.is_floating_point()
+    }
     for step in steps:
         if step.name in drawn:
             step.apply(drawn[step.name], generator)

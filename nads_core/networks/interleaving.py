@@ -18,7 +18,9 @@ import torch
 # Folders of code that shares nothing between networks
 _TRUSTED = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 _PYTHON = (str(Path(threading.__file__).parent), "<frozen")
-_VISITS = 8  # of a function by each thread that are interleaved: layers of one kind run the same code
+_VISITS = (
+    8  # of a function by each thread that are interleaved: layers of one kind run the same code
+)
 
 
 class _Turns:
@@ -29,7 +31,11 @@ class _Turns:
     """
 
     def __init__(self, timeout: float):
-        self._changed, self._turn, self._timeout = threading.Condition(threading.RLock()), 0, timeout
+        self._changed, self._turn, self._timeout = (
+            threading.Condition(threading.RLock()),
+            0,
+            timeout,
+        )
         self.free = self.timed_out = False
 
     def wait(self, index: int) -> None:
@@ -104,7 +110,9 @@ def interleaved(
             sys.settrace(None)
             turns.release()
 
-    threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate((first, second))]
+    threads = [
+        threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate((first, second))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -60,7 +60,11 @@ class Readout:
 
     @classmethod
     def of(
-        cls, function: ScalarFunction, calls: Sequence[LinearCall], outputs: Tensor, steps: Sequence[Step] | None
+        cls,
+        function: ScalarFunction,
+        calls: Sequence[LinearCall],
+        outputs: Tensor,
+        steps: Sequence[Step] | None,
     ) -> Readout:
         """Describe a network's last layer, of which `require_linear` is still to be asked.
 
@@ -111,26 +115,47 @@ class Readout:
             own: f and its gradients at these; without, products alone are tested.
         """
         assert isinstance(function.output, int)
-        layer, index = self.weight.removesuffix(".weight"), slice(function.output, function.output + 1)
-        step = 0.5 * self.std * torch.randn(self.num_features, generator=torch.Generator().manual_seed(0))
+        layer, index = (
+            self.weight.removesuffix(".weight"),
+            slice(function.output, function.output + 1),
+        )
+        step = (
+            0.5
+            * self.std
+            * torch.randn(self.num_features, generator=torch.Generator().manual_seed(0))
+        )
 
-        def pairs(state: State, images: Tensor, own: Evaluated | None) -> list[tuple[Tensor, Tensor]]:
+        def pairs(
+            state: State, images: Tensor, own: Evaluated | None
+        ) -> list[tuple[Tensor, Tensor]]:
             """Return what should be equal, for two other rows whose difference is the network's own."""
             row = state[self.weight][index]
-            rows = torch.cat([-row + step.to(row), -2 * row + step.to(row)])  # most odd functions of a row change sign
-            replaced = state | {name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()}
+            rows = torch.cat(
+                [-row + step.to(row), -2 * row + step.to(row)]
+            )  # most odd functions of a row change sign
+            replaced = state | {
+                name: tensor[0] for name, tensor in self.replaced({}, rows[None]).items()
+            }
             with linear_calls(function.module) as calls:
                 if own is None:
                     with torch.no_grad():
                         values = function.outputs(replaced, images)
                 else:
-                    values, gradients = function.values_and_gradients(replaced, images, of_all_outputs=True)
+                    values, gradients = function.values_and_gradients(
+                        replaced, images, of_all_outputs=True
+                    )
             features = next(call.features for call in calls if call.name == layer)
             products = [(values, features @ rows.mT)]
             if own is None:
                 return products
-            expected = nn.functional.linear(features, row, state[self.bias][index] if self.bias else None)
-            return [*products, (own.values, expected[:, 0]), ((gradients[0] - gradients[1]).flatten(1), own.gradients)]
+            expected = nn.functional.linear(
+                features, row, state[self.bias][index] if self.bias else None
+            )
+            return [
+                *products,
+                (own.values, expected[:, 0]),
+                ((gradients[0] - gradients[1]).flatten(1), own.gradients),
+            ]
 
         def precise_pairs(state: State, images: Tensor) -> list[tuple[Tensor, Tensor]]:
             return pairs(state, images, evaluated(function, state, images) if own else None)
@@ -138,7 +163,9 @@ class Readout:
         try:
             if _agree(pairs(function.fixed | weights, images, own)):
                 return
-            linear = _agree(function.in_float64(weights, images, precise_pairs))  # rounding may be the reason
+            linear = _agree(
+                function.in_float64(weights, images, precise_pairs)
+            )  # rounding may be the reason
         except Exception as error:  # whatever the network's author chose to raise
             raise NoReadout(f"{layer} cannot be replaced ({str(error).splitlines()[0]})") from error
         if not linear:
@@ -147,13 +174,18 @@ class Readout:
     def replaced(self, state: State, rows: Tensor) -> State:
         """Return the weights of B networks with the rows (B, R, F) for a last layer, which then has R outputs."""
         # A bias changes no gradient, but its length is the number of outputs.
-        return state | {self.weight: rows} | ({self.bias: rows.new_zeros(rows.shape[:2])} if self.bias else {})
+        return (
+            state
+            | {self.weight: rows}
+            | ({self.bias: rows.new_zeros(rows.shape[:2])} if self.bias else {})
+        )
 
 
 def _agree(pairs: Sequence[tuple[Tensor, Tensor]]) -> bool:
     """Whether the tensors of each pair are equal up to rounding; NaN is accepted, as it is reported elsewhere."""
     return all(
-        got.shape == expected.shape and not (got - expected).abs().max() > _DEVIATION * expected.abs().max()
+        got.shape == expected.shape
+        and not (got - expected).abs().max() > _DEVIATION * expected.abs().max()
         for got, expected in pairs
     )
 
@@ -163,14 +195,18 @@ def linear_calls(network: nn.Module) -> Iterator[list[LinearCall]]:
     """Record the calls of linear layers while the context lasts, each before the hooks of others change its result."""
     calls: list[LinearCall] = []
 
-    def record(name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor) -> None:
+    def record(
+        name: str, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: Tensor
+    ) -> None:
         features = args[0] if args else kwargs["input"]
         calls.append(LinearCall(name, features.detach().clone(), result, result._version))
 
     with ExitStack() as hooks:
         for name, layer in network.named_modules():
             if type(layer) is nn.Linear:
-                handle = layer.register_forward_hook(partial(record, name), prepend=True, with_kwargs=True)
+                handle = layer.register_forward_hook(
+                    partial(record, name), prepend=True, with_kwargs=True
+                )
                 hooks.enter_context(handle)
         yield calls
 
@@ -198,8 +234,12 @@ def find_zero_init(
             value = function(state | leaves).sum()
             if not value.requires_grad:
                 return dict.fromkeys(leaves, 0.0)
-            gradients = torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True)
-        return {name: float(gradient.norm()) for name, gradient in zip(leaves, gradients, strict=True)}
+            gradients = torch.autograd.grad(
+                value, list(leaves.values()), allow_unused=True, materialize_grads=True
+            )
+        return {
+            name: float(gradient.norm()) for name, gradient in zip(leaves, gradients, strict=True)
+        }
 
     found: dict[str, float] = {}
     before: dict[str, float] = {}
@@ -213,7 +253,11 @@ def find_zero_init(
             before = before or slopes({})
             after = slopes({name: torch.full_like(fixed[name], _GROWTH * constant or 1)})
             share = 2 / _GROWTH if constant else 0  # of the new derivative that the old one may be
-            silent = any(before[peer] <= share * slope and slope > 0 for peer, slope in after.items() if peer != name)
+            silent = any(
+                before[peer] <= share * slope and slope > 0
+                for peer, slope in after.items()
+                if peer != name
+            )
         if silent:
             found[name] = constant
     return found
@@ -245,7 +289,9 @@ def described(parts: dict[str, float]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def with_fresh_readout(factory: Callable[[], nn.Module], image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+def with_fresh_readout(
+    factory: Callable[[], nn.Module], image_shape: tuple[int, ...]
+) -> Callable[[], nn.Module]:
     """Return a factory whose networks have their last linear layer drawn as ``nn.Linear`` draws its weights.
 
     Vision transformers, among others, start with a last layer of zeros: their output does not depend on the input.
@@ -262,7 +308,9 @@ def with_fresh_readout(factory: Callable[[], nn.Module], image_shape: tuple[int,
         raise ValueError("fresh_readout needs a network whose last layer is an nn.Linear")
     layer = network.get_submodule(last[0])
     if not isinstance(layer, nn.Linear) or layer.weight.any():
-        raise ValueError(f"fresh_readout is for last layers of zeros, but {last[0]}.weight is drawn: leave it out")
+        raise ValueError(
+            f"fresh_readout is for last layers of zeros, but {last[0]}.weight is drawn: leave it out"
+        )
 
     def fresh() -> nn.Module:
         drawn = factory()

@@ -13,7 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest output; 0.05 for less precise types
+_TOLERANCE = {
+    torch.float64: 1e-9,
+    torch.float32: 1e-4,
+}  # of the largest output; 0.05 for less precise types
 _OF_ANY_MODULE = set(vars(nn.Module())) - {"training"}  # parameters, buffers, children and hooks
 
 
@@ -43,7 +46,9 @@ def _leaves(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
             yield from _leaves(f"{name}[{key}]", item, seen)
     elif isinstance(value, nn.Module):
         if id(value) not in seen:
-            tensors = {key: t.detach() for key, t in [*value.named_parameters(), *value.named_buffers()]}
+            tensors = {
+                key: t.detach() for key, t in [*value.named_parameters(), *value.named_buffers()]
+            }
             for key, item in (plain_attributes(value, seen) | tensors).items():
                 yield f"{name}.{key}", item
     elif isinstance(value, (Tensor, np.ndarray)):
@@ -64,7 +69,9 @@ def differing(first: nn.Module, second: nn.Module) -> dict[str, str]:
             if a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
                 differences[name] = "a tensor as a plain attribute"
         elif isinstance(a, Tensor) or isinstance(b, Tensor) or a != b:
-            differences[name] = f"{a} or {b}" if name in one and name in other else "which not every network has"
+            differences[name] = (
+                f"{a} or {b}" if name in one and name in other else "which not every network has"
+            )
     return differences
 
 
@@ -82,7 +89,9 @@ def same_outputs(outputs: Tensor, expected: Tensor, other_kernels: bool = False)
 
 def not_reproduced(which: str, differences: Mapping[str, str]) -> ValueError:
     """Return the error for a network that differs from the others in more than an ensemble replaces."""
-    listing = "; ".join(f"{name} ({description})" for name, description in [*differences.items()][:4])
+    listing = "; ".join(
+        f"{name} ({description})" for name, description in [*differences.items()][:4]
+    )
     more = f" and {len(differences) - 4} more" if len(differences) > 4 else ""
     return ValueError(
         f"the network {which} differs from the others in more than the weights and buffers that vary: "

@@ -24,7 +24,9 @@ def make_plain(options: object) -> None:
 
 def require_integers(least: int = 1, **values: object) -> None:
     """Raise a ValueError unless all values are integers of at least ``least``."""
-    kind = {0: "a non-negative integer", 1: "a positive integer"}.get(least, f"an integer of at least {least}")
+    kind = {0: "a non-negative integer", 1: "a positive integer"}.get(
+        least, f"an integer of at least {least}"
+    )
     for name, value in values.items():
         if not (is_integer(value) and value >= least):
             raise ValueError(f"{name} must be {kind}, got {value!r}")
@@ -54,7 +56,9 @@ def usable_dtype(dtype: torch.dtype | str) -> torch.dtype:
     """Return a floating-point type, given as it is or by its name; raise a ValueError for anything else."""
     usable = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
     if not isinstance(usable, torch.dtype) or not usable.is_floating_point:
-        raise ValueError(f"dtype must be a floating-point type, such as torch.float32 or 'float32', got {dtype!r}")
+        raise ValueError(
+            f"dtype must be a floating-point type, such as torch.float32 or 'float32', got {dtype!r}"
+        )
     return usable
 
 
@@ -68,7 +72,13 @@ def usable_device(device: torch.device | str | None = None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, ImportError) as error:  # each kind of device fails differently
+    except (
+        RuntimeError,
+        AssertionError,
+        ImportError,
+    ) as error:  # each kind of device fails differently
         reason = str(error).splitlines()[0].split(". ")[0]
-        raise ValueError(f"device {str(device)!r} cannot be used ({reason}): leave it out, or take 'cpu'") from error
+        raise ValueError(
+            f"device {str(device)!r} cannot be used ({reason}): leave it out, or take 'cpu'"
+        ) from error
     return torch.device(device)

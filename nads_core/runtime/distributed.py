@@ -45,7 +45,9 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
     if on_gpu:
         index, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
         if index >= count:
-            raise ValueError(f"{index + 1} or more processes, but {count} GPUs: start one process per GPU")
+            raise ValueError(
+                f"{index + 1} or more processes, but {count} GPUs: start one process per GPU"
+            )
         device = f"cuda:{index}"
         torch.cuda.set_device(device)
     store, rank, size = next(distributed.rendezvous("env://"))  # type: ignore[attr-defined]  # documented, but not listed
@@ -53,7 +55,9 @@ def process_group(device: str | None = None) -> Iterator[str | None]:
         # Restarted workers share the store of the dead ones, and would wait for the addresses that those left there.
         attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
         store = distributed.PrefixStore(f"attempt-{attempt}", store)  # type: ignore[attr-defined]  # as above
-    distributed.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size)
+    distributed.init_process_group(
+        "nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=size
+    )
     try:
         yield device
     finally:

@@ -9,7 +9,10 @@ from typing import IO, Any
 
 import torch
 
-_END, _SEAL = b"PK\5\6", b"sha256 "  # beginnings of the record of 22 bytes that ends a zip archive, and of its comment
+_END, _SEAL = (
+    b"PK\5\6",
+    b"sha256 ",
+)  # beginnings of the record of 22 bytes that ends a zip archive, and of its comment
 _SEAL_BYTES = len(_SEAL) + 64
 
 
@@ -34,7 +37,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
             os.fsync(file.fileno())
         part.replace(path)
     except (OSError, RuntimeError) as error:  # torch.save turns an OSError into a RuntimeError
-        number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or f"{error}".splitlines()[0]
+        number, reason = (
+            getattr(error, "errno", None),
+            getattr(error, "strerror", None) or f"{error}".splitlines()[0],
+        )
         unchanged = ", and is as it was before" if path.exists() else ""
         message = f"{path} could not be written{unchanged} ({reason}): free space on its disk, or name a file elsewhere"
         raise (OSError(message) if number is None else OSError(number, message)) from error
@@ -52,7 +58,9 @@ def seal(file: IO[bytes]) -> None:
     """
     file.seek(-2, os.SEEK_END)
     file.write(_SEAL_BYTES.to_bytes(2, "little"))  # the length of the comment ends the archive
-    digest = _digest(file, file.seek(0, os.SEEK_END))  # reads up to the end, where the comment follows
+    digest = _digest(
+        file, file.seek(0, os.SEEK_END)
+    )  # reads up to the end, where the comment follows
     file.write(_SEAL + digest)
 
 
@@ -69,7 +77,9 @@ def require_undamaged(path: str | os.PathLike[str]) -> None:
         if end == _SEAL + _digest(file, size - _SEAL_BYTES):
             return
     if not end[-22:].startswith(_END):  # in a sealed archive, the comment follows that record
-        raise ValueError(f"{path} is damaged, or no archive: its checksum does not agree with its content")
+        raise ValueError(
+            f"{path} is damaged, or no archive: its checksum does not agree with its content"
+        )
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:

@@ -8,7 +8,9 @@ from torch import Tensor
 _WARM_UP = 3  # calls before the capture, in which libraries choose their algorithms
 
 
-def capture(function: Callable[[], Tensor], changed: Sequence[Tensor], device: torch.device) -> Callable[[], Tensor]:
+def capture(
+    function: Callable[[], Tensor], changed: Sequence[Tensor], device: torch.device
+) -> Callable[[], Tensor]:
     """Return a function that repeats a call as a CUDA graph; on a device without graphs, the function itself.
 
     Args:

@@ -11,7 +11,9 @@ def available_memory(device: torch.device | str) -> int | None:
     """
     device = torch.device(device)
     if device.type == "cuda":
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for its own use
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )  # by torch, for its own use
         return torch.cuda.mem_get_info(device)[0] + cached
     if device.type != "cpu":
         return None
@@ -37,4 +39,6 @@ def require_memory(needed: float, device: torch.device | str, what: str, advice:
     """
     free = available_memory(device)
     if free is not None and needed > free:
-        raise MemoryError(f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free on the {device}: {advice}")
+        raise MemoryError(
+            f"{what} {needed / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free on the {device}: {advice}"
+        )

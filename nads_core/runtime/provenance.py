@@ -35,7 +35,10 @@ def fingerprint(*parts: np.ndarray | bytes | str) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             little_endian = part.dtype.newbyteorder("<")
-            head, content = f"{little_endian.str}{part.shape}", part.astype(little_endian, copy=False).tobytes()
+            head, content = (
+                f"{little_endian.str}{part.shape}",
+                part.astype(little_endian, copy=False).tobytes(),
+            )
         else:
             head, content = "", part.encode("utf8") if isinstance(part, str) else part
         digest.update(f"{head}{len(content)}:".encode() + content)
@@ -79,7 +82,11 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in content.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        flat |= (
+            _flat(value, f"{prefix}{key}.")
+            if isinstance(value, dict)
+            else {f"{prefix}{key}": value}
+        )
     return flat
 
 
@@ -108,7 +115,10 @@ def own_commit() -> str | None:
     None if the package is not tracked at the top of a repository, as an installed copy is not.
     """
     package = Path(__file__).resolve().parents[1]
-    if _git(package, "ls-files", "--full-name", "--", "__init__.py") != f"{package.name}/__init__.py":
+    if (
+        _git(package, "ls-files", "--full-name", "--", "__init__.py")
+        != f"{package.name}/__init__.py"
+    ):
         return None
     commit = _git(package, "rev-parse", "--short", "HEAD")
     changed = _git(package, "--no-optional-locks", "status", "--porcelain", "--", ".")

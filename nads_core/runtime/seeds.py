@@ -13,7 +13,9 @@ def seed_sequence(seed: int, *path: int) -> int:
     Numpy pads the numbers with zeros to four: ``seed_sequence(0) == seed_sequence(0, 0)``. So paths that end in zeros
     share the seed of the path without them; paths of one length get different seeds in practice.
     """
-    return int(np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return int(
+        np.random.SeedSequence((seed, *path)).generate_state(1, np.uint64)[0] >> np.uint64(1)
+    )
 
 
 def generator_state(device: torch.device) -> torch.Tensor:

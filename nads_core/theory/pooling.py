@@ -67,7 +67,9 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     """
     outputs = num_outputs(size, stride)
     if name not in PREFILTERS:
-        raise ValueError(f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass an impulse response (D,)")
+        raise ValueError(
+            f"unknown prefilter {name!r}: choose from {PREFILTERS}, or pass an impulse response (D,)"
+        )
     if name == "lowpass":
         frequencies = torch.fft.fftfreq(size, 1 / size, dtype=torch.float64)
         return torch.fft.ifft((frequencies.abs() <= outputs / 2).double()).real
@@ -79,7 +81,9 @@ def prefilter(name: str, size: int, stride: int = 4) -> Tensor:
     }[name]
     response = torch.zeros(size, dtype=torch.float64)
     positions = torch.arange(first, first + len(taps)) % size
-    return response.index_add(0, positions, torch.tensor(taps, dtype=torch.float64))  # taps longer than D wrap around
+    return response.index_add(
+        0, positions, torch.tensor(taps, dtype=torch.float64)
+    )  # taps longer than D wrap around
 
 
 def frequency_response(prefilter: Array) -> Tensor:
@@ -94,7 +98,9 @@ def pooling_matrix(prefilter: Array, stride: int = 4) -> Tensor:
     """Return the layer in space, P[j, n] = h[(j S - n) mod D]: (M, D) float64."""
     impulse = real_vector(prefilter, "prefilter", _ADVICE)
     size = len(impulse)
-    first = torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride  # (M, 1): j S
+    first = (
+        torch.arange(num_outputs(size, stride), device=impulse.device)[:, None] * stride
+    )  # (M, 1): j S
     return impulse[(first - torch.arange(size, device=impulse.device)) % size]
 
 
@@ -106,7 +112,9 @@ def pool(signal: Array, prefilter: Array, stride: int = 4) -> Tensor:
 
 def aliasing_matrix(size: int, stride: int = 4) -> Tensor:
     """Return the paper's A = [I_M ... I_M] / sqrt(S): (M, D) float64; A A^T = I, and A^T A has diagonal 1 / S."""
-    return torch.eye(num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(stride)
+    return torch.eye(num_outputs(size, stride), dtype=torch.float64).repeat(1, stride) / math.sqrt(
+        stride
+    )
 
 
 def pool_spectrum(spectrum: Array, prefilter: Array, stride: int = 4) -> Tensor:
@@ -145,11 +153,15 @@ def direction(frequency: int, size: int, phase: float | None = None) -> Tensor:
     wave = torch.cos(2 * math.pi / size * (frequency * torch.arange(size) % size).double() + phase)
     norm = wave.norm()
     if norm < 1e-9:
-        raise ValueError(f"frequency {frequency} of {size} samples has no wave with phase {phase}: use phase 0")
+        raise ValueError(
+            f"frequency {frequency} of {size} samples has no wave with phase {phase}: use phase 0"
+        )
     return wave / norm
 
 
-def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None) -> Tensor:
+def retained_energy(
+    frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
+) -> Tensor:
     """Return q(l): the squared norm of the part of v that lies in the row space of the pooling layer.
 
     It is also the share of the variance of v^T x, for white noise x, that is a linear function of the output. Over an
@@ -172,7 +184,9 @@ def retained_energy(frequency: int | Array, prefilter: Array, stride: int = 4, *
     return torch.where(signal > 0, signal / (signal + noise), 0.0)
 
 
-def gamma(frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None) -> Tensor:
+def gamma(
+    frequency: int | Array, prefilter: Array, stride: int = 4, *, phase: float | None = None
+) -> Tensor:
     """Return sqrt(q / (1 - q)), infinite where no noise falls on the signal; arguments as for `retained_energy`."""
     return _root_ratio(*_signal_and_noise(_scalars(frequency), prefilter, stride, phase))
 
@@ -217,18 +231,30 @@ def bayes_accuracy(
         >>> float(bayes_accuracy(0, prefilter("identity", 8, 4), 4, margin=3.0, noise_std=1.0))  # Phi(sqrt(3))
         0.9583677416682248
     """
-    return torch.special.ndtr(_ratio(margin, noise_std) * gamma(frequency, prefilter, stride, phase=phase))
+    return torch.special.ndtr(
+        _ratio(margin, noise_std) * gamma(frequency, prefilter, stride, phase=phase)
+    )
 
 
 def bayes_accuracy_printed(
-    frequency: int | Array, prefilter: Array, stride: int = 4, margin: float = 1.0, noise_std: float = 3.0
+    frequency: int | Array,
+    prefilter: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
 ) -> Tensor:
     """Return eq. (2) as printed, 1 - Q(sqrt(2) eps gamma / (2 sigma)); arguments as for `bayes_accuracy`."""
-    return torch.special.ndtr(_ratio(margin, noise_std) / math.sqrt(2) * gamma_printed(frequency, prefilter, stride))
+    return torch.special.ndtr(
+        _ratio(margin, noise_std) / math.sqrt(2) * gamma_printed(frequency, prefilter, stride)
+    )
 
 
 def bayes_accuracy_complex(
-    frequency: int | Array, prefilter: Array, stride: int = 4, margin: float = 1.0, noise_std: float = 3.0
+    frequency: int | Array,
+    prefilter: Array,
+    stride: int = 4,
+    margin: float = 1.0,
+    noise_std: float = 3.0,
 ) -> Tensor:
     """Return the best accuracy for the complex direction v = F^-1(e_l) in circular complex noise.
 
@@ -237,7 +263,9 @@ def bayes_accuracy_complex(
     Phi(sqrt(2) (eps / sigma) gamma) at every frequency. This equals eq. (2) as printed for S = 4 only.
     """
     signal, aliases, _ = _alias_energies(_scalars(frequency), prefilter, stride)
-    return torch.special.ndtr(math.sqrt(2) * _ratio(margin, noise_std) * _root_ratio(signal, aliases))
+    return torch.special.ndtr(
+        math.sqrt(2) * _ratio(margin, noise_std) * _root_ratio(signal, aliases)
+    )
 
 
 def bayes_accuracy_2d(
@@ -265,11 +293,17 @@ def bayes_accuracy_2d(
     Returns:
         float64, of the shape of ``frequency`` without its last dimension.
     """
-    return torch.special.ndtr(_ratio(margin, noise_std) * gamma_2d(frequency, prefilter, stride, phase=phase))
+    return torch.special.ndtr(
+        _ratio(margin, noise_std) * gamma_2d(frequency, prefilter, stride, phase=phase)
+    )
 
 
 def gamma_2d(
-    frequency: Array | tuple[int, int], prefilter: Array, stride: int = 4, *, phase: float | None = None
+    frequency: Array | tuple[int, int],
+    prefilter: Array,
+    stride: int = 4,
+    *,
+    phase: float | None = None,
 ) -> Tensor:
     """Return gamma(ky, kx) on images; arguments as for `bayes_accuracy_2d`.
 
@@ -279,11 +313,15 @@ def gamma_2d(
     """
     pairs = integer_frequencies(frequency)
     if pairs.shape[-1:] != (2,):
-        raise ValueError(f"expected pairs (ky, kx) in the last dimension, got shape {tuple(pairs.shape)}")
+        raise ValueError(
+            f"expected pairs (ky, kx) in the last dimension, got shape {tuple(pairs.shape)}"
+        )
     return _root_ratio(*_signal_and_noise(pairs, prefilter, stride, phase))
 
 
-def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, noise_std: float = 3.0) -> Tensor:
+def bayes_accuracy_after(
+    layer: Array, direction: Array, margin: float = 1.0, noise_std: float = 3.0
+) -> Tensor:
     """Return the best accuracy after any linear layer: Phi((eps / sigma) sqrt(q / (1 - q))), q from its row space.
 
     Args:
@@ -300,18 +338,28 @@ def bayes_accuracy_after(layer: Array, direction: Array, margin: float = 1.0, no
     """
     layer, direction = torch.as_tensor(layer).double(), torch.as_tensor(direction).double()
     if layer.dim() != 2 or direction.shape[-1:] != layer.shape[1:]:
-        raise ValueError(f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}")
+        raise ValueError(
+            f"expected (M, D) and (..., D), got shapes {tuple(layer.shape)} and {tuple(direction.shape)}"
+        )
     require_unit_norm(direction, 1e-6)
     energies = row_space_split(layer, direction)
-    inside, outside = (torch.where(energy < 1e-24, 0.0, energy) for energy in energies)  # without rounding errors
+    inside, outside = (
+        torch.where(energy < 1e-24, 0.0, energy) for energy in energies
+    )  # without rounding errors
     return torch.special.ndtr(_ratio(margin, noise_std) * _root_ratio(inside, outside))
 
 
 def row_space_split(layer: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
     """Return the energies (...) of directions (..., D) inside and outside the row space of a layer (M, D)."""
     _, singular_values, rows = torch.linalg.svd(layer, full_matrices=True)
-    rank = int((singular_values > 1e-12 * singular_values.max()).sum()) if singular_values.numel() else 0
-    energies = (directions @ rows.T).square()  # (..., D), along the right singular vectors of the layer
+    rank = (
+        int((singular_values > 1e-12 * singular_values.max()).sum())
+        if singular_values.numel()
+        else 0
+    )
+    energies = (
+        directions @ rows.T
+    ).square()  # (..., D), along the right singular vectors of the layer
     return energies[..., :rank].sum(-1), energies[..., rank:].sum(-1)
 
 
@@ -319,7 +367,9 @@ def real_vector(values: Array, name: str, advice: str) -> Tensor:
     """Return a vector (D,) as float64; raise a ValueError if it is complex, empty, not finite or not a vector."""
     vector = torch.as_tensor(values)
     if vector.dim() != 1 or vector.is_complex() or len(vector) == 0:
-        raise ValueError(f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: {advice}")
+        raise ValueError(
+            f"{name} must be real, of shape (D,), got {vector.dtype} {tuple(vector.shape)}: {advice}"
+        )
     if not vector.isfinite().all():
         raise ValueError(f"{name} contains NaN or infinite values: {advice}")
     return vector.double()
@@ -334,7 +384,9 @@ def num_outputs(size: int, stride: int) -> int:
     require_integers(size=size, stride=stride)
     if size % stride:
         divisors = [d for d in range(1, size + 1) if size % d == 0]
-        raise ValueError(f"stride {stride} does not divide the size {size}: use one of {divisors}, or pad the signal")
+        raise ValueError(
+            f"stride {stride} does not divide the size {size}: use one of {divisors}, or pad the signal"
+        )
     return size // stride
 
 
@@ -342,7 +394,9 @@ def integer_frequencies(frequency: int | Array | tuple[int, ...]) -> Tensor:
     """Return frequencies as int64, or raise a TypeError if they are not integers."""
     frequency = torch.as_tensor(frequency)
     if frequency.is_floating_point() or frequency.is_complex() or frequency.dtype == torch.bool:
-        raise TypeError(f"frequencies count periods over the signal and must be integers, got {frequency.dtype}")
+        raise TypeError(
+            f"frequencies count periods over the signal and must be integers, got {frequency.dtype}"
+        )
     return frequency.long()
 
 
@@ -351,30 +405,41 @@ def _scalars(frequency: int | Array) -> Tensor:
     return integer_frequencies(frequency).unsqueeze(-1)
 
 
-def _alias_energies(frequency: Tensor, prefilter: Array, stride: int) -> tuple[Tensor, Tensor, Tensor]:
+def _alias_energies(
+    frequency: Tensor, prefilter: Array, stride: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return |m^[l]|^2, the same summed over the other aliases of l, and arg m^[l], for frequencies (..., axes)."""
     response = frequency_response(prefilter)
     size = len(response)
     step = num_outputs(size, stride)
     frequency = frequency.to(response.device)
-    aliases = (frequency.unsqueeze(-1) + step * torch.arange(stride, device=response.device)) % size  # (..., axes, S)
+    aliases = (
+        frequency.unsqueeze(-1) + step * torch.arange(stride, device=response.device)
+    ) % size  # (..., axes, S)
     energies = response.abs().square()[aliases]
     # A sum of products is a product of sums; this recursion never subtracts.
     signal, others = torch.ones(()).to(energies), torch.zeros(()).to(energies)
     for axis in range(frequency.shape[-1]):
         signal_here, others_here = energies[..., axis, 0], energies[..., axis, 1:].sum(-1)
-        signal, others = signal * signal_here, others * (signal_here + others_here) + signal * others_here
+        signal, others = (
+            signal * signal_here,
+            others * (signal_here + others_here) + signal * others_here,
+        )
     return signal, others, response.angle()[aliases[..., 0]].sum(-1)
 
 
-def _signal_and_noise(frequency: Tensor, prefilter: Array, stride: int, phase: float | None) -> tuple[Tensor, Tensor]:
+def _signal_and_noise(
+    frequency: Tensor, prefilter: Array, stride: int, phase: float | None
+) -> tuple[Tensor, Tensor]:
     """Return the energies of signal and noise on the output coefficient of l, up to a common factor."""
     signal, others, angle = _alias_energies(frequency, prefilter, stride)
     size = len(prefilter)
     self_conjugate = (2 * frequency % size == 0).all(-1)  # l and -l are identical
     folded = ((2 * frequency % (size // stride) == 0).all(-1) & ~self_conjugate).to(signal.device)
     psi = angle + (-math.pi / 2 if phase is None else phase)
-    noise = torch.where(folded, 2 * signal * psi.sin().square() + (others - signal).clamp(min=0), others)
+    noise = torch.where(
+        folded, 2 * signal * psi.sin().square() + (others - signal).clamp(min=0), others
+    )
     rounding = 1e-24 * (signal + others)  # of cos(psi)^2 and sin(psi)^2 around their zeros
     signal = torch.where(folded, 2 * signal * psi.cos().square(), signal)
     return torch.where(signal <= rounding, 0.0, signal), torch.where(noise <= rounding, 0.0, noise)
@@ -387,5 +452,7 @@ def _root_ratio(signal: Tensor, noise: Tensor) -> Tensor:
 
 def _ratio(margin: float, noise_std: float) -> float:
     if not (margin >= 0 and noise_std > 0):
-        raise ValueError(f"expected margin >= 0 and noise_std > 0, got margin {margin} and noise_std {noise_std}")
+        raise ValueError(
+            f"expected margin >= 0 and noise_std > 0, got margin {margin} and noise_std {noise_std}"
+        )
     return margin / noise_std

@@ -1,9 +1,20 @@
 """Training of one network, or of many of one architecture at once, and the evaluation of trained networks."""
 
-from nads_core.training.accuracies import accuracy, accuracy_interval, difference_interval, predicted_classes
+from nads_core.training.accuracies import (
+    accuracy,
+    accuracy_interval,
+    difference_interval,
+    predicted_classes,
+)
 from nads_core.training.many import METHODS, train_networks
 from nads_core.training.processes import num_cores
-from nads_core.training.recipes import CIFAR10_RECIPE, SEPARABLE_RECIPE, Dataset, Recipe, TrainConfig
+from nads_core.training.recipes import (
+    CIFAR10_RECIPE,
+    SEPARABLE_RECIPE,
+    Dataset,
+    Recipe,
+    TrainConfig,
+)
 from nads_core.training.result import TrainingResult, TrainingTimeout
 from nads_core.training.single import train_network
 from nads_core.training.state import TrainingState

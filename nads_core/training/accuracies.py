@@ -30,14 +30,18 @@ def accuracy_interval(accuracy: float, num_samples: int, z: float = 1.96) -> tup
         ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
     """
     if not (0 <= accuracy <= 1 and num_samples > 0):
-        raise ValueError(f"expected an accuracy in [0, 1] and a positive count, got {accuracy} and {num_samples}")
+        raise ValueError(
+            f"expected an accuracy in [0, 1] and a positive count, got {accuracy} and {num_samples}"
+        )
     centre = accuracy + z**2 / (2 * num_samples)
     spread = z * math.sqrt(accuracy * (1 - accuracy) / num_samples + (z / (2 * num_samples)) ** 2)
     scale = 1 + z**2 / num_samples
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
-def difference_interval(first: float, second: float, num_samples: int, z: float = 1.96) -> tuple[float, float]:
+def difference_interval(
+    first: float, second: float, num_samples: int, z: float = 1.96
+) -> tuple[float, float]:
     """Return an interval of ``first - second``, two accuracies measured on ``num_samples`` samples each (95 %).
 
     Newcombe's hybrid of two score intervals (Statistics in Medicine 17, 1998, method 10), which assumes independent
@@ -46,8 +50,13 @@ def difference_interval(first: float, second: float, num_samples: int, z: float 
     Raises:
         ValueError: if an accuracy is outside [0, 1] or ``num_samples`` is not positive.
     """
-    (low, high), (other_low, other_high) = (accuracy_interval(a, num_samples, z) for a in (first, second))
-    below, above = math.hypot(first - low, other_high - second), math.hypot(high - first, second - other_low)
+    (low, high), (other_low, other_high) = (
+        accuracy_interval(a, num_samples, z) for a in (first, second)
+    )
+    below, above = (
+        math.hypot(first - low, other_high - second),
+        math.hypot(high - first, second - other_low),
+    )
     return first - second - below, first - second + above
 
 
@@ -66,6 +75,9 @@ def predicted_classes(network: nn.Module, images: Tensor, batch_size: int = 1_00
     # Copies, as a network may begin with an operation in place
     network.eval()
     with torch.no_grad():
-        classes = [network(part.to(weights, copy=True)).argmax(1).cpu() for part in images.split(batch_size)]
+        classes = [
+            network(part.to(weights, copy=True)).argmax(1).cpu()
+            for part in images.split(batch_size)
+        ]
     network.train(training)
     return torch.cat(classes)

@@ -94,11 +94,15 @@ def train_networks(
     config = merge_options(config, options)
     ids = list(range(len(datasets)) if network_ids is None else network_ids)
     measures = [measure] * len(ids) if callable(measure) else measure
-    _require_one_each(datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures)
+    _require_one_each(
+        datasets, test_datasets=test_datasets, network_ids=ids, states=states, measures=measures
+    )
     require_choice("method", method, METHODS)
     device = usable_device(config.device)
     if config.mixed_precision is None:
-        has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported(
+            including_emulation=False
+        )
         config = replace(config, mixed_precision=has_bfloat16 and config.dtype == torch.float32)
     # Sequences that create their items on demand state their shape in an attribute.
     shape = tuple(getattr(datasets, "image_shape", None) or datasets[0][0].shape[1:])  # (C, H, W)
@@ -152,13 +156,17 @@ def _require_one_each(datasets: Sequence[Dataset], **others: Sequence[Any] | Non
         raise ValueError("got 0 datasets: give one per network")
     for name, items in others.items():
         if items is not None and len(items) != len(datasets):
-            raise ValueError(f"got {len(datasets)} datasets and {len(items)} {name}: give one per network")
+            raise ValueError(
+                f"got {len(datasets)} datasets and {len(items)} {name}: give one per network"
+            )
     if not isinstance(datasets, (list, tuple)):
         return  # items may be created on demand
     for data in chain(datasets, others["test_datasets"] or ()):
         require_dataset(data, "every dataset")
     if len({images.shape for images, _ in datasets}) > 1:
-        raise ValueError(f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}")
+        raise ValueError(
+            f"training sets differ in shape: {sorted({tuple(x.shape) for x, _ in datasets})}"
+        )
 
 
 def _require_new_weights(family: NetworkFamily, network_id: int) -> None:

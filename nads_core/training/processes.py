@@ -15,7 +15,9 @@ from nads_core.training.result import TrainingResult
 from nads_core.training.run import TrainingRun
 from nads_core.training.single import progress_bar
 
-_IDLE_SECONDS = 120  # after which idle workers end; loky warns if one ends while tasks are being sent
+_IDLE_SECONDS = (
+    120  # after which idle workers end; loky warns if one ends while tasks are being sent
+)
 _POLL_SECONDS = 0.5  # between two checks for an interrupt
 
 # Idle threads sleep, and the process keeps freed memory: the tensors of a step are mapped once, not at every step.
@@ -58,7 +60,11 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         bar = progress_bar(run.count, run.label, "network", run.progress)
         with bar, deferred_interrupt("stopping ...") as interrupted:
             while waiting or running:
-                while waiting and len(running) < workers and run.seconds_left >= run.seconds_per_network:
+                while (
+                    waiting
+                    and len(running) < workers
+                    and run.seconds_left >= run.seconds_per_network
+                ):
                     b = waiting.popleft()
                     running[pool.submit(run.task(b))] = b
                 if not running:
@@ -69,7 +75,9 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
                     raise KeyboardInterrupt
                 if not ready:
                     run.require_time(0)
-                for future in sorted(ready, key=lambda one: one.exception() is not None):  # results come before errors
+                for future in sorted(
+                    ready, key=lambda one: one.exception() is not None
+                ):  # results come before errors
                     b = running.pop(future)
                     run.collect(b, future.result())
                     bar.update()
@@ -77,7 +85,9 @@ def train_in_processes(run: TrainingRun, workers: int) -> None:
         for future, b in running.items():
             if future.done() and not future.exception():
                 run.collect(b, future.result())
-        raise MemoryError("a worker process was killed, probably because memory ran out: use fewer workers") from error
+        raise MemoryError(
+            "a worker process was killed, probably because memory ran out: use fewer workers"
+        ) from error
     finally:
         if running:
             pool.shutdown(kill_workers=True)

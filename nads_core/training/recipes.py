@@ -30,7 +30,8 @@ def require_dataset(data: Dataset, name: str) -> None:
         or int(labels.min()) < 0
     ):
         got = " and ".join(
-            f"{type(x).__name__} {getattr(x, 'dtype', '')} {tuple(getattr(x, 'shape', ()))}" for x in parts
+            f"{type(x).__name__} {getattr(x, 'dtype', '')} {tuple(getattr(x, 'shape', ()))}"
+            for x in parts
         )
         expected = "tensors of images (N, C, H, W) of floats and integer labels (N,) from 0"
         raise ValueError(f"{name} must be {expected}, got {got}; torch.from_numpy converts arrays")
@@ -119,9 +120,13 @@ def batches(num_samples: int, recipe: Recipe, seed: int) -> Iterator[Tensor]:
         yield from torch.randperm(num_samples, generator=generator).split(recipe.batch_size)
 
 
-def descend(weights: Tensor, gradients: Tensor, momenta: Tensor, recipe: Recipe, rate: float | Tensor) -> None:
+def descend(
+    weights: Tensor, gradients: Tensor, momenta: Tensor, recipe: Recipe, rate: float | Tensor
+) -> None:
     """Take one clipped step on the flat weights (..., P) of one or of many networks, in place."""
-    norm = torch.linalg.vector_norm(gradients, dim=-1, keepdim=True)  # (..., 1), of all weights of a network
+    norm = torch.linalg.vector_norm(
+        gradients, dim=-1, keepdim=True
+    )  # (..., 1), of all weights of a network
     gradients.mul_((recipe.clip_norm / (norm + 1e-6)).clamp(max=1))
     if recipe.weight_decay:
         gradients.add_(weights, alpha=recipe.weight_decay)

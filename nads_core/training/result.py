@@ -31,7 +31,9 @@ class TrainingResult:
     def iterations_to(self, loss: float, window: int = WINDOW) -> Tensor:
         """Return the first step at which the mean of the last ``window`` losses is at most ``loss``; -1 for never."""
         window = min(window, self.losses.shape[-1])
-        running = self.losses.unfold(-1, window, 1).mean(-1)  # (..., steps) -> (..., steps - window + 1)
+        running = self.losses.unfold(-1, window, 1).mean(
+            -1
+        )  # (..., steps) -> (..., steps - window + 1)
         reached = running <= loss
         first = reached.int().argmax(-1) + window
         return torch.where(reached.any(-1), first, -1)
@@ -52,12 +54,17 @@ def require_finite(losses: Tensor, label: str, first: int = 0) -> None:
     broken = ~losses.isfinite()
     if broken.any():
         step = first + int(broken.nonzero()[0])
-        raise ValueError(f"{label} diverged: its loss became NaN or infinite at step {step}: lower the learning rate")
+        raise ValueError(
+            f"{label} diverged: its loss became NaN or infinite at step {step}: lower the learning rate"
+        )
 
 
 def stacked(results: Sequence[TrainingResult]) -> TrainingResult:
     """Return the results of B networks as one whose fields have the shape (B, ...)."""
     given = [name for name, value in vars(results[0]).items() if value is not None]
     columns = {name: [getattr(result, name) for result in results] for name in given}
-    fields: Any = {name: column if name == "measured" else torch.stack(column) for name, column in columns.items()}
+    fields: Any = {
+        name: column if name == "measured" else torch.stack(column)
+        for name, column in columns.items()
+    }
     return replace(results[0], **fields)

@@ -34,8 +34,12 @@ class NetworkFamily:
         """Return a network with its initial weights."""
         with seeded(seed_sequence(self.config.seed, 2, network_id), self.device):
             network = require_module(self.factory())
-        if any(tensor.is_complex() for tensor in network.parameters()):  # `to` would drop imaginary parts
-            raise ValueError("networks with complex weights cannot be trained: hold real and imaginary parts instead")
+        if any(
+            tensor.is_complex() for tensor in network.parameters()
+        ):  # `to` would drop imaginary parts
+            raise ValueError(
+                "networks with complex weights cannot be trained: hold real and imaginary parts instead"
+            )
         return network.to(self.config.dtype)
 
     def train(
@@ -97,7 +101,9 @@ class TrainingRun:
     def require_time(self, num_networks: int = 1) -> None:
         """Raise a TrainingTimeout if the next networks would exceed the deadline."""
         if self.seconds_left < num_networks * self.seconds_per_network:
-            raise TrainingTimeout(f"{len(self.results)} of {self.count} networks were trained within the timeout")
+            raise TrainingTimeout(
+                f"{len(self.results)} of {self.count} networks were trained within the timeout"
+            )
 
     def collect(self, b: int, result: TrainingResult) -> None:
         """Store the result of network b and pass it on."""

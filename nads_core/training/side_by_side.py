@@ -53,14 +53,22 @@ class _Lanes:
         self.trainees = []
         for _ in range(count):
             blank = torch.zeros_like(images, dtype=config.dtype), torch.zeros_like(labels)
-            self.trainees.append(Trainee(self.family.network(run.network_ids[0]), blank, config, device))
-        self.order = [samples.to(device) for samples in batches(len(images), config.recipe, config.seed)]
+            self.trainees.append(
+                Trainee(self.family.network(run.network_ids[0]), blank, config, device)
+            )
+        self.order = [
+            samples.to(device) for samples in batches(len(images), config.recipe, config.seed)
+        ]
         self.rate = torch.zeros((), device=device)
         self.losses = torch.zeros(count, dtype=config.dtype, device=device)
-        self.streams = [torch.cuda.Stream(device) for _ in range(count if device.type == "cuda" else 0)]
+        self.streams = [
+            torch.cuda.Stream(device) for _ in range(count if device.type == "cuda" else 0)
+        ]
         changed = [tensor for trainee in self.trainees for tensor in trainee.changing.values()]
         self.samples, self.steps = {}, {}
-        for size in {len(samples) for samples in self.order}:  # the last batch of an epoch may be smaller
+        for size in {
+            len(samples) for samples in self.order
+        }:  # the last batch of an epoch may be smaller
             self.samples[size] = torch.arange(size, device=device)
             self.steps[size] = capture(partial(self._step, self.samples[size]), changed, device)
 
@@ -89,12 +97,18 @@ class _Lanes:
                 for name, tensor in state_of(trainee.network).items():
                     tensor.copy_(fresh[name])
             trainee.momenta.zero_()
-            for target, values in zip(trainee.data, _on_device(run.datasets, b, device), strict=True):
+            for target, values in zip(
+                trainee.data, _on_device(run.datasets, b, device), strict=True
+            ):
                 target.copy_(values)
         losses = []
         with contextlib.ExitStack() as stack:
-            stack.enter_context(seeded(seed_sequence(config.seed, 3, run.network_ids[group[0]]), device))
-            bar = stack.enter_context(progress_bar(len(self.order), run.label, "step", run.progress))
+            stack.enter_context(
+                seeded(seed_sequence(config.seed, 3, run.network_ids[group[0]]), device)
+            )
+            bar = stack.enter_context(
+                progress_bar(len(self.order), run.label, "step", run.progress)
+            )
             for number, samples in enumerate(self.order):
                 self.samples[len(samples)].copy_(samples)
                 self.rate.fill_(config.recipe.rate(number, len(self.order)))
@@ -103,7 +117,9 @@ class _Lanes:
                 if (number + 1) % (len(self.order) // config.recipe.epochs) == 0:
                     losses[-1].tolist()  # wait for the device: it is steps behind
                     if run.seconds_left < 0:
-                        raise TrainingTimeout(f"{len(group)} networks took too long: {number + 1} steps done")
+                        raise TrainingTimeout(
+                            f"{len(group)} networks took too long: {number + 1} steps done"
+                        )
         by_network = torch.stack(losses, 1).cpu()  # (count, steps)
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         for trainee, b, values in zip(self.trainees, group, by_network, strict=False):

@@ -18,7 +18,15 @@ from nads_core.runtime.graphs import capture
 from nads_core.runtime.provenance import fingerprint
 from nads_core.runtime.seeds import seed_sequence, seeded
 from nads_core.training.accuracies import accuracy
-from nads_core.training.recipes import Dataset, Recipe, TrainConfig, batches, descend, merge_options, require_dataset
+from nads_core.training.recipes import (
+    Dataset,
+    Recipe,
+    TrainConfig,
+    batches,
+    descend,
+    merge_options,
+    require_dataset,
+)
 from nads_core.training.result import WINDOW, TrainingResult, TrainingTimeout, require_finite
 from nads_core.training.state import TrainingState
 
@@ -61,7 +69,9 @@ def train_network(
     device = usable_device(config.device)
     with seeded(seed_sequence(config.seed, 1), device):
         seconds = math.inf if timeout is None else timeout
-        return fit(network, train, test, config, device, timeout=seconds, label=label, progress=progress)
+        return fit(
+            network, train, test, config, device, timeout=seconds, label=label, progress=progress
+        )
 
 
 def fit(
@@ -87,7 +97,9 @@ def fit(
     if config.stop_at_full_accuracy and test is None:
         raise ValueError("stop_at_full_accuracy needs a test set: pass one")
     if config.cuda_graph and device.type != "cuda":
-        raise ValueError(f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out")
+        raise ValueError(
+            f"CUDA graphs need a GPU, got device {device}: leave cuda_graph (or method='graph') out"
+        )
     start, recipe = time.perf_counter(), config.recipe
     require_classifier(network.to(device), train, recipe, test)
     trainee = Trainee(network, train, config, device)
@@ -105,14 +117,22 @@ def fit(
         remaining = islice(batches(num_samples, recipe, config.seed), first, None)
         for done, batch in enumerate(remaining, first + 1):
             rate = recipe.rate(done - 1, total)
-            losses.append(step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate)))
+            losses.append(
+                step(batch.to(device), rate if device.type == "cpu" else torch.tensor(rate))
+            )
             bar.update()
             if time.perf_counter() - start > timeout:
-                raise TrainingTimeout(f"{label} took longer than {timeout:.0f} s: {done} of {total} steps done")
+                raise TrainingTimeout(
+                    f"{label} took longer than {timeout:.0f} s: {done} of {total} steps done"
+                )
             if done % per_epoch == 0 and done < total:
                 # Abort diverged trainings without a checkpoint.
                 require_finite(torch.stack(losses[-per_epoch:]), label, done - per_epoch)
-                if config.stop_at_full_accuracy and test and _is_perfect(network, losses, per_epoch, test, config):
+                if (
+                    config.stop_at_full_accuracy
+                    and test
+                    and _is_perfect(network, losses, per_epoch, test, config)
+                ):
                     break
                 if state is not None:
                     state.save_if_due(changing, losses, device, time.perf_counter() - start)
@@ -130,24 +150,38 @@ def fit(
     return TrainingResult(train_accuracy, test_accuracy, losses, torch.tensor(seconds))
 
 
-def _identity(network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor) -> dict[str, Any]:
+def _identity(
+    network: nn.Module, train: Dataset, config: TrainConfig, weights: Tensor
+) -> dict[str, Any]:
     """Return what identifies a training, but for the values of images and initial weights, as plain values."""
     options = {name: plain(value) for name, value in asdict(config).items()}
-    options |= {"device": weights.device.type, "dtype": str(weights.dtype), "cuda_graph": None}  # graphs change nothing
+    options |= {
+        "device": weights.device.type,
+        "dtype": str(weights.dtype),
+        "cuda_graph": None,
+    }  # graphs change nothing
     shapes = {name: list(tensor.shape) for name, tensor in state_of(network).items()}
     labels = fingerprint(train[1].cpu().numpy())
     return {"config": options, "images": list(train[0].shape), "labels": labels, "network": shapes}
 
 
-def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe, test: Dataset | None = None) -> None:
+def require_classifier(
+    network: nn.Module, train: Dataset, recipe: Recipe, test: Dataset | None = None
+) -> None:
     """Raise a ValueError unless a network can be trained on images, in batches of any size, to tell all labels."""
     parameters = {name: p for name, p in network.named_parameters() if p.requires_grad}
     kinds = {p.dtype for p in parameters.values()}
     if len(kinds) != 1 or not min(p.is_floating_point() for p in parameters.values()):
         names = ", ".join(f"{name} {p.dtype}" for name, p in list(parameters.items())[:5])
-        raise ValueError(f"trainable weights of one floating-point type are needed, got {names or 'none'}")
-    if test is not None and not test[0].isfinite().all():  # those of training would show in the loss
-        raise ValueError("test images have values that are NaN or infinite: repair them, or leave them out")
+        raise ValueError(
+            f"trainable weights of one floating-point type are needed, got {names or 'none'}"
+        )
+    if (
+        test is not None and not test[0].isfinite().all()
+    ):  # those of training would show in the loss
+        raise ValueError(
+            "test images have values that are NaN or infinite: repair them, or leave them out"
+        )
     images = train[0][:1].to(next(iter(parameters.values())), copy=True)
     labels = [data[1] for data in (train, test) if data is not None]
     least, most = min(int(each.min()) for each in labels), max(int(each.max()) for each in labels)
@@ -167,7 +201,9 @@ def require_classifier(network: nn.Module, train: Dataset, recipe: Recipe, test:
                 copy.deepcopy(network).train()(images)
             except ValueError as error:
                 sizes = f"the last of {len(train[0]):,} images is a batch of its own (batch_size={recipe.batch_size})"
-                raise ValueError(f"{sizes}, which the network rejects: {error}. Choose another batch_size") from error
+                raise ValueError(
+                    f"{sizes}, which the network rejects: {error}. Choose another batch_size"
+                ) from error
 
 
 class Trainee:
@@ -180,23 +216,33 @@ class Trainee:
         device: device of the training.
     """
 
-    def __init__(self, network: nn.Module, train: Dataset, config: TrainConfig, device: torch.device):
+    def __init__(
+        self, network: nn.Module, train: Dataset, config: TrainConfig, device: torch.device
+    ):
         self.network, self.config, self.device = network.to(device).train(), config, device
         self.layout = torch.channels_last if config.mixed_precision else torch.contiguous_format
-        self.weights, self.gradients = _flatten(network, bool(config.mixed_precision) and device.type == "cuda")
+        self.weights, self.gradients = _flatten(
+            network, bool(config.mixed_precision) and device.type == "cuda"
+        )
         self.momenta = torch.zeros_like(self.weights)
         self.data = train[0].to(self.weights), train[1].to(device, torch.long)
 
     @property
     def changing(self) -> dict[str, Tensor]:
         """All tensors that a step changes, by name."""
-        return {"weights": self.weights, "momenta": self.momenta, **dict(self.network.named_buffers())}
+        return {
+            "weights": self.weights,
+            "momenta": self.momenta,
+            **dict(self.network.named_buffers()),
+        }
 
     def step(self, batch: Tensor, rate: float | Tensor) -> Tensor:
         """Take a step on the samples (n,), and return the loss before it."""
         images, labels = self.data
         with self.config.autocast(self.device):
-            logits = self.network(images[batch].contiguous(memory_format=self.layout))  # (n, C, H, W) -> (n, classes)
+            logits = self.network(
+                images[batch].contiguous(memory_format=self.layout)
+            )  # (n, C, H, W) -> (n, classes)
         loss = F.cross_entropy(logits.to(images.dtype), labels[batch])
         self.gradients.zero_()
         loss.backward()
@@ -221,7 +267,9 @@ def _flatten(network: nn.Module, channels_last: bool) -> tuple[Tensor, Tensor]:
     weights = torch.cat([ordered(p.detach()).flatten() for p in parameters])
     gradients = torch.zeros_like(weights)
     sizes = [p.numel() for p in parameters]
-    for p, weight, gradient in zip(parameters, weights.split(sizes), gradients.split(sizes), strict=True):
+    for p, weight, gradient in zip(
+        parameters, weights.split(sizes), gradients.split(sizes), strict=True
+    ):
         p.data, p.grad = restored(weight, p), restored(gradient, p)
     return weights, gradients
 
@@ -230,7 +278,9 @@ def _captured(trainee: Trainee, batch_size: int) -> Callable[[Tensor, float | Te
     """Return a step that runs full batches as a CUDA graph; smaller batches run without it."""
     indices = torch.arange(batch_size, device=trainee.device)
     rate = torch.zeros((), device=trainee.device)
-    call = capture(lambda: trainee.step(indices, rate), list(trainee.changing.values()), trainee.device)
+    call = capture(
+        lambda: trainee.step(indices, rate), list(trainee.changing.values()), trainee.device
+    )
 
     def replay(batch: Tensor, value: float | Tensor) -> Tensor:
         if len(batch) != batch_size:
@@ -242,13 +292,19 @@ def _captured(trainee: Trainee, batch_size: int) -> Callable[[Tensor, float | Te
     return replay
 
 
-def _is_perfect(network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, config: TrainConfig) -> bool:
+def _is_perfect(
+    network: nn.Module, losses: list[Tensor], per_epoch: int, test: Dataset, config: TrainConfig
+) -> bool:
     """Whether the last epoch lowered the mean loss and no test image is misclassified after it."""
     if len(losses) < 2 * per_epoch:
         return False
-    means = torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)  # of the last two epochs
+    means = (
+        torch.stack(losses[-2 * per_epoch :]).view(2, per_epoch).mean(1)
+    )  # of the last two epochs
     before, last = means.tolist()
-    if last >= min(before, _LOW_LOSS):  # Skip the evaluation of all test images while the loss is high.
+    if last >= min(
+        before, _LOW_LOSS
+    ):  # Skip the evaluation of all test images while the loss is high.
         return False
     with config.autocast(means.device):
         return accuracy(network, test) == 1

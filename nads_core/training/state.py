@@ -31,7 +31,11 @@ class TrainingState:
     _identity: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def restore(
-        self, tensors: Mapping[str, Tensor], device: torch.device, training: dict[str, Any], sample: Tensor
+        self,
+        tensors: Mapping[str, Tensor],
+        device: torch.device,
+        training: dict[str, Any],
+        sample: Tensor,
     ) -> list[Tensor]:
         """Restore tensors and the state of torch's generator; return the losses so far, none without a file.
 
@@ -44,17 +48,26 @@ class TrainingState:
         Raises:
             ValueError: if the file is damaged, of an earlier version, or of another training.
         """
-        self._saved_at, self._identity = time.perf_counter(), {"training": training, "sample": sample.cpu().clone()}
+        self._saved_at, self._identity = (
+            time.perf_counter(),
+            {"training": training, "sample": sample.cpu().clone()},
+        )
         if not self.path.exists():
             return []
         saved = load_checkpoint(self.path, "a training")
         if "sample" not in saved:
-            raise ValueError(f"{self.path} holds no state of a training, or one of an earlier version: delete it")
+            raise ValueError(
+                f"{self.path} holds no state of a training, or one of an earlier version: delete it"
+            )
         different, image = differences(saved["training"], training), saved["sample"].to(sample)
-        if not different and (image - sample).norm() > 1e-4 * image.norm():  # processors round differently
+        if (
+            not different and (image - sample).norm() > 1e-4 * image.norm()
+        ):  # processors round differently
             different = "its first image differs"
         if different:
-            raise ValueError(f"{self.path} belongs to another training ({different:.300}): name another file")
+            raise ValueError(
+                f"{self.path} belongs to another training ({different:.300}): name another file"
+            )
         for name, tensor in tensors.items():
             tensor.copy_(saved["tensors"][name])
         if device.type == "cuda":
@@ -65,7 +78,11 @@ class TrainingState:
         return list(saved["losses"].to(device))
 
     def save_if_due(
-        self, tensors: Mapping[str, Tensor], losses: list[Tensor], device: torch.device, seconds: float
+        self,
+        tensors: Mapping[str, Tensor],
+        losses: list[Tensor],
+        device: torch.device,
+        seconds: float,
     ) -> None:
         """Write the state after an epoch, unless the last file is recent."""
         if time.perf_counter() - self._saved_at < _SECONDS:

@@ -52,7 +52,9 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
     momenta = torch.zeros_like(weights)
     parts = {n: w.view(shapes[n]) for n, w in zip(shapes, weights.split(sizes, 1), strict=True)}
 
-    def loss(weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    def loss(
+        weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor
+    ) -> Tensor:
         """Return the loss of one network on its batch, images (n, C, H, W) and labels (n,)."""
         with config.autocast(family.device):
             logits = functional_call(network, weights | buffers, (x,))
@@ -69,7 +71,9 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
             descend(weights, flat, momenta, config.recipe, config.recipe.rate(index, total))
             bar.update()
             if run.seconds_left < 0:
-                raise TrainingTimeout(f"{len(group)} networks reached the timeout at step {index + 1} of {total}")
+                raise TrainingTimeout(
+                    f"{len(group)} networks reached the timeout at step {index + 1} of {total}"
+                )
     losses = torch.stack(losses, 1).cpu()  # (B, steps)
     # Finished networks come first, so that their results are passed on before the error of a diverged one.
     for row, b in sorted(enumerate(group), key=lambda item: not losses[item[0]].isfinite().all()):
@@ -81,22 +85,31 @@ def _train_group(run: TrainingRun, group: Sequence[int]) -> None:
             test_accuracy = None if test is None else torch.tensor(accuracy(network, test))
         seconds = torch.tensor((time.perf_counter() - start) / len(group))
         measured = measure and measure(network)
-        run.collect(b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured))
+        run.collect(
+            b, TrainingResult(train_accuracy, test_accuracy, losses[row], seconds, measured)
+        )
 
 
 def _batches_of(run: TrainingRun, group: Sequence[int]) -> tuple[int, Callable[[Tensor], Dataset]]:
     """Return N, and a function from sample indices (n,) to images (B, n, C, H, W) and labels (B, n)."""
     family, datasets = run.family, run.datasets
-    if isinstance(datasets, SeparableDatasets):  # drawn batch by batch: B datasets would fill the memory
+    if isinstance(
+        datasets, SeparableDatasets
+    ):  # drawn batch by batch: B datasets would fill the memory
         labels = datasets.labels.to(family.device)  # (N,), shared by all networks
         return datasets.num_samples, lambda samples: (
             datasets.batch(group, samples, family.device, family.config.dtype),
             labels[samples].expand(len(group), -1),
         )
     x, y = datasets[group[0]]
-    network, test = family.network(run.network_ids[group[0]]).to(family.device), run.test_datasets[group[0]]
+    network, test = (
+        family.network(run.network_ids[group[0]]).to(family.device),
+        run.test_datasets[group[0]],
+    )
     require_classifier(network, (x, y), family.config.recipe, test)
-    images = torch.empty(len(group), *x.shape, dtype=family.config.dtype, device=family.device)  # (B, N, C, H, W)
+    images = torch.empty(
+        len(group), *x.shape, dtype=family.config.dtype, device=family.device
+    )  # (B, N, C, H, W)
     labels = torch.empty(len(group), *y.shape, dtype=torch.long, device=family.device)  # (B, N)
     for row, b in enumerate(group):  # one at a time, because all together may not fit on the host
         images[row], labels[row] = (x, y) if row == 0 else datasets[b]

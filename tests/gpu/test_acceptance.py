@@ -30,16 +30,25 @@ from nads_core.training import Recipe, TrainingState, train_networks
 
 def _small_network():
     return nn.Sequential(
-        nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(54, 2)
+        nn.Conv2d(1, 6, 3),
+        nn.BatchNorm2d(6),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(54, 2),
     )
 
 
-_RECIPE = Recipe(epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3)
+_RECIPE = Recipe(
+    epochs=3, learning_rate=0.4, batch_size=32, momentum=0.9, weight_decay=5e-3, clip_norm=0.3
+)
 
 
 def _datasets():
     directions = torch.stack([fourier_direction((1, n), 8) for n in range(3)])
-    return SeparableDatasets(directions, 160, 2.0, 0.5, 0), SeparableDatasets(directions, 100, 2.0, 0.5, 1)
+    return SeparableDatasets(directions, 160, 2.0, 0.5, 0), SeparableDatasets(
+        directions, 100, 2.0, 0.5, 1
+    )
 
 
 def _trained(device, method, dtype=torch.float64, **options):
@@ -68,14 +77,25 @@ def triton_weights(device):
     require_kernels("triton", device)
     worst = 0.0  # on a CPU Triton's interpreter would need minutes for the other architectures
     for architecture in ARCHITECTURES.values() if device.type == "cuda" else [LENET]:
-        parameters = Initialisation.of(partial(architecture.build, 1, 32, 1), device).random_parameters()
-        if parameters is None:  # PyTorch draws these, because an initialisation takes several operations
+        parameters = Initialisation.of(
+            partial(architecture.build, 1, 32, 1), device
+        ).random_parameters()
+        if (
+            parameters is None
+        ):  # PyTorch draws these, because an initialisation takes several operations
             continue
         drawn = (
             backend.draw_weights(parameters, seed=3, first=5, count=2, stream=0, device=device)
             for backend in (kernels, kernel_references)
         )
-        worst = max(worst, *(_largest(a, b) for a, b in zip(*drawn, strict=True) if b.numel() and b.abs().max() > 0))
+        worst = max(
+            worst,
+            *(
+                _largest(a, b)
+                for a, b in zip(*drawn, strict=True)
+                if b.numel() and b.abs().max() > 0
+            ),
+        )
     return worst
 
 
@@ -102,21 +122,31 @@ def cuda_graph_training(device):
 
 
 def bfloat16_training(device):
-    exact, rounded = (_trained(device, "loop", torch.float32, mixed_precision=mixed) for mixed in (False, True))
+    exact, rounded = (
+        _trained(device, "loop", torch.float32, mixed_precision=mixed) for mixed in (False, True)
+    )
     return float((exact[:, :4] - rounded[:, :4]).abs().max())
 
 
 def leading_directions(device):
     """Compare NADs of different networks, because a GPU draws other ones: 1 - overlap, less that of two CPU runs."""
     compute = partial(compute_nads, LENET, 128, num_directions=10, progress=False)
-    here, again, there = compute(seed=1, device="cpu"), compute(seed=2, device="cpu"), compute(seed=1, device=device)
+    here, again, there = (
+        compute(seed=1, device="cpu"),
+        compute(seed=2, device="cpu"),
+        compute(seed=1, device=device),
+    )
     return here.overlap(again, k=10) - here.overlap(there, k=10)
 
 
 def symmetries_of_channels(device):
     """Compare the sums behind the tests of symmetries, of images with three channels, after a whole computation."""
-    compute_nads(partial(LENET.build, 3, 32, 1), 32, image_shape=(3, 32, 32), device=device, progress=False)
-    halves = torch.randn(16, 1, 2, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    compute_nads(
+        partial(LENET.build, 3, 32, 1), 32, image_shape=(3, 32, 32), device=device, progress=False
+    )
+    halves = torch.randn(
+        16, 1, 2, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     here, there = (own_products(part, (3, 4, 4)) for part in (halves, halves.to(device)))
     return _largest(there, here)
 
@@ -128,11 +158,17 @@ def deep_input_gradients(device):
 
 def _moved(factory, shape, device):
     """Return the difference of input gradients of two networks on a device from those of a CPU."""
-    here, there = (Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device))
-    images = torch.randn(2, 2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    here, there = (
+        Ensemble(factory, shape, device=place, dtype=torch.float64) for place in ("cpu", device)
+    )
+    images = torch.randn(
+        2, 2, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     state = here.stack(2)
     moved = {name: tensor.to(device) for name, tensor in state.items()}
-    return _largest(there.input_gradients(moved, images.to(device)), here.input_gradients(state, images))
+    return _largest(
+        there.input_gradients(moved, images.to(device)), here.input_gradients(state, images)
+    )
 
 
 class _Recurrent(nn.Module):
@@ -140,7 +176,10 @@ class _Recurrent(nn.Module):
 
     def __init__(self, kind):
         super().__init__()
-        self.cell, self.head = kind(8, 6, num_layers=2, dropout=0.5, batch_first=True), nn.Linear(6, 2)
+        self.cell, self.head = (
+            kind(8, 6, num_layers=2, dropout=0.5, batch_first=True),
+            nn.Linear(6, 2),
+        )
 
     def forward(self, x):
         return self.head(self.cell(x[:, 0])[0][:, -1])
@@ -148,14 +187,18 @@ class _Recurrent(nn.Module):
 
 def recurrent_layers(device):
     """Compare input gradients of networks that cannot share a vectorised step."""
-    return max(_moved(partial(_Recurrent, kind), (1, 8, 8), device) for kind in (nn.RNN, nn.GRU, nn.LSTM))
+    return max(
+        _moved(partial(_Recurrent, kind), (1, 8, 8), device) for kind in (nn.RNN, nn.GRU, nn.LSTM)
+    )
 
 
 def norms_of_inputs(device):
     """Compare input gradients through a batch norm of the images themselves."""
 
     def network():
-        return nn.Sequential(nn.BatchNorm2d(1), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+        return nn.Sequential(
+            nn.BatchNorm2d(1), nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)
+        )
 
     return _moved(network, (1, 8, 8), device)
 
@@ -163,7 +206,13 @@ def norms_of_inputs(device):
 def input_gradients_of_readouts(device):
     """Compare vectorised input gradients of eight networks with two readouts with sequential ones on a CPU."""
     here, there = (
-        Ensemble(lambda: LENET.build(1, 16, 1), (1, 16, 16), device=place, dtype=torch.float64, evaluation=evaluation)
+        Ensemble(
+            lambda: LENET.build(1, 16, 1),
+            (1, 16, 16),
+            device=place,
+            dtype=torch.float64,
+            evaluation=evaluation,
+        )
         for place, evaluation in (("cpu", "loop"), (device, "vmap"))
     )
     drawn = SmoothedGradient(4, readouts=2).draw(here, 0)[:8]
@@ -245,7 +294,9 @@ CHECKS = (
 )
 
 
-@pytest.mark.parametrize(("compare", "rounding"), CHECKS, ids=[check.__name__ for check, _ in CHECKS])
+@pytest.mark.parametrize(
+    ("compare", "rounding"), CHECKS, ids=[check.__name__ for check, _ in CHECKS]
+)
 def test_a_device_agrees_with_the_cpu(compare, rounding):
     if compare is cuda_graph_training and not torch.cuda.is_available():
         pytest.skip("needs a CUDA device")

@@ -58,14 +58,20 @@ def forecast(
     saved = read_checkpoint(Path(checkpoint))
     shape = tuple(saved["description"]["image_shape"])
     if math.prod(shape) > DENSE_LIMIT:
-        raise ValueError(f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels (got {math.prod(shape):,})")
+        raise ValueError(
+            f"a forecast needs a run of at most {DENSE_LIMIT:,} pixels (got {math.prod(shape):,})"
+        )
     if symmetries is None:
         known = ARCHITECTURES.get(saved["description"]["architecture"])
         symmetries = known.symmetries_at(shape[1], shape[0]) if known else ()
     moments, first_networks = restored(saved)
     if moments.num_networks < _FEWEST:
-        raise ValueError(f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}")
-    done = moments.num_networks // first_networks.halves().shape[1]  # each readout of a network counts in the moments
+        raise ValueError(
+            f"the checkpoint has {moments.num_networks} networks: a forecast needs {_FEWEST}"
+        )
+    done = (
+        moments.num_networks // first_networks.halves().shape[1]
+    )  # each readout of a network counts in the moments
     num_networks = [done * 2**k for k in range(5)] if num_networks is None else num_networks
     for count in num_networks:
         require_integers(least=done, num_networks=count)  # those of the checkpoint, or more

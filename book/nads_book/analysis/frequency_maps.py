@@ -32,7 +32,9 @@ def mirrored(k: Frequency) -> Frequency:
     return wrapped(k[0], -k[1])
 
 
-def by_frequency(results: Results, field: str = "test_accuracy", seed: int | None = None) -> dict[Frequency, Any]:
+def by_frequency(
+    results: Results, field: str = "test_accuracy", seed: int | None = None
+) -> dict[Frequency, Any]:
     """Return a field of a sweep for each frequency: the mean over seeds, or the value of one seed.
 
     ``field="iterations"`` gives arrays, the median number of steps to each loss, infinite if it is never reached.
@@ -42,17 +44,27 @@ def by_frequency(results: Results, field: str = "test_accuracy", seed: int | Non
         if seed is None or row["seed"] == seed:
             values.setdefault(tuple(row["frequency"]), []).append(row[field])
     if field == "iterations":
-        return {k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in values.items()}
+        return {
+            k: np.median(np.where(np.array(v) < 0, np.inf, v), axis=0) for k, v in values.items()
+        }
     return {k: float(np.mean(v)) for k, v in values.items()}
 
 
 def provenance(results: Results) -> str:
     """Return one line on the origin of the numbers of a sweep."""
-    seeds, directions = ({str(row[field]) for row in results.rows} for field in ("seed", "frequency"))
-    machines = {tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance}
+    seeds, directions = (
+        {str(row[field]) for row in results.rows} for field in ("seed", "frequency")
+    )
+    machines = {
+        tuple(filter(None, (run["device"], run.get("processor")))) for run in results.provenance
+    }
     devices = ", ".join(sorted(" of ".join(machine) for machine in machines))
     dates = sorted({run["date"] for run in results.provenance})
-    size = "" if results.preset == "paper" else f", **preset {results.preset}: smaller than the paper's**"
+    size = (
+        ""
+        if results.preset == "paper"
+        else f", **preset {results.preset}: smaller than the paper's**"
+    )
     return (
         f"`{results.job}`: {len(directions)} direction{'s' * (len(directions) > 1)}, "
         f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, "
@@ -85,12 +97,16 @@ def transposed_pairs(values: Mapping[Frequency, float]) -> Pairs:
     The distributions of noise and initial weights are symmetric under transposition.
     """
     others = {k: transposed(k) for k in values}
-    return [(values[k], values[other]) for k, other in others.items() if k < other and other in values]
+    return [
+        (values[k], values[other]) for k, other in others.items() if k < other and other in values
+    ]
 
 
 def negative_pairs(cells: Mapping[Frequency, float]) -> Pairs:
     """Pair k and -k in the two columns where the published grid is no copy: one task, trained twice."""
-    return [(value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -16) and k[0] > 0]
+    return [
+        (value, cells[negative(k)]) for k, value in cells.items() if k[1] in (0, -16) and k[0] > 0
+    ]
 
 
 def seed_pairs(results: Results) -> Pairs:
@@ -141,7 +157,10 @@ class SampledAgreement:
 
 
 def sampled_agreement(
-    architecture: str, values: Mapping[Frequency, float], truth: Mapping[Frequency, float], learned: float = LEARNED
+    architecture: str,
+    values: Mapping[Frequency, float],
+    truth: Mapping[Frequency, float],
+    learned: float = LEARNED,
 ) -> SampledAgreement:
     """Compare two maps where both have a value, each wave weighted by its inverse sampling probability.
 
@@ -156,12 +175,18 @@ def sampled_agreement(
     stratum = {k: number for number, part in enumerate(strata(architecture)) for k in part}
     a, b = (np.array([accuracies[k] for k in sample]) for accuracies in (values, truth))
     parts = [stratum[k] for k in sample]
-    areas = resampled(lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, strata=parts)
-    ranks = resampled(lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, strata=parts)
+    areas = resampled(
+        lambda a, b, w: area_under_curve(a, b > learned, w), a, b, weights, strata=parts
+    )
+    ranks = resampled(
+        lambda a, b, w: rank_correlation(a, b, weights=w), a, b, weights, strata=parts
+    )
     return SampledAgreement(len(sample), with_interval(areas), with_interval(ranks))
 
 
-def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, seed: int = 0) -> Agreement:
+def agreement(
+    pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, seed: int = 0
+) -> Agreement:
     """Compare pairs of accuracies in [0, 1].
 
     Raises:
@@ -170,11 +195,17 @@ def agreement(pairs: Sequence[tuple[float, float]], num_resamples: int = 2_000, 
     if not pairs:
         raise ValueError("there are no pairs to compare")
     a, b = np.array(pairs).T
-    differences = resampled(np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed)  # in points
-    return Agreement(len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed)))
+    differences = resampled(
+        np.mean, 100 * np.abs(a - b), num_resamples=num_resamples, seed=seed
+    )  # in points
+    return Agreement(
+        len(a), with_interval(differences), with_interval(resampled_correlations(a, b, seed=seed))
+    )
 
 
-def ordered_pairs(scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]) -> tuple[WavePairs, WavePairs]:
+def ordered_pairs(
+    scores: Mapping[Frequency, float], truth: Mapping[Frequency, float]
+) -> tuple[WavePairs, WavePairs]:
     """Return the pairs of a wave that is learned and one that is not, and those that the scores put in this order.
 
     Args:

@@ -87,8 +87,12 @@ def signal_to_noise(
         (m,), float64.
     """
     values = nads.eigenvalues.double()
-    shares = (directions.flatten(1).float() @ nads.basis).double().square()  # (m, D) @ (D, n) -> (m, n)
-    responses = Responses((shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum()))
+    shares = (
+        (directions.flatten(1).float() @ nads.basis).double().square()
+    )  # (m, D) @ (D, n) -> (m, n)
+    responses = Responses(
+        (shares @ values).numpy(), (shares @ values.square()).numpy(), float(values.square().sum())
+    )
     return responses.signal_to_noise(num_train, noise_std, margin)
 
 
@@ -111,9 +115,15 @@ class Responses:
         """Measure them with a second moment C, (D, D), along directions (m, C, H, W)."""
         vectors = directions.flatten(1).to(covariance)
         moved = vectors @ covariance  # (m, D)
-        return cls((moved * vectors).sum(1).numpy(), moved.square().sum(1).numpy(), float(covariance.square().sum()))
+        return cls(
+            (moved * vectors).sum(1).numpy(),
+            moved.square().sum(1).numpy(),
+            float(covariance.square().sum()),
+        )
 
-    def signal_to_noise(self, num_train: float, noise_std: float, margin: float = 1.0) -> np.ndarray:
+    def signal_to_noise(
+        self, num_train: float, noise_std: float, margin: float = 1.0
+    ) -> np.ndarray:
         """Return the ratios z of the first-step law, (m,), see `signal_to_noise`."""
         skewed = np.clip(self.squares - self.energies**2, 0, None)  # norm(P C v)^2
         across = self.total - 2 * self.squares + self.energies**2  # norm(P C P)^2

@@ -39,7 +39,9 @@ def changed_predictions(
     before, shares = predicted_classes(network, images), []  # classes (N,)
     for index in indices:
         direction = nads.directions[index, 0].to(images)  # (H, W), for every channel
-        component = (images * direction).sum((2, 3), keepdim=True) * direction  # (N, C, 1, 1) x (H, W)
+        component = (images * direction).sum(
+            (2, 3), keepdim=True
+        ) * direction  # (N, C, 1, 1) x (H, W)
         after = predicted_classes(network, images - (1 if change == "remove" else 2) * component)
         shares.append((after != before).double().mean())
     return torch.stack(shares)

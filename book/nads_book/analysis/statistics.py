@@ -20,7 +20,9 @@ def isotonic_fit(values: Sequence[float] | np.ndarray) -> np.ndarray:
 
 def first_below(keys: Sequence[Any], values: Sequence[float] | np.ndarray, level: float) -> Any:
     """Return the first of n keys at which the decreasing fit of values (n,) is below a level, or None."""
-    return next((key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None)
+    return next(
+        (key for key, value in zip(keys, isotonic_fit(values), strict=True) if value < level), None
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +62,17 @@ def order_test(
 
     def deviations(accuracies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         fit = isotonic_fit(accuracies)
-        return accuracies - fit, (accuracies - fit) / np.sqrt(np.maximum(fit * (1 - fit), 1 / num_test) / num_test)
+        return accuracies - fit, (accuracies - fit) / np.sqrt(
+            np.maximum(fit * (1 - fit), 1 / num_test) / num_test
+        )
 
     gaps, errors = deviations(np.asarray(accuracies))
     redrawn = np.random.default_rng(seed).binomial(num_test, fit, (100, len(fit))) / num_test
     redrawn = np.clip(fit + inflation * (redrawn - fit), 0, 1)
     spreads = [np.sqrt(np.mean(deviations(again)[1] ** 2)) for again in redrawn]
-    return OrderTest(gaps, errors, float(np.sqrt(np.mean(errors**2))), float(np.quantile(spreads, 0.95)))
+    return OrderTest(
+        gaps, errors, float(np.sqrt(np.mean(errors**2))), float(np.quantile(spreads, 0.95))
+    )
 
 
 def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -76,7 +82,9 @@ def _midranks(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return (totals.cumsum() - totals / 2)[inverse]
 
 
-def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None) -> float:
+def rank_correlation(
+    a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: np.ndarray | None = None
+) -> float:
     """Return Spearman's rank correlation, ties in the middle; NaN for fewer than ``min_size`` pairs or a constant.
 
     Args:
@@ -88,7 +96,9 @@ def rank_correlation(a: np.ndarray, b: np.ndarray, min_size: int = 8, weights: n
     if len(a) < min_size or min(np.ptp(a), np.ptp(b)) == 0:
         return float("nan")
     weights = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=float)
-    (aa, ab), (_, bb) = np.cov(_midranks(a, weights), _midranks(b, weights), aweights=weights)  # (2, 2)
+    (aa, ab), (_, bb) = np.cov(
+        _midranks(a, weights), _midranks(b, weights), aweights=weights
+    )  # (2, 2)
     return float(ab / np.sqrt(aa * bb))
 
 
@@ -113,22 +123,36 @@ def resampled(
     columns = [np.asarray(column) for column in columns]
     rng, count = np.random.default_rng(seed), len(columns[0])
     if strata is None:
-        draws = rng.integers(max(count, 1), size=(num_resamples if count else 0, count))  # (num_resamples, n) positions
+        draws = rng.integers(
+            max(count, 1), size=(num_resamples if count else 0, count)
+        )  # (num_resamples, n) positions
     else:
         labels = np.asarray(strata)
-        parts = [np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())]  # positions of a stratum
-        draws = np.concatenate([part[rng.integers(len(part), size=(num_resamples, len(part)))] for part in parts], 1)
-    return np.array([statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)])
+        parts = [
+            np.flatnonzero(labels == label) for label in dict.fromkeys(labels.tolist())
+        ]  # positions of a stratum
+        draws = np.concatenate(
+            [part[rng.integers(len(part), size=(num_resamples, len(part)))] for part in parts], 1
+        )
+    return np.array(
+        [statistic(*columns), *(statistic(*(column[draw] for column in columns)) for draw in draws)]
+    )
 
 
-def resampled_correlations(a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0) -> np.ndarray:
+def resampled_correlations(
+    a: np.ndarray, b: np.ndarray, num_resamples: int = 500, seed: int = 0
+) -> np.ndarray:
     """Return the rank correlation of n pairs, followed by those of pairs drawn again: see `resampled`."""
     return resampled(rank_correlation, a, b, num_resamples=num_resamples, seed=seed)
 
 
 def with_interval(resampled: np.ndarray) -> tuple[float, float, float]:
     """Return an estimate and its 95 % bootstrap interval: the first number, and quantiles of the others."""
-    low, high = np.nanquantile(resampled[1:], (0.025, 0.975)) if np.isfinite(resampled[0]) else (np.nan, np.nan)
+    low, high = (
+        np.nanquantile(resampled[1:], (0.025, 0.975))
+        if np.isfinite(resampled[0])
+        else (np.nan, np.nan)
+    )
     return float(resampled[0]), float(low), float(high)
 
 
@@ -153,7 +177,9 @@ class SeedVariance:
 
         if not self.degrees:
             return float("inf")
-        return float(t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5)
+        return float(
+            t.ppf(0.975, self.degrees) * self.deviation * sum(1 / count for count in counts) ** 0.5
+        )
 
 
 def pooled_variance(groups: Iterable[Sequence[float] | np.ndarray]) -> SeedVariance:
@@ -177,7 +203,9 @@ def crossing(x: np.ndarray, accuracies: np.ndarray, level: float) -> float | Non
     return float(x[order][below.argmax()]) if below.any() and not below.all() else None
 
 
-def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> float:
+def area_under_curve(
+    scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
+) -> float:
     """Return the chance that a positive item scores above a negative one, a tie counting half; NaN without one of each.
 
     Args:
@@ -189,7 +217,9 @@ def area_under_curve(scores: np.ndarray, positive: np.ndarray, weights: np.ndarr
     weights = np.ones(len(scores)) if weights is None else np.asarray(weights, dtype=float)
     if positive.all() or not positive.any():
         return float("nan")
-    above = (np.sign(scores[positive][:, None] - scores[~positive][None]) + 1) / 2  # (positive, negative): 0, 1/2 or 1
+    above = (
+        np.sign(scores[positive][:, None] - scores[~positive][None]) + 1
+    ) / 2  # (positive, negative): 0, 1/2 or 1
     pairs = weights[positive][:, None] * weights[~positive][None]
     return float((above * pairs).sum() / pairs.sum())
 
@@ -218,7 +248,10 @@ class Coefficient:
 
 
 def regression(
-    response: np.ndarray, predictors: Mapping[str, np.ndarray], clusters: Sequence[object], seed: int = 0
+    response: np.ndarray,
+    predictors: Mapping[str, np.ndarray],
+    clusters: Sequence[object],
+    seed: int = 0,
 ) -> dict[str, Coefficient]:
     """Regress a response on standardised predictors, by least squares.
 
@@ -240,18 +273,30 @@ def regression(
     names = list(predictors)
     columns = np.stack([np.asarray(predictors[name], dtype=float) for name in names], 1)  # (n, p)
     if not columns.std(0).all():
-        raise ValueError(f"a predictor is constant: {[n for n, s in zip(names, columns.std(0), strict=True) if not s]}")
+        raise ValueError(
+            f"a predictor is constant: {[n for n, s in zip(names, columns.std(0), strict=True) if not s]}"
+        )
     columns = (columns - columns.mean(0)) / columns.std(0)
     design = np.concatenate([columns, np.ones((len(columns), 1))], 1)
     response, labels = np.asarray(response, dtype=float), np.asarray(clusters)
     draws = [np.arange(len(response)), *drawn_groups(labels, 500, seed)]
-    fits = np.array([np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws])
+    fits = np.array(
+        [np.linalg.lstsq(design[draw], response[draw], rcond=None)[0][:-1] for draw in draws]
+    )
     low, high = np.quantile(fits[1:], (0.025, 0.975), axis=0)
-    return {name: Coefficient(float(fits[0, i]), float(low[i]), float(high[i])) for i, name in enumerate(names)}
+    return {
+        name: Coefficient(float(fits[0, i]), float(low[i]), float(high[i]))
+        for i, name in enumerate(names)
+    }
 
 
 def resampled_crossed_mean(
-    values: np.ndarray, rows: np.ndarray, columns: np.ndarray, chosen: np.ndarray, num_resamples: int, seed: int
+    values: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    chosen: np.ndarray,
+    num_resamples: int,
+    seed: int,
 ) -> tuple[float, float]:
     """Return the 95 % interval of the mean of chosen values, where rows and columns are drawn again independently.
 
@@ -270,7 +315,8 @@ def resampled_crossed_mean(
     means = []
     for _ in range(num_resamples):
         row_counts, column_counts = (
-            np.bincount(rng.integers(count, size=count), minlength=count) for count in (len(names), len(kinds))
+            np.bincount(rng.integers(count, size=count), minlength=count)
+            for count in (len(names), len(kinds))
         )
         weights = row_counts[row_of] * column_counts[column_of] * chosen
         if weights.sum():

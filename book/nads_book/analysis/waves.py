@@ -23,9 +23,15 @@ def spread(points: np.ndarray, period: float | None = None) -> list[int]:
     for _ in range(len(points) - 1):
         step = np.abs(points - points[order[-1]])  # (n, d)
         if period:
-            mirrored = np.abs(points + points[order[-1]])  # a frequency and its negative are one direction
+            mirrored = np.abs(
+                points + points[order[-1]]
+            )  # a frequency and its negative are one direction
             step, mirrored = (np.minimum(s % period, -s % period) for s in (step, mirrored))
-            step = np.where((mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True), mirrored, step)
+            step = np.where(
+                (mirrored**2).sum(1, keepdims=True) < (step**2).sum(1, keepdims=True),
+                mirrored,
+                step,
+            )
         distance = np.minimum(distance, (step**2).sum(1))
         distance[order[-1]] = -1
         order.append(int(distance.argmax()))
@@ -74,7 +80,9 @@ def predicted_energies(architecture: str, phase: str = "sine") -> dict[Frequency
         raise ValueError(f"unknown phase {phase!r}: choose sine or cosine")
     predictions = load_study("predicted-fig1.json")["predictions"]
     if architecture not in predictions:
-        raise ValueError(f"nothing is predicted for {architecture!r}: choose from {sorted(predictions)}")
+        raise ValueError(
+            f"nothing is predicted for {architecture!r}: choose from {sorted(predictions)}"
+        )
     waves, other = predictions[architecture]["waves"], {"sine": "cosine", "cosine": "sine"}[phase]
     return {tuple(row["frequency"]): row.get(phase, row.get(other)) for row in waves}
 
@@ -90,7 +98,8 @@ def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:
     depths = (logs.max() - logs) / max(np.ptp(logs), 1e-12)  # 0 to 1
     numbers = np.minimum(count * depths, count - 1).astype(int)
     shuffled = sorted(
-        zip(energies, numbers, strict=True), key=lambda pair: hashlib.sha256(repr(pair[0]).encode()).digest()
+        zip(energies, numbers, strict=True),
+        key=lambda pair: hashlib.sha256(repr(pair[0]).encode()).digest(),
     )
     parts = [[k for k, number in shuffled if number == wanted] for wanted in range(count)]
     return [part for part in parts if part]
@@ -99,7 +108,9 @@ def strata(architecture: str, count: int = NUM_STRATA) -> list[list[Frequency]]:
 def stratified_frequencies(architecture: str) -> list[Frequency]:
     """Return all waves of the grid, one stratum after another, so that every beginning is a stratified sample."""
     parts = strata(architecture)
-    return [part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)]
+    return [
+        part[turn] for turn in range(max(map(len, parts))) for part in parts if turn < len(part)
+    ]
 
 
 def sampling_weights(architecture: str, sample: Sequence[Frequency]) -> np.ndarray:

@@ -47,7 +47,9 @@ def assemble(computed: Mapping[str, Computed]) -> Atlas:
             for one, other in ((first, second), (second, first)):
                 if ATLAS[one].base == other:
                     measures[one]["alignment"] = aligned
-    waves = np.stack([wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names])
+    waves = np.stack(
+        [wave_energies(computed[name].parts.mean(0, keepdim=True), 32)[0] for name in names]
+    )
     return Atlas(
         {name: ATLAS[name] for name in names}, measures,
         np.stack([computed[name].eigenvalues.numpy() for name in names]),
@@ -72,7 +74,11 @@ def write_atlas(atlas: Atlas, folder: Path) -> None:
     """Write ``atlas.json`` and ``atlas.npz``, which `load_atlas` reads."""
     content = {name: described(atlas.facts[name], atlas.measures[name]) for name in atlas.entries}
     with atomic_write(folder / "atlas.json") as file:
-        rows = ",\n ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
+        rows = ",\n ".join(
+            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()
+        )
         file.write(f"{{\n {rows}\n}}\n")
     with atomic_write(folder / "atlas.npz", "wb") as file:
-        np.savez_compressed(file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments)
+        np.savez_compressed(
+            file, eigenvalues=atlas.eigenvalues, waves=atlas.waves, alignments=atlas.alignments
+        )

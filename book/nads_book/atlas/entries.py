@@ -54,14 +54,18 @@ class Entry:
 
 
 # No padding leaves sides of 15 and 13 pixels, of which pooling drops an edge; strides sample rows 0, 2, 4, ...
-def _cnn(name: str, factor: str, change: str, base: str = "cnn", *, flips: bool = True, **options: object) -> Entry:
+def _cnn(
+    name: str, factor: str, change: str, base: str = "cnn", *, flips: bool = True, **options: object
+) -> Entry:
     stride = 1 if options.get("pooling") == "none" else 8
     symmetries = _SQUARE if flips else _NO_FLIPS
     return Entry(Architecture(name, SmallCNN, options, symmetries, 8), factor, base, change, stride)
 
 
 def _resnet(name: str, factor: str, change: str, base: str = "resnet", **options: object) -> Entry:
-    pooled = options.get("pooling", "strided") != "strided"  # strides sample rows 0, 2, 4, ...: no flips
+    pooled = (
+        options.get("pooling", "strided") != "strided"
+    )  # strides sample rows 0, 2, 4, ...: no flips
     architecture = Architecture(
         name, resnet, {"width": 16} | options, _SQUARE if pooled else _NO_FLIPS, 8 if pooled else 1
     )
@@ -73,18 +77,33 @@ def _dense(name: str, factor: str, change: str, base: str = "densenet", **option
     return Entry(Architecture(name, densenet, small | options, _SQUARE, 8), factor, base, change)
 
 
-def _tokens(name: str, factor: str, change: str, base: str = "vit", patch: int = 4, **options: object) -> Entry:
+def _tokens(
+    name: str, factor: str, change: str, base: str = "vit", patch: int = 4, **options: object
+) -> Entry:
     even = options.get("position") != "sine"  # fixed waves distinguish left from right
     architecture = Architecture(
-        name, Tokens, {"patch": patch} | options, _SQUARE if even else _NO_FLIPS[1:], patch if even else 1
+        name,
+        Tokens,
+        {"patch": patch} | options,
+        _SQUARE if even else _NO_FLIPS[1:],
+        patch if even else 1,
     )
     return Entry(architecture, factor, base, change, patch)
 
 
-_BUILDERS: dict[str, Callable[..., Entry]] = {"cnn": _cnn, "resnet": _resnet, "densenet": _dense, "vit": _tokens}
+_BUILDERS: dict[str, Callable[..., Entry]] = {
+    "cnn": _cnn,
+    "resnet": _resnet,
+    "densenet": _dense,
+    "vit": _tokens,
+}
 _ROWS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))
 _ENTRIES = (
-    *(_BUILDERS[family](*labels, **options) for family, rows in _ROWS.items() for *labels, options in rows),
+    *(
+        _BUILDERS[family](*labels, **options)
+        for family, rows in _ROWS.items()
+        for *labels, options in rows
+    ),
     Entry(Architecture("convnext", ConvNeXt, {}, _SQUARE, 4), "", "", "a small ConvNeXt", 4),
     Entry(Architecture("mlp", MLP), "", "", "an MLP", 1),
 )

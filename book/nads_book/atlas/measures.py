@@ -106,7 +106,10 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
 
     values = {
         "effective": jackknife(
-            lambda chosen: across(np.outer(traces[chosen], traces[chosen])) / across(gram[np.ix_(chosen, chosen)]),
+            lambda chosen: (
+                across(np.outer(traces[chosen], traces[chosen]))
+                / across(gram[np.ix_(chosen, chosen)])
+            ),
             count,
         ),
         "high": ratio(energies[:, np.hypot(ky, kx) > _HIGH].sum(1), energies.sum((1, 2))),
@@ -129,10 +132,18 @@ def describe(parts: Tensor, stride: int) -> dict[str, Measured]:
 
 
 def _unexplained(
-    gram: np.ndarray, traces: np.ndarray, inside: np.ndarray, rank: int, dimension: int, chosen: np.ndarray
+    gram: np.ndarray,
+    traces: np.ndarray,
+    inside: np.ndarray,
+    rank: int,
+    dimension: int,
+    chosen: np.ndarray,
 ) -> float:
     """Return the share of |C - (tr C / D) I|^2 that a second level on a subspace of this rank does not explain."""
-    squares, means = across(gram[np.ix_(chosen, chosen)]), across(np.outer(traces[chosen], traces[chosen]))
+    squares, means = (
+        across(gram[np.ix_(chosen, chosen)]),
+        across(np.outer(traces[chosen], traces[chosen])),
+    )
     deviation = squares - means / dimension
     contrast = inside[chosen] - rank / dimension * traces[chosen]
     explained = across(np.outer(contrast, contrast)) / (rank * (1 - rank / dimension))

@@ -68,7 +68,9 @@ def score(prediction: Prediction, atlas: Atlas) -> Score | None:
     else:
         other = Measured(float(prediction.than), 0.0, measured.num_parts)
     low, high = Measured(
-        measured.value - other.value, float(np.hypot(measured.error, other.error)), measured.num_parts
+        measured.value - other.value,
+        float(np.hypot(measured.error, other.error)),
+        measured.num_parts,
     ).interval
     reach = _ABOUT * abs(other.value) or _ABOUT
     if prediction.relation == "about":

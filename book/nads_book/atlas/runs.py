@@ -52,7 +52,12 @@ class Computed:
 
 
 def compute_entry(
-    entry: Entry, folder: Path, num_networks: int | None = None, *, seed: int = 0, progress: bool = True
+    entry: Entry,
+    folder: Path,
+    num_networks: int | None = None,
+    *,
+    seed: int = 0,
+    progress: bool = True,
 ) -> Computed:
     """Compute an entry, or resume it, or read it if it is done.
 
@@ -70,7 +75,9 @@ def compute_entry(
     num_networks = entry.num_networks if num_networks is None else num_networks
     require_integers(num_networks=num_networks)
     if num_networks < PARTS * _FEWEST:
-        raise ValueError(f"{PARTS} parts of {_FEWEST} networks are needed, got num_networks = {num_networks}")
+        raise ValueError(
+            f"{PARTS} parts of {_FEWEST} networks are needed, got num_networks = {num_networks}"
+        )
     path = folder / f"{entry.name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +93,9 @@ def compute_entry(
             f"{path} has {known} networks (seed {begun}), not {num_networks} ({seed}): name another folder"
         )
     nads = NADs.load(folder / f"{entry.name}.npz")
-    return Computed(nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride))
+    return Computed(
+        nads, content["eigenvalues"], content["parts"], describe(content["parts"], entry.stride)
+    )
 
 
 def part_seed(entry: Entry, part: int, seed: int = 0) -> int:
@@ -98,12 +107,20 @@ def _checkpoint(entry: Entry, folder: Path, part: int) -> Path:
     return folder / f"{entry.name}.{part}.ckpt"
 
 
-def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool) -> dict[str, Any]:
+def _computed(
+    entry: Entry, folder: Path, num_networks: int, seed: int, progress: bool
+) -> dict[str, Any]:
     """Draw the networks of all parts, write the NADs, and return the content of the .pt file that belongs to them."""
     start = time.perf_counter()
     symmetries = entry.architecture.symmetries_at(32)
     states = [
-        _drawn(entry, part_seed(entry, part, seed), num_networks // PARTS, _checkpoint(entry, folder, part), progress)
+        _drawn(
+            entry,
+            part_seed(entry, part, seed),
+            num_networks // PARTS,
+            _checkpoint(entry, folder, part),
+            progress,
+        )
         for part in range(PARTS)
     ]
     total, first, parts = DenseMoments(_DIMENSION), states[0].first_networks, []
@@ -126,9 +143,13 @@ def _computed(entry: Entry, folder: Path, num_networks: int, seed: int, progress
     return content | {"parts": torch.stack(parts)}
 
 
-def _drawn(entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool) -> Accumulation:
+def _drawn(
+    entry: Entry, seed: int, num_networks: int, checkpoint: Path, progress: bool
+) -> Accumulation:
     """Draw the networks of one part."""
-    ensemble = Ensemble(partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu")
+    ensemble = Ensemble(
+        partial(entry.architecture.build, *SHAPE[:2], 1), SHAPE, seed=seed, device="cpu"
+    )
     description = {
         "architecture": entry.name, "image_shape": list(SHAPE), "estimator": repr(_ESTIMATOR), "seed": seed,
         "numbers": NADS_VERSION, "num_parameters": ensemble.num_parameters,

@@ -44,7 +44,11 @@ class Concatenated(nn.Sequential):
         return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]  # torch's has no annotations
 
 
-SKIPS: dict[str, type[nn.Sequential]] = {"none": nn.Sequential, "residual": Residual, "dense": Concatenated}
+SKIPS: dict[str, type[nn.Sequential]] = {
+    "none": nn.Sequential,
+    "residual": Residual,
+    "dense": Concatenated,
+}
 PADDINGS = ("zeros", "circular", "none")
 _LAYER_OPTIONS = ("norms", "activations", "padding", "initialisation")
 INITIALISATIONS = ("default", "he", "orthogonal", "times 4")
@@ -88,7 +92,11 @@ def exchange_layers(
                 setattr(parent, name, NORMS[norms](layer.num_features))
             elif isinstance(layer, nn.ReLU):
                 setattr(parent, name, ACTIVATIONS[activations]())
-            elif isinstance(layer, nn.Conv2d) and layer.kernel_size != (1, 1) and padding == "circular":
+            elif (
+                isinstance(layer, nn.Conv2d)
+                and layer.kernel_size != (1, 1)
+                and padding == "circular"
+            ):
                 layer.padding_mode = "circular"
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -159,9 +167,13 @@ class SmallCNN(nn.Module):
                 features.append(downsample(pooling))
                 size = halved(size, pooling)
         if size < 1:
-            raise ValueError(f"image_size {image_size} is too small for this network: nothing is left after pooling")
+            raise ValueError(
+                f"image_size {image_size} is too small for this network: nothing is left after pooling"
+            )
         self.features = nn.Sequential(*features)
-        self.head = nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = (
+            nn.Flatten() if head == "flat" else nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        )
         self.linear = nn.Linear(channels * (size**2 if head == "flat" else 1), num_classes)
         exchange_layers(self, norms=norms, padding=padding, **layers)
 
@@ -182,7 +194,9 @@ def densenet(*sizes: int, **options: Any) -> nn.Module:
     return _exchanged(DenseNet121Net, sizes, options)
 
 
-def _exchanged(module: Callable[..., nn.Module], sizes: tuple[int, ...], options: dict[str, Any]) -> nn.Module:
+def _exchanged(
+    module: Callable[..., nn.Module], sizes: tuple[int, ...], options: dict[str, Any]
+) -> nn.Module:
     layers = {name: options.pop(name) for name in _LAYER_OPTIONS if name in options}
     network = module(*sizes, **options)
     exchange_layers(network, **layers)
@@ -212,7 +226,9 @@ class _Attention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = self.mixed(x).unflatten(-1, (3, 4, -1)).movedim(-3, 0).transpose(-2, -3)  # (N, 4, T, w)
+        query, key, value = (
+            self.mixed(x).unflatten(-1, (3, 4, -1)).movedim(-3, 0).transpose(-2, -3)
+        )  # (N, 4, T, w)
         weights = (query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])).softmax(-1)
         return self.out((weights @ value).transpose(-2, -3).flatten(-2))
 
@@ -256,12 +272,21 @@ class Tokens(nn.Module):
         position: str = "learned",
     ):
         super().__init__()
-        _require_options(mixing=(mixing, ("attention", "tokens")), position=(position, ("learned", "sine", "none")))
+        _require_options(
+            mixing=(mixing, ("attention", "tokens")),
+            position=(position, ("learned", "sine", "none")),
+        )
         if image_size % patch:
-            raise ValueError(f"image_size {image_size} must be a multiple of the patches' side {patch}")
+            raise ValueError(
+                f"image_size {image_size} must be a multiple of the patches' side {patch}"
+            )
         side = image_size // patch
         self.embedding = nn.Conv2d(in_channels, self.width, patch, stride=patch)
-        learned = nn.Parameter(torch.empty(side**2, self.width).normal_(std=0.02)) if position == "learned" else None
+        learned = (
+            nn.Parameter(torch.empty(side**2, self.width).normal_(std=0.02))
+            if position == "learned"
+            else None
+        )
         self.register_parameter("learned", learned)
         self.register_buffer("fixed", _waves(side, self.width) if position == "sine" else None)
         blocks = []

@@ -25,7 +25,9 @@ def rising_fit(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return fitted
 
 
-def predicted_from_others(group: str, groups: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def predicted_from_others(
+    group: str, groups: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
     """Return the values of one group on the rising curve of all other groups, interpolated in log x.
 
     Args:
@@ -67,6 +69,8 @@ def branch_ratios(name: str, num_networks: int = 3) -> list[float]:
             x = network.activation(network.bn1(network.conv1(torch.randn(64, 1, 32, 32))))
             for block in network.blocks:
                 branch = block.bn2(block.conv2(block.activation(block.bn1(block.conv1(x)))))
-                ratios.append(float((branch.square().mean() / block.shortcut(x).square().mean()).sqrt()))
+                ratios.append(
+                    float((branch.square().mean() / block.shortcut(x).square().mean()).sqrt())
+                )
                 x = block(x)
     return ratios

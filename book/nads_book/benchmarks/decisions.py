@@ -92,10 +92,14 @@ def _goal(name: str, networks: list[Row], own_loops: list[Row]) -> Decision:
         return Decision(subject, "not known", "the own loop or the library was not timed")
     ratio = max(libraries) / max(loops)
     shares = [
-        row["roofline_share"] for row in networks if row["network"] == name and row.get("roofline_share") is not None
+        row["roofline_share"]
+        for row in networks
+        if row["network"] == name and row.get("roofline_share") is not None
     ]
     share = max(shares, default=None)
     reached = ratio >= GOALS[name] and share is not None and share >= ROOFLINE_GOAL
-    roofline = "no share of the roofline" if share is None else f"{100 * share:.0f} % of the roofline"
+    roofline = (
+        "no share of the roofline" if share is None else f"{100 * share:.0f} % of the roofline"
+    )
     reason = f"{ratio:.1f} of {GOALS[name]:.0f} times the own loop, {roofline} of {100 * ROOFLINE_GOAL:.0f} %"
     return Decision(subject, "reached" if reached else "missed", reason)

@@ -24,19 +24,35 @@ def draw_weights(
 ) -> list[Tensor]:
     """Draw the parameters of networks as `nads_core.kernels.draw_weights` does."""
     networks = torch.arange(first, first + count, device=device)
-    return [_draw(parameter, number, networks, seed, stream) for number, parameter in enumerate(parameters)]
+    return [
+        _draw(parameter, number, networks, seed, stream)
+        for number, parameter in enumerate(parameters)
+    ]
 
 
-def _draw(parameter: RandomParameter, number: int, networks: Tensor, seed: int, stream: int) -> Tensor:
+def _draw(
+    parameter: RandomParameter, number: int, networks: Tensor, seed: int, stream: int
+) -> Tensor:
     """Draw one parameter of B networks: (B,) -> (B, *shape)."""
-    quads = torch.arange(-(-parameter.size // 4), device=networks.device)  # (Q,), each gives four numbers
+    quads = torch.arange(
+        -(-parameter.size // 4), device=networks.device
+    )  # (Q,), each gives four numbers
     rows = max(1, _WORDS_AT_ONCE // max(1, len(quads)))
     parts = []
     for chunk in networks.split(rows):  # b <= rows networks
-        counter = (quads, torch.full_like(quads, number), chunk[:, None], torch.full_like(quads, stream))
+        counter = (
+            quads,
+            torch.full_like(quads, number),
+            chunk[:, None],
+            torch.full_like(quads, stream),
+        )
         words = philox(counter, seed)  # four of (b, Q)
-        numbers = torch.stack(uniform(words) if parameter.distribution == "uniform" else normal(words), dim=-1)
-        numbers = numbers.flatten(1)[:, : parameter.size]  # (b, Q, 4) -> (b, size): the last quad may be cut
+        numbers = torch.stack(
+            uniform(words) if parameter.distribution == "uniform" else normal(words), dim=-1
+        )
+        numbers = numbers.flatten(1)[
+            :, : parameter.size
+        ]  # (b, Q, 4) -> (b, size): the last quad may be cut
         # One rounding to float32, as in a fused multiply-add.
         parts.append((parameter.shift + parameter.scale * numbers.double()).float())
     return torch.cat(parts).reshape(len(networks), *parameter.shape)
@@ -55,7 +71,10 @@ def philox(counter: Sequence[Tensor], key: int) -> tuple[Tensor, Tensor, Tensor,
     first, second, third, fourth = counter
     low_key, high_key = key & _WORD, key >> 32 & _WORD
     for _ in range(_ROUNDS):
-        left, right = _MULTIPLIERS[0] * first, _MULTIPLIERS[1] * third  # modulo 2^64: int64 keeps the bits
+        left, right = (
+            _MULTIPLIERS[0] * first,
+            _MULTIPLIERS[1] * third,
+        )  # modulo 2^64: int64 keeps the bits
         first, second, third, fourth = (
             _high(right) ^ second ^ low_key, right & _WORD, _high(left) ^ fourth ^ high_key, left & _WORD,
         )  # fmt: skip
@@ -94,7 +113,9 @@ def add_second_moments(second_moment: Tensor, noise_moment: Tensor, contribution
     mean_shift = shifted.sum(1) / count  # s, (B, D)
     second_moment += _gram(base + mean_shift)
     if count > 1:
-        noise_moment += (_gram(shifted.flatten(0, 1)) - count * _gram(mean_shift)) / (count * (count - 1))
+        noise_moment += (_gram(shifted.flatten(0, 1)) - count * _gram(mean_shift)) / (
+            count * (count - 1)
+        )
 
 
 def _gram(rows: Tensor) -> Tensor:

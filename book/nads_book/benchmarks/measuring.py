@@ -96,7 +96,10 @@ def measure_network(
     """
     device, dimension = ensemble.device, math.prod(ensemble.image_shape)
     dense = dimension <= DENSE_LIMIT
-    crew, blocks = ThreadedEnsemble(ensemble), max(1, fitting_batch(ensemble, estimator) // ensemble.block_size)
+    crew, blocks = (
+        ThreadedEnsemble(ensemble),
+        max(1, fitting_batch(ensemble, estimator) // ensemble.block_size),
+    )
     count = blocks * ensemble.block_size * crew.size
     times: dict[str, list[float]] = {"draw": [], "gradients": [], "moments": []}
 
@@ -110,7 +113,9 @@ def measure_network(
         return torch.cat(crew.map(lambda own, drawn: estimator.contributions(own, drawn), draws))
 
     def measure() -> None:
-        if estimator.passes(dimension).forward <= dimension:  # the 2 D evaluations of a dipole need no warming up
+        if (
+            estimator.passes(dimension).forward <= dimension
+        ):  # the 2 D evaluations of a dipole need no warming up
             differentiate(draw_all(0))
         start = time.perf_counter()
         while _more(times["draw"], start, seconds):
@@ -120,7 +125,9 @@ def measure_network(
             times["gradients"].append(differentiating / count)
         start = time.perf_counter()
         if dense:  # (B, J, D), B so large that the sums are written as rarely as in a long run
-            contributions = contributions.repeat(-(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1)
+            contributions = contributions.repeat(
+                -(-_ROWS // (len(contributions) * contributions.shape[1])), 1, 1
+            )
         moments = empty_moments(ensemble)
         while _more(times["moments"], start, seconds / 4):
             _, elapsed = timed(partial(_add, moments, contributions), device)
@@ -135,8 +142,13 @@ def measure_network(
         "all_seconds_per_network": times, "peak_memory_bytes": peak, "work": asdict(work),
     }  # fmt: skip
     if limits is not None:
-        precision = "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None  # cuDNN's default
-        bounds = {"operations": work.operations_seconds(limits, precision), "bytes": work.bytes_seconds(limits)}
+        precision = (
+            "tf32" if device.type == "cuda" and ensemble.dtype == torch.float32 else None
+        )  # cuDNN's default
+        bounds = {
+            "operations": work.operations_seconds(limits, precision),
+            "bytes": work.bytes_seconds(limits),
+        }
         result |= {"limits": asdict(limits), "limit_seconds": bounds}
         result["times_limit"] = result["seconds_per_network"] / max(bounds.values())
     return result
@@ -178,17 +190,27 @@ def measure_eigenvectors(
         nonlocal elapsed
         moments = (DenseMoments if kind == "dense" else GramMoments)(dimension, device)
         for rest in range(num_vectors, 0, -32):
-            moments.update(torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator))
+            moments.update(
+                torch.randn(min(rest, 32), 2, dimension, device=device, generator=generator)
+            )
         if isinstance(moments, DenseMoments):
             moments.sums()
-            _, elapsed = timed(lambda: leading_eigenpairs(debias(*moments.moments()), count), device)
+            _, elapsed = timed(
+                lambda: leading_eigenpairs(debias(*moments.moments()), count), device
+            )
         else:
             _, elapsed = timed(lambda: gram_eigenpairs(*moments.vectors(), count), device)
 
     before = peak_memory(lambda: None, device)
     peak = peak_memory(work, device)
     used = None if peak is None or before is None else max(peak - before, 0)
-    return {"kind": kind, "num_vectors": num_vectors, "num_directions": count, "seconds": elapsed, "bytes": used}
+    return {
+        "kind": kind,
+        "num_vectors": num_vectors,
+        "num_directions": count,
+        "seconds": elapsed,
+        "bytes": used,
+    }
 
 
 def seconds_per_step(
@@ -215,7 +237,9 @@ def seconds_per_step(
     on_cpu = torch.device(device).type == "cpu"
 
     def seconds(epochs: int, batches: int) -> float:
-        images = torch.randn(batches * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0))
+        images = torch.randn(
+            batches * recipe.batch_size, *image_shape, generator=torch.Generator().manual_seed(0)
+        )
         result = train_networks(
             architecture, [(images, torch.arange(len(images)) % num_classes)],
             recipe=replace(recipe, epochs=epochs), num_classes=num_classes, mixed_precision=mixed_precision,

@@ -58,7 +58,9 @@ DATA_SHEETS = {
 
 def data_sheet(device: str) -> Limits | None:
     """Return the limits of a GPU by the name that torch gives it, None for one that is not in the table."""
-    return next((limits for name, limits in DATA_SHEETS.items() if re.search(rf"\b{name}\b", device)), None)
+    return next(
+        (limits for name, limits in DATA_SHEETS.items() if re.search(rf"\b{name}\b", device)), None
+    )
 
 
 def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
@@ -81,7 +83,9 @@ def measure_limits(size: int = 1536, megabytes: int = 256) -> Limits:
 
 def timed(call: Callable[[], _Result], device: torch.device) -> tuple[_Result, float]:
     """Return the result of a call and its seconds, including its work on a GPU."""
-    synchronize: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    synchronize: Callable[[], None] = (
+        torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    )
     synchronize()
     start = time.perf_counter()
     result = call()
@@ -144,8 +148,12 @@ def count_work(ensemble: Ensemble, estimator: Estimator, dense: bool = True) -> 
     one, passes = _one_pass(ensemble), estimator.passes(dimension)
     forward = passes.forward * one.forward
     backward = passes.backward * one.backward + passes.mixed * one.mixed
-    passes_per_input = 1 + backward / forward  # what computes twice as much as a forward pass counts as two
-    rows = estimator.readouts * min(2, estimator.num_contributions)  # of outer products: the mean and half difference
+    passes_per_input = (
+        1 + backward / forward
+    )  # what computes twice as much as a forward pass counts as two
+    rows = estimator.readouts * min(
+        2, estimator.num_contributions
+    )  # of outer products: the mean and half difference
     return Work(
         weights=ensemble.num_parameters,
         forward=forward,
@@ -187,10 +195,13 @@ def _one_pass(ensemble: Ensemble) -> _OnePass:
     hooks = [
         layer.register_forward_hook(count)
         for layer in network.modules()
-        if any(True for _ in layer.parameters(recurse=False)) and not isinstance(layer, nn.modules.batchnorm._NormBase)
+        if any(True for _ in layer.parameters(recurse=False))
+        and not isinstance(layer, nn.modules.batchnorm._NormBase)
     ]
     batch = 2
-    images = torch.empty(batch, *ensemble.image_shape, dtype=ensemble.dtype, device="meta", requires_grad=True).clone()
+    images = torch.empty(
+        batch, *ensemble.image_shape, dtype=ensemble.dtype, device="meta", requires_grad=True
+    ).clone()
 
     def scalar() -> Tensor:
         return network(images).reshape(batch, -1)[:, ensemble.output].sum()
@@ -206,7 +217,9 @@ def _one_pass(ensemble: Ensemble) -> _OnePass:
         along = [(slope * torch.empty_like(slope)).sum() for slope in slopes if slope is not None]
         torch.autograd.grad(torch.stack(along).sum(), images, allow_unused=True)
 
-    return _OnePass(forward / batch, backward / batch, (_flop(mixed)[0] - forward) / batch, returned // batch)
+    return _OnePass(
+        forward / batch, backward / batch, (_flop(mixed)[0] - forward) / batch, returned // batch
+    )
 
 
 def _flop(call: Callable[[], _Result]) -> tuple[float, _Result]:

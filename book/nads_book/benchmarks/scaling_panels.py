@@ -27,7 +27,9 @@ def _pixels(costs: Sequence[Mapping[str, Any]]) -> list[float]:
     return [math.prod(cost["image_shape"]) for cost in costs]
 
 
-def scaling_panels(measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Curve]]:
+def scaling_panels(
+    measured: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, dict[str, Curve]]:
     """Return the curves of time and memory against the number of pixels.
 
     Args:
@@ -36,7 +38,11 @@ def scaling_panels(measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
     Returns:
         For each panel, curves by label: kind, numbers of pixels and values.
     """
-    panels: dict[str, dict[str, Curve]] = {"seconds per network": {}, "seconds, eigenvectors": {}, "memory, GB": {}}
+    panels: dict[str, dict[str, Curve]] = {
+        "seconds per network": {},
+        "seconds, eigenvectors": {},
+        "memory, GB": {},
+    }
     for kind, costs in measured.items():
         panel = panels["seconds per network"]
         panel[kind] = kind, _pixels(costs), [cost["seconds_per_network"] for cost in costs]
@@ -53,8 +59,16 @@ def scaling_panels(measured: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
             seconds = [eigenvector_operations(d, num_vectors, side) / rate for d in dimensions]
             gigabytes = [eigenvector_bytes(d, num_vectors, side) / 1e9 for d in dimensions]
             for title, values, modelled in (
-                ("seconds, eigenvectors", [cost["eigenvectors"]["seconds"] for cost in solved], seconds),
-                ("memory, GB", [(cost["eigenvectors"]["bytes"] or np.nan) / 1e9 for cost in solved], gigabytes),
+                (
+                    "seconds, eigenvectors",
+                    [cost["eigenvectors"]["seconds"] for cost in solved],
+                    seconds,
+                ),
+                (
+                    "memory, GB",
+                    [(cost["eigenvectors"]["bytes"] or np.nan) / 1e9 for cost in solved],
+                    gigabytes,
+                ),
             ):
                 panels[title][f"{label}, {kind}"] = kind, _pixels(solved), values
                 panels[title][f"{label}, {kind} model"] = "model", dimensions, modelled

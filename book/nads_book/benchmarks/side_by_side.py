@@ -42,7 +42,13 @@ def loss_difference(
 
     def losses(place: torch.device | str, **options: Any) -> torch.Tensor:
         result = train_networks(
-            architecture, [data], recipe=recipe, device=place, mixed_precision=False, progress=False, **options
+            architecture,
+            [data],
+            recipe=recipe,
+            device=place,
+            mixed_precision=False,
+            progress=False,
+            **options,
         )
         return result.losses[0].double()
 

@@ -28,7 +28,10 @@ def results_folder() -> Path:
 
 
 def write_result(
-    name: str, result: dict[str, Any], device: torch.device | str = "cpu", folder: Path | None = None
+    name: str,
+    result: dict[str, Any],
+    device: torch.device | str = "cpu",
+    folder: Path | None = None,
 ) -> Path:
     """Write one result with its environment to ``NAME.json``, and return the path."""
     path = (folder or results_folder()) / f"{name}.json"

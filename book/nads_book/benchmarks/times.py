@@ -47,7 +47,9 @@ class Duration:
         if self.seconds < 1 and not self.source:  # what the estimate leaves out takes longer
             return "< 1 s"
         unit, size = next(
-            (unit, size) for unit, size in (("h", 3600), ("min", 60), ("s", 0.0)) if self.seconds >= 2 * size
+            (unit, size)
+            for unit, size in (("h", 3600), ("min", 60), ("s", 0.0))
+            if self.seconds >= 2 * size
         )
         return f"{'' if self.source else '≈ '}{readable(self.seconds / (size or 1))} {unit}"
 
@@ -66,11 +68,15 @@ def networks_for(certainty: float, num_networks: int, certainty_then: float) -> 
         ValueError: for certainties outside (0, 1).
     """
     if not 0 < certainty < 1 or not 0 < certainty_then < 1:
-        raise ValueError(f"certainties must be between 0 and 1, got {certainty} and {certainty_then}")
+        raise ValueError(
+            f"certainties must be between 0 and 1, got {certainty} and {certainty_then}"
+        )
     return max(FEWEST, round(num_networks * (1 - certainty_then) / (1 - certainty)))
 
 
-def gpu_durations(count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Duration]:
+def gpu_durations(
+    count: int, work: Work, network: str, rows: Sequence[Mapping[str, Any]]
+) -> dict[str, Duration]:
     """Return the time of ``count`` networks on each of `GPUS`: by the best row, else by the limits of the data sheet.
 
     Args:
@@ -95,7 +101,9 @@ def gpu_durations(count: int, work: Work, network: str, rows: Sequence[Mapping[s
     return durations
 
 
-def times(certainty: float = CERTAINTY, folder: Path | None = None) -> dict[str, tuple[int, dict[str, Duration]]]:
+def times(
+    certainty: float = CERTAINTY, folder: Path | None = None
+) -> dict[str, tuple[int, dict[str, Duration]]]:
     """Return for each of `NETWORKS` the number of networks for a certainty, and its time on each device.
 
     Args:
@@ -105,7 +113,9 @@ def times(certainty: float = CERTAINTY, folder: Path | None = None) -> dict[str,
     folder = folder or checkout_folder("benchmarks/results")
     loops = json.loads((folder / "own_loop-counts.json").read_text("utf8"))
     rows: list[dict[str, Any]] = []
-    with contextlib.suppress(FileNotFoundError):  # opened in any case: the build sees that it was looked for
+    with contextlib.suppress(
+        FileNotFoundError
+    ):  # opened in any case: the build sees that it was looked for
         rows = json.loads((folder / "gpu-networks.json").read_text("utf8"))["rows"]
     durations = {}
     for name, (_, leading) in NETWORKS.items():
@@ -123,7 +133,9 @@ def times(certainty: float = CERTAINTY, folder: Path | None = None) -> dict[str,
         if case := loops["cases"].get(name):  # whole calls of compute_nads
             found = loops
             timed = case["library, 1 readout"]["seconds"][-1] / case["networks"][-1]
-        laptop = Duration(count * timed, f"measured on {found['device']} of {found['processor']}, {found['date']}")
+        laptop = Duration(
+            count * timed, f"measured on {found['device']} of {found['processor']}, {found['date']}"
+        )
         durations[name] = count, {"laptop": laptop} | gpu_durations(count, work, name, rows)
     return durations
 
@@ -153,7 +165,9 @@ def sources(found: Mapping[str, tuple[int, Mapping[str, Duration]]], certainty: 
             " The others are estimates: the limits of the data sheet for the operations and bytes that are counted, "
             f"at {100 * SHARE:.0f} % of them. They leave out the start of kernels, random numbers and the eigenvectors."
         )
-    unknown = [gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())]
+    unknown = [
+        gpu for gpu in GPUS if not any(by_device[gpu].source for _, by_device in found.values())
+    ]
     if unknown:
         text += (
             f" **No {' and no '.join(unknown)} has timed these networks**: which share of its limits a GPU reaches, "

@@ -40,7 +40,13 @@ class Check:
         if self.is_bound:
             difference = max(difference, 0.0)
         error = max(self.standard_error, 1e-12 * abs(self.simulated))
-        return 0.0 if difference == 0 else difference / error if error else math.copysign(math.inf, difference)
+        return (
+            0.0
+            if difference == 0
+            else difference / error
+            if error
+            else math.copysign(math.inf, difference)
+        )
 
     @property
     def z(self) -> float:
@@ -83,13 +89,19 @@ class CheckFunction(Protocol):
         """
 
 
-def check_function(settings: Callable[[int, torch.Generator, float], Iterator[Check]]) -> CheckFunction:
+def check_function(
+    settings: Callable[[int, torch.Generator, float], Iterator[Check]],
+) -> CheckFunction:
     """Turn an iterator over settings, which draws from a generator, into a `CheckFunction`."""
 
     def check(num_samples: int = 1, *, seed: int = 0, factor: float = 1.0) -> list[Check]:
         return list(settings(num_samples, torch.Generator().manual_seed(seed), factor))
 
-    check.__name__, check.__doc__, check.__module__ = settings.__name__, settings.__doc__, settings.__module__
+    check.__name__, check.__doc__, check.__module__ = (
+        settings.__name__,
+        settings.__doc__,
+        settings.__module__,
+    )
     return check
 
 
@@ -97,11 +109,17 @@ def table(checks: Iterable[Check]) -> str:
     """Return a Markdown table, one row per check."""
     rows = []
     for c in checks:
-        decimals = 1 - math.floor(math.log10(c.standard_error)) if c.standard_error > 0 else 16  # that the error leaves
+        decimals = (
+            1 - math.floor(math.log10(c.standard_error)) if c.standard_error > 0 else 16
+        )  # that the error leaves
         simulated, error = readable(round(c.simulated, decimals), 4), readable(c.standard_error, 2)
         ours, printed = readable(c.formula, 4), readable(c.printed, 4)
-        rows.append((c.setting, simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed)))
-    return markdown_table(rows, ("setting", "simulated", "standard error", "our form", "off by", "printed", "off by"))
+        rows.append(
+            (c.setting, simulated, error, ours, readable_z(c.z), printed, readable_z(c.z_printed))
+        )
+    return markdown_table(
+        rows, ("setting", "simulated", "standard error", "our form", "off by", "printed", "off by")
+    )
 
 
 def readable_z(z: float) -> str:

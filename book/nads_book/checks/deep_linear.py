@@ -49,13 +49,20 @@ class Model:
         return (self.frequency + self.outputs) % self.size
 
     def checks(
-        self, statement: str, samples: Tensor, ours: Tensor, printed: Tensor, entries: dict[str, tuple[int, int]]
+        self,
+        statement: str,
+        samples: Tensor,
+        ours: Tensor,
+        printed: Tensor,
+        entries: dict[str, tuple[int, int]],
     ) -> Iterator[Check]:
         """Compare entries of the mean of sampled matrices with both formulas."""
         mean, error = mean_and_error(samples)
         setting = f"D = {self.size}, S = {self.stride}, {self.prefilter}, ℓ = {self.frequency}"
         for name, entry in entries.items():
-            value, std, formula, stated = (float(matrix[entry]) for matrix in (mean, error, ours, printed))
+            value, std, formula, stated = (
+                float(matrix[entry]) for matrix in (mean, error, ours, printed)
+            )
             yield Check(statement, f"{setting}, {name}", value, std, formula, stated)
 
 
@@ -85,7 +92,11 @@ def sample_hessians(
         (num_batches, D + M, D + M), phi first, or for block="phi" (num_batches, D, D). The spread
         over the batches gives the standard error of their mean.
     """
-    size, outputs, count = len(response), len(response) // stride, max(1, num_samples // num_batches)
+    size, outputs, count = (
+        len(response),
+        len(response) // stride,
+        max(1, num_samples // num_batches),
+    )
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(num_batches, count, *shape, generator=generator, dtype=torch.float64)
@@ -101,36 +112,56 @@ def sample_hessians(
         output = deep_linear.deep_linear_output(theta, phi + shift[:size], x, response, stride)
         return (y - output).square().mean()
 
-    with warnings.catch_warnings():  # the first use of forward mode compiles helpers with a function torch deprecates
+    with (
+        warnings.catch_warnings()
+    ):  # the first use of forward mode compiles helpers with a function torch deprecates
         warnings.simplefilter("ignore", FutureWarning)
         hessian = torch.func.hessian(mean_loss)
         shift = torch.zeros(size + outputs if block == "both" else size, dtype=torch.float64)
         chunk = max(1, 20_000 // count)  # batches at once: bounds the memory
-        return torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)(shift, theta, phi, x, y)
+        return torch.func.vmap(hessian, (None, 0, 0, 0, 0), chunk_size=chunk)(
+            shift, theta, phi, x, y
+        )
 
 
 @check_function
 def check_lemma1(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Lemma 1: the expected Hessian with respect to phi, at the signal, at noise, and between two aliases."""
     for m in MODELS:
-        samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi")
+        samples = sample_hessians(
+            *m.task, **m.scales, num_samples=num_samples, generator=generator, block="phi"
+        )
         ours = factor * deep_linear.expected_hessian(*m.task, **m.scales)
         printed = deep_linear.expected_hessian_printed(*m.task, theta_std=m.theta_std)
         response = m.task[1]
-        other = max((k for k in range(m.size) if k != m.frequency), key=lambda k: float(response[k]))
+        other = max(
+            (k for k in range(m.size) if k != m.frequency), key=lambda k: float(response[k])
+        )
         signal = m.frequency
-        entries = {"signal": (signal, signal), "noise": (other, other), "aliases": (signal, m.alias)}
+        entries = {
+            "signal": (signal, signal),
+            "noise": (other, other),
+            "aliases": (signal, m.alias),
+        }
         yield from m.checks("lemma1", samples, ours, printed, entries)
 
 
 @check_function
-def check_lemma1_theta(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_lemma1_theta(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """The Hessian with respect to theta, and the mixed block, which the printed lemma leaves out."""
     for m in MODELS:
         samples = sample_hessians(*m.task, **m.scales, num_samples=num_samples, generator=generator)
         ours = factor * deep_linear.expected_hessian(*m.task, **m.scales, block="both")
-        signal, noise = (m.size + frequency % m.outputs for frequency in (m.frequency, m.frequency + 1))
-        entries = {"signal": (signal, signal), "noise": (noise, noise), "mixed": (m.frequency, signal)}
+        signal, noise = (
+            m.size + frequency % m.outputs for frequency in (m.frequency, m.frequency + 1)
+        )
+        entries = {
+            "signal": (signal, signal),
+            "noise": (noise, noise),
+            "mixed": (m.frequency, signal),
+        }
         yield from m.checks("lemma1-theta", samples, ours, ours, entries)
 
 
@@ -138,7 +169,9 @@ def check_lemma1_theta(num_samples: int, generator: torch.Generator, factor: flo
 def check_zeta(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
     """Below Lemma 1: the ratio of the curvature that the signal adds to the largest curvature of the noise."""
     size = 8
-    settings = itertools.product(("average", "binomial"), (2, 4), ((1.0, 1.0), (1.0, 0.5), (0.5, 1.0)), (1, 3))
+    settings = itertools.product(
+        ("average", "binomial"), (2, 4), ((1.0, 1.0), (1.0, 0.5), (0.5, 1.0)), (1, 3)
+    )
     for name, stride, (margin, noise_std), frequency in settings:
         response = model_response(name, size, stride)
         peak, state = int(response.argmax()), generator.get_state()
@@ -146,13 +179,20 @@ def check_zeta(num_samples: int, generator: torch.Generator, factor: float) -> I
         for strength in (margin, 0.0):
             generator.set_state(state)  # the same noise with and without the signal
             args = (frequency, response, stride, strength, noise_std, 1.0, 1.0, num_samples)
-            curvatures.append(sample_hessians(*args, block="phi", generator=generator))  # (batches, D, D)
+            curvatures.append(
+                sample_hessians(*args, block="phi", generator=generator)
+            )  # (batches, D, D)
         with_signal, noise = curvatures
-        added, top = with_signal[:, frequency, frequency] - noise[:, frequency, frequency], noise[:, peak, peak]
+        added, top = (
+            with_signal[:, frequency, frequency] - noise[:, frequency, frequency],
+            noise[:, peak, peak],
+        )
         ratio = added.mean() / top.mean()
         _, error = mean_and_error((added - ratio * top) / top.mean())  # of a ratio, to first order
         formula = float(deep_linear.zeta(frequency, response, margin, noise_std))
-        setting = f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
+        setting = (
+            f"D = {size}, S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
+        )
         yield Check("zeta", setting, float(ratio), float(error), factor * formula, formula)
 
 
@@ -177,15 +217,25 @@ def check_eq5(num_samples: int, generator: torch.Generator, factor: float) -> It
     """Eq. (5): the second moment of the mixed derivative, by automatic differentiation."""
     for m in MODELS:
         response = m.task[1]
-        scale = torch.cat([m.theta_std * torch.ones(m.outputs), m.phi_std * torch.ones(m.size)]).double()
-        weights = scale * torch.randn(num_samples, m.outputs + m.size, generator=generator, dtype=torch.float64)
+        scale = torch.cat(
+            [m.theta_std * torch.ones(m.outputs), m.phi_std * torch.ones(m.size)]
+        ).double()
+        weights = scale * torch.randn(
+            num_samples, m.outputs + m.size, generator=generator, dtype=torch.float64
+        )
 
         def slope(weights: Tensor, x: Tensor, response: Tensor = response, m: Model = m) -> Tensor:
             theta, phi = weights[: m.outputs], weights[m.outputs :]
-            return torch.func.grad(lambda x: deep_linear.deep_linear_output(theta, phi, x, response, m.stride))(x)
+            return torch.func.grad(
+                lambda x: deep_linear.deep_linear_output(theta, phi, x, response, m.stride)
+            )(x)
 
-        mixed = torch.func.vmap(torch.func.jacrev(slope), (0, None))(weights, torch.zeros(m.size).double())
-        samples = mixed @ mixed.mT  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
+        mixed = torch.func.vmap(torch.func.jacrev(slope), (0, None))(
+            weights, torch.zeros(m.size).double()
+        )
+        samples = (
+            mixed @ mixed.mT
+        )  # (N, D, M + D), rows pixels, columns weights -> B^T B: (N, D, D)
         ours = factor * deep_linear.mixed_second_moment(response, m.stride, **m.scales)
         printed = deep_linear.mixed_second_moment_printed(response, m.stride, **m.scales)
         yield from m.checks("eq5", samples, ours, printed, _entries(m))
@@ -194,4 +244,8 @@ def check_eq5(num_samples: int, generator: torch.Generator, factor: float) -> It
 def _entries(m: Model) -> dict[str, tuple[int, int]]:
     """Return the entries at the signal, at the largest response, and between two aliases."""
     peak = int(m.task[1].argmax())
-    return {"[ℓ, ℓ]": (m.frequency, m.frequency), "peak": (peak, peak), "aliases": (m.frequency, m.alias)}
+    return {
+        "[ℓ, ℓ]": (m.frequency, m.frequency),
+        "peak": (peak, peak),
+        "aliases": (m.frequency, m.alias),
+    }

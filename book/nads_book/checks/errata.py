@@ -59,14 +59,21 @@ class Statement:
         """Return the number of settings, and how far both forms are from the simulation."""
         text = f"{len(results)} settings; "
         if results[0].is_bound:
-            ours, printed = sum(c.z >= LIMIT for c in results), sum(c.z_printed >= LIMIT for c in results)
+            ours, printed = (
+                sum(c.z >= LIMIT for c in results),
+                sum(c.z_printed >= LIMIT for c in results),
+            )
             return f"{text}our bound is exceeded in {ours}, the printed one in {printed}."
         if not self.is_random:
             ours = readable(max(abs(c.simulated - c.formula) for c in results))
             printed = readable(max(abs(c.simulated - c.printed) for c in results))
             text += f"the output differs by at most {ours} from our form and by {printed} from the printed one."
             return f"{text} Rounding errors are below {readable(LIMIT * max(c.standard_error for c in results))}."
-        printed_z = f", the printed one {readable_z(worst(results, printed=True))}" if self.is_printed else ""
+        printed_z = (
+            f", the printed one {readable_z(worst(results, printed=True))}"
+            if self.is_printed
+            else ""
+        )
         return f"{text}our form is off by at most {readable_z(worst(results))} standard errors{printed_z}."
 
     def counterexample(self) -> str | None:
@@ -91,12 +98,21 @@ def publish(key: str, results: Sequence[Check]) -> None:
         results: results of its check.
     """
     statement = STATEMENTS[key]
-    paste(key, statement.verdict(results), statement.evidence(results), statement.counterexample() or "none")
-    as_stated = passed(results, printed=statement.is_printed) or (False if statement.is_exact else None)
+    paste(
+        key,
+        statement.verdict(results),
+        statement.evidence(results),
+        statement.counterexample() or "none",
+    )
+    as_stated = passed(results, printed=statement.is_printed) or (
+        False if statement.is_exact else None
+    )
     record_claim(f"errata-{key}", as_stated if passed(results) else None, statement.title)
 
 
-def publish_claim(key: str, verdict: str, evidence: str, holds: bool | None = None, **facts: Any) -> None:
+def publish_claim(
+    key: str, verdict: str, evidence: str, holds: bool | None = None, **facts: Any
+) -> None:
     """Store a measurement about a sentence of the paper, as `publish` does for a statement; nothing is shown.
 
     Args:
@@ -143,7 +159,9 @@ def _indivisible() -> tuple[float, float]:
     return float(torch.fft.fft(x[::2], norm="ortho")[0].real), printed
 
 
-def _pooled(frequency: int, size: int, stride: int, accuracy: Callable[..., Tensor]) -> tuple[float, float]:
+def _pooled(
+    frequency: int, size: int, stride: int, accuracy: Callable[..., Tensor]
+) -> tuple[float, float]:
     arguments = (frequency, pooling.prefilter("identity", size, stride), stride, 1.0, 1.0)
     return float(accuracy(*arguments)), float(pooling.bayes_accuracy_printed(*arguments))
 
@@ -153,7 +171,10 @@ def _corners(ours: Tensor, printed: Tensor) -> tuple[float, float]:
 
 
 def _slope_bound() -> tuple[float, float]:
-    slopes, rates = torch.tensor([-1.0, 1.0], dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    slopes, rates = (
+        torch.tensor([-1.0, 1.0], dtype=torch.float64),
+        torch.ones(2, dtype=torch.float64),
+    )
     norms = lemma2.dipole_gradient_norms(lambda t: t.square() / 4, slopes, rates)
     return float(norms.mean()), float(lemma2.lemma2_bound_printed(slopes, rates, 0.5, 0.0))
 
@@ -179,14 +200,18 @@ _NUMBERS: dict[str, Callable[[], tuple[float, float]]] = {
     "theorem1-folded": lambda: _pooled(1, 4, 2, pooling.bayes_accuracy),
     "theorem1-complex": lambda: _pooled(0, 2, 2, pooling.bayes_accuracy_complex),
     "lemma1": lambda: _corners(*(hessian(0, _ONES, 2, 1.0, 1.0) for hessian in _HESSIANS)),
-    "eq4": lambda: _corners(deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)),
+    "eq4": lambda: _corners(
+        deep_linear.gradient_covariance(_ONES, 2), deep_linear.gradient_covariance_printed(_ONES)
+    ),
     "eq5": lambda: _corners(*(moment(_ONES, 2) for moment in _MOMENTS)),
     "lemma2": _slope_bound,
     "lemma2-dipole": _dipole_bound,
     "eq6-dipole": _dipole_tail,
 }
 STATEMENTS = {
-    key: Statement(check=getattr(checks, f"check_{key.replace('-', '_')}"), numbers=_NUMBERS.get(key), **texts)
+    key: Statement(
+        check=getattr(checks, f"check_{key.replace('-', '_')}"), numbers=_NUMBERS.get(key), **texts
+    )
     for key, texts in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8")).items()
 }
 

@@ -34,7 +34,15 @@ METRICS = (
 )
 
 
-MULTIPLES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)  # levels of Markov's inequality, relative to the mean
+MULTIPLES = (
+    0.5,
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+    8.0,
+)  # levels of Markov's inequality, relative to the mean
 
 
 def _toy_weights(num_samples: int, generator: torch.Generator, point: float) -> Tensor:
@@ -48,7 +56,10 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
     sign = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
     theta = torch.randn(num_samples, generator=generator, dtype=torch.float64)
     # f = theta x: the slope is theta, its rate of change 1
-    toys = {"f = θx, θ = ±1": (sign, torch.ones_like(sign)), "f = θx, θ normal": (theta, torch.ones_like(theta))}
+    toys = {
+        "f = θx, θ = ±1": (sign, torch.ones_like(sign)),
+        "f = θx, θ normal": (theta, torch.ones_like(theta)),
+    }
     size, stride, frequency = 16, 4, 2
     response = model_response("average", size, stride)
     thetas = torch.randn(num_samples, size // stride, generator=generator, dtype=torch.float64)
@@ -56,7 +67,10 @@ def _toy_slopes(num_samples: int, generator: torch.Generator) -> dict[str, tuple
     first, second = thetas[:, frequency % (size // stride)], phi[:, frequency]
     scale = response[frequency] / math.sqrt(stride)
     # d/dtheta and d/dphi of scale theta phi
-    toys["deep linear, v = e₂"] = (scale * first * second, scale * (first.square() + second.square()).sqrt())
+    toys["deep linear, v = e₂"] = (
+        scale * first * second,
+        scale * (first.square() + second.square()).sqrt(),
+    )
     return toys
 
 
@@ -69,15 +83,27 @@ def _bounds(
         mean, error = mean_and_error(lemma2.dipole_gradient_norms(metric.function, *ours))
         bound = factor * float(lemma2.lemma2_bound(*ours, metric.alpha, metric.beta))
         bound_printed = float(lemma2.lemma2_bound_printed(*printed, metric.alpha, metric.beta))
-        yield Check(statement, f"{setting}, g = {metric.name}", float(mean), float(error), bound, bound_printed, True)
+        yield Check(
+            statement,
+            f"{setting}, g = {metric.name}",
+            float(mean),
+            float(error),
+            bound,
+            bound_printed,
+            True,
+        )
 
 
-def _tail(statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float, factor: float) -> Check:
+def _tail(
+    statement: str, setting: str, energy: Tensor, printed: Tensor, multiple: float, factor: float
+) -> Check:
     """Compare P(q >= eta) with Markov's bound, and with the printed one, where eta is a multiple of E q."""
     level = multiple * float(energy.mean())
     share = float((energy >= level * (1 - 1e-12)).double().mean())
     error = math.sqrt(share * (1 - share) / len(energy))
-    return Check(statement, setting, share, error, factor / multiple, float(printed.mean()) / level, True)
+    return Check(
+        statement, setting, share, error, factor / multiple, float(printed.mean()) / level, True
+    )
 
 
 def lemma2_checks(name: str, slopes: Tensor, rates: Tensor, *, factor: float = 1.0) -> list[Check]:
@@ -106,7 +132,9 @@ def check_lemma2(num_samples: int, generator: torch.Generator, factor: float) ->
 
 
 @check_function
-def check_lemma2_dipole(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_lemma2_dipole(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """Lemma 2 read with q = g(abs(f(x) - f(x + v))), its definition, instead of the slope: f = theta x^2 at x near 0.
 
     There grad_x f = 2 theta x and d^2 f / dtheta dx = 2 x, while f(x + v) - f(x) = theta (2 x v + v^2). The bound holds
@@ -128,7 +156,9 @@ def check_eq6(num_samples: int, generator: torch.Generator, factor: float) -> It
 
 
 @check_function
-def check_eq6_dipole(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq6_dipole(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """Eq. (6) read from end to end, for q itself and not for its linearisation: f = theta x^2 at x near 0, v = 1."""
     for point, multiple in itertools.product((0.0, 0.05, 0.1), MULTIPLES):
         theta = _toy_weights(num_samples, generator, point)

@@ -23,14 +23,21 @@ def check_eq1(num_samples: int, generator: torch.Generator, factor: float) -> It
         ours = torch.fft.fft(pooled, norm="ortho")
         index = int(torch.randint(1, size // stride, (), generator=generator))
         value = float(spectrum[:, index].real.mean())
-        rounding = 4 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max() * impulse.abs().sum())
+        rounding = (
+            4
+            * size
+            * torch.finfo(torch.float64).eps
+            * float(x.norm(dim=-1).max() * impulse.abs().sum())
+        )
         setting = f"D = {size}, S = {stride}, {name}, t = {index}"
         simulated = float(ours[:, index].real.mean())
         yield Check("eq1", setting, simulated, rounding, factor * value, value)
 
 
 @check_function
-def check_eq1_indivisible(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_eq1_indivisible(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """Eq. (1) with M = ceil(D / S) where S does not divide D: every frequency leaks into every output."""
     for size, stride in itertools.product((3, 5, 7, 11, 13, 17, 23), (2, 4, 6)):
         num_outputs = math.ceil(size / stride)
@@ -38,14 +45,27 @@ def check_eq1_indivisible(num_samples: int, generator: torch.Generator, factor: 
         spectrum = torch.fft.fft(x, norm="ortho")
         times, t = torch.arange(num_outputs, dtype=torch.float64), num_outputs - 1
         frequencies = torch.arange(size, dtype=torch.float64)[:, None]
-        waves = torch.exp(2j * math.pi * times * (frequencies * stride / size - t / num_outputs))  # (D, M)
-        kernel = waves.sum(-1) / math.sqrt(num_outputs * size)  # (D,): how much of each frequency leaks into output t
+        waves = torch.exp(
+            2j * math.pi * times * (frequencies * stride / size - t / num_outputs)
+        )  # (D, M)
+        kernel = waves.sum(-1) / math.sqrt(
+            num_outputs * size
+        )  # (D,): how much of each frequency leaks into output t
         leaking = (spectrum @ kernel.to(spectrum.dtype)).real.mean()
-        printed = spectrum[:, (num_outputs * torch.arange(stride) + t) % size].sum(-1).real.mean() / math.sqrt(stride)
+        printed = spectrum[:, (num_outputs * torch.arange(stride) + t) % size].sum(
+            -1
+        ).real.mean() / math.sqrt(stride)
         simulated = torch.fft.fft(x[:, ::stride], norm="ortho")[:, t].real.mean()
         rounding = 40 * size * torch.finfo(torch.float64).eps * float(x.norm(dim=-1).max())
         setting = f"D = {size}, S = {stride}, identity, t = {t}"
-        yield Check("eq1-indivisible", setting, float(simulated), rounding, factor * float(leaking), float(printed))
+        yield Check(
+            "eq1-indivisible",
+            setting,
+            float(simulated),
+            rounding,
+            factor * float(leaking),
+            float(printed),
+        )
 
 
 def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
@@ -55,7 +75,13 @@ def _accuracy_and_error(correct: int, num_samples: int) -> tuple[float, float]:
 
 
 def simulate_bayes_accuracy(
-    direction: Tensor, layer: Tensor, margin: float, noise_std: float, num_samples: int, *, generator: torch.Generator
+    direction: Tensor,
+    layer: Tensor,
+    margin: float,
+    noise_std: float,
+    num_samples: int,
+    *,
+    generator: torch.Generator,
 ) -> tuple[float, float]:
     """Draw D(v), apply the layer, classify with the optimal linear rule, and count.
 
@@ -72,7 +98,9 @@ def simulate_bayes_accuracy(
     rule = torch.linalg.pinv(layer @ layer.T, hermitian=True, rtol=1e-12) @ mean
     scores = pooled @ rule
     scale = noise_std * float(layer.norm()) * float(rule.norm())
-    scores = torch.where(scores.abs() <= 1e-12 * max(scale, 1e-300), 0.0, scores)  # nothing left: a coin decides
+    scores = torch.where(
+        scores.abs() <= 1e-12 * max(scale, 1e-300), 0.0, scores
+    )  # nothing left: a coin decides
     coins = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
     correct = int((torch.where(scores == 0, coins, scores.sign()) == labels).sum())
     return _accuracy_and_error(correct, num_samples)
@@ -89,7 +117,12 @@ def check_theorem1(num_samples: int, generator: torch.Generator, factor: float) 
         for number, frequency in enumerate(frequencies[stride]):
             margin, noise_std = (1.0, 3.0) if number % 2 else (1.0, 0.7)
             simulated, error = simulate_bayes_accuracy(
-                pooling.direction(frequency, size), layer, margin, noise_std, num_samples, generator=generator
+                pooling.direction(frequency, size),
+                layer,
+                margin,
+                noise_std,
+                num_samples,
+                generator=generator,
             )
             setting = f"S = {stride}, {name}, ℓ = {frequency}, ε/σ = {margin / noise_std:.2g}"
             ours = pooling.bayes_accuracy(frequency, impulse, stride, factor * margin, noise_std)
@@ -98,14 +131,21 @@ def check_theorem1(num_samples: int, generator: torch.Generator, factor: float) 
 
 
 @check_function
-def check_theorem1_folded(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_theorem1_folded(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """Theorem 1 on real signals where l and -l are different frequencies and alias to the same output."""
     size, phases = 24, (-math.pi / 2, -1.2, 0.0, 0.6, 2.0)
     tasks = itertools.product(((4, 3), (4, 6), (8, 6)), ("average", "identity"), phases)
     for (stride, frequency), name, phase in tasks:
         impulse = pooling.prefilter(name, size, stride)
-        direction, layer = pooling.direction(frequency, size, phase), pooling.pooling_matrix(impulse, stride)
-        simulated, error = simulate_bayes_accuracy(direction, layer, 1.0, 1.0, num_samples, generator=generator)
+        direction, layer = (
+            pooling.direction(frequency, size, phase),
+            pooling.pooling_matrix(impulse, stride),
+        )
+        simulated, error = simulate_bayes_accuracy(
+            direction, layer, 1.0, 1.0, num_samples, generator=generator
+        )
         setting = f"S = {stride}, {name}, ℓ = {frequency}, phase {phase:.2f}"
         ours = float(pooling.bayes_accuracy(frequency, impulse, stride, factor, 1.0, phase=phase))
         printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, 1.0))
@@ -113,18 +153,30 @@ def check_theorem1_folded(num_samples: int, generator: torch.Generator, factor: 
 
 
 @check_function
-def check_theorem1_complex(num_samples: int, generator: torch.Generator, factor: float) -> Iterator[Check]:
+def check_theorem1_complex(
+    num_samples: int, generator: torch.Generator, factor: float
+) -> Iterator[Check]:
     """Theorem 1 for the complex direction F^-1(e_l) and circular complex noise of variance sigma^2 per coefficient."""
     size, noise_std = 24, 0.9
-    for stride, name, frequency in itertools.product((2, 4, 8), ("average", "identity"), (0, 1, 4, 7)):
+    for stride, name, frequency in itertools.product(
+        (2, 4, 8), ("average", "identity"), (0, 1, 4, 7)
+    ):
         impulse = pooling.prefilter(name, size, stride)
         labels = torch.randint(0, 2, (num_samples,), generator=generator).double() * 2 - 1
-        parts = torch.randn(2, num_samples, size, generator=generator, dtype=torch.float64) * noise_std / math.sqrt(2)
+        parts = (
+            torch.randn(2, num_samples, size, generator=generator, dtype=torch.float64)
+            * noise_std
+            / math.sqrt(2)
+        )
         spectrum = torch.complex(parts[0], parts[1])  # (N, D)
         spectrum[:, frequency] = labels.to(spectrum.dtype)  # margin 1, and no noise along v
-        pooled = pooling.pool_spectrum(spectrum, impulse, stride)[:, frequency % (size // stride)]  # (N,)
+        pooled = pooling.pool_spectrum(spectrum, impulse, stride)[
+            :, frequency % (size // stride)
+        ]  # (N,)
         scores = (pooled * pooling.frequency_response(impulse)[frequency].conj()).real
         accuracy = _accuracy_and_error(int((scores.sign() == labels).sum()), num_samples)
         ours = float(pooling.bayes_accuracy_complex(frequency, impulse, stride, factor, noise_std))
         printed = float(pooling.bayes_accuracy_printed(frequency, impulse, stride, 1.0, noise_std))
-        yield Check("theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed)
+        yield Check(
+            "theorem1-complex", f"S = {stride}, {name}, ℓ = {frequency}", *accuracy, ours, printed
+        )

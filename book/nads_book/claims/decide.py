@@ -54,7 +54,9 @@ def decide(
     """
     claims = load(root)
     cells = cells or {}
-    worded = {key for key, claim in claims.items() if claim.statement}  # the register has the last word
+    worded = {
+        key for key, claim in claims.items() if claim.statement
+    }  # the register has the last word
     if unknown := sorted({*found, *cells} - set(claims)):
         raise ClaimError(f"{', '.join(unknown)} is decided, which is no claim of book/claims.toml")
     for key, one in found.items():
@@ -88,7 +90,9 @@ def decide(
         if claim.follows and all(claims[other].verdict for other in claim.follows):
             _decide_by_others(claim, claims)
         if claim.preregistered:
-            older, claim.history = first_in_history(claim.preregistered["first"], claim.preregistered["then"], root)
+            older, claim.history = first_in_history(
+                claim.preregistered["first"], claim.preregistered["then"], root
+            )
             if older is False:
                 claim.verdict, claim.holds = "falsified", False
     return claims
@@ -104,7 +108,11 @@ def _decide_by_others(claim: Claim, claims: dict[str, Claim]) -> None:
     """Decide a claim by those that it follows from: it is no better than the weakest of them."""
     others = [claims[key] for key in claim.follows]
     claim.holds = all(claims[key].verdict == wanted for key, wanted in claim.follows.items())
-    claim.size = next((one.size for one in others if one.size in (*REDUCED, "live")), others[0].size)
+    claim.size = next(
+        (one.size for one in others if one.size in (*REDUCED, "live")), others[0].size
+    )
     claim.verdict = verdict(claim.holds, claim.size or "theory")
     claim.cell = claim.cell or others[0].cell
-    claim.sources += [source for one in others for source in one.sources if source not in claim.sources]
+    claim.sources += [
+        source for one in others for source in one.sources if source not in claim.sources
+    ]

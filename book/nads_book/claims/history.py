@@ -33,7 +33,10 @@ def first_in_history(first: str, then: str, root: Path = ROOT) -> tuple[bool | N
     if status or Path(git("rev-parse", "--show-toplevel")[1]).resolve() != root.resolve():
         return None, "not checked: this folder has no git history"
     if shallow == "true":
-        return None, "not checked: the git history of this clone is shallow (`git fetch --unshallow`)"
+        return (
+            None,
+            "not checked: the git history of this clone is shallow (`git fetch --unshallow`)",
+        )
 
     def commit(name: str) -> str | None:
         if (root / name).exists() or "/" in name:

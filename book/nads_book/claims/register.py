@@ -11,7 +11,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
 FULL = ("paper", "theory")
-REDUCED = ("laptop", "narrow", "demo", "epochs20", "epochs50", "epochs100")  # `live` and `smoke` decide nothing
+REDUCED = (
+    "laptop",
+    "narrow",
+    "demo",
+    "epochs20",
+    "epochs50",
+    "epochs100",
+)  # `live` and `smoke` decide nothing
 # What would change the verdict on a numbered statement of the paper.
 CHECKED = "A simulation on the other side of 4 standard errors from the printed form: see Errata for the check."
 
@@ -21,7 +28,10 @@ class ClaimError(Exception):
 
 
 def verdict(
-    holds: bool | None, size: str, interval: Sequence[float | None] | None = None, null: float | None = None
+    holds: bool | None,
+    size: str,
+    interval: Sequence[float | None] | None = None,
+    null: float | None = None,
 ) -> str:
     """Return the verdict on a claim.
 
@@ -38,7 +48,9 @@ def verdict(
     ('verified', 'falsified', 'toy', 'inconclusive')
     """
     if size not in (*FULL, *REDUCED, "live"):
-        raise ClaimError(f"a claim cannot be decided at size {size!r}: use stored results of {(*FULL, *REDUCED)}")
+        raise ClaimError(
+            f"a claim cannot be decided at size {size!r}: use stored results of {(*FULL, *REDUCED)}"
+        )
     if interval is not None:
         low, high = (math.nan if end is None else end for end in interval)
         if math.isnan(low + high) or (null is not None and low <= null <= high):
@@ -115,13 +127,18 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
         entry = {"verdict": found} if isinstance(found, str) else found
         content[f"errata-{key}"] = {"falsified_by": CHECKED} | entry
     for key, entry in content.items():
-        entry["registered"], entry["registered_holds"] = entry.pop("verdict", None), entry.pop("holds", True)
+        entry["registered"], entry["registered_holds"] = (
+            entry.pop("verdict", None),
+            entry.pop("holds", True),
+        )
         try:
             claims[key] = Claim(key, **entry)
         except TypeError as error:
             raise ClaimError(f"claim {key!r} of {path.name}: {error}") from None
         if claims[key].registered not in VERDICTS or not claims[key].falsified_by:
-            raise ClaimError(f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and `falsified_by`")
+            raise ClaimError(
+                f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and `falsified_by`"
+            )
     return claims
 
 
@@ -136,7 +153,11 @@ def problems(claims: Iterable[Claim], root: Path = ROOT) -> list[str]:
             found.append(f"{claim.id}: no chapter records it, so that nothing decides it")
         elif claim.flipped:
             sides = {True: " (holds)", False: " (does not hold)", None: ""}
-            before = claim.registered + (sides[claim.registered_holds] if claim.registered == "toy" else "")
+            before = claim.registered + (
+                sides[claim.registered_holds] if claim.registered == "toy" else ""
+            )
             now = claim.verdict + (sides[claim.holds] if claim.verdict == "toy" else "")
-            found.append(f"{claim.id}: registered as {before}, now {now}. {claim.statement} {claim.history}".rstrip())
+            found.append(
+                f"{claim.id}: registered as {before}, now {now}. {claim.statement} {claim.history}".rstrip()
+            )
     return found

@@ -18,7 +18,10 @@ from nads_book.report import CLAIM, estimate, readable
 def badge(claim: Claim) -> str:
     """Return the mark behind a sentence: the sign of its verdict, linked to its row of the page *Claims*."""
     known = claim.verdict or claim.registered
-    label = html.escape(f"Claim, {known}" + ("" if claim.holds is not False or known != "toy" else ", does not hold"))
+    label = html.escape(
+        f"Claim, {known}"
+        + ("" if claim.holds is not False or known != "toy" else ", does not hold")
+    )
     link = f'href="../book/claims.html#{claim.id}" title="{label}" aria-label="{label}"'
     return f'<a class="claim-mark {known}" {link}>{VERDICTS[known]}</a>'
 
@@ -34,10 +37,18 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_badges(cell.source, claims)
-        keys = [output["data"][CLAIM]["id"] for output in cell.get("outputs", []) if CLAIM in output.get("data", {})]
+        keys = [
+            output["data"][CLAIM]["id"]
+            for output in cell.get("outputs", [])
+            if CLAIM in output.get("data", {})
+        ]
         if keys:  # an anchor among the outputs of a figure would become another figure
-            cell.outputs = [output for output in cell.outputs if CLAIM not in output.get("data", {})]
-            anchors = "".join(f'<div class="claim-anchor" id="evidence-{key}"></div>' for key in keys)
+            cell.outputs = [
+                output for output in cell.outputs if CLAIM not in output.get("data", {})
+            ]
+            anchors = "".join(
+                f'<div class="claim-anchor" id="evidence-{key}"></div>' for key in keys
+            )
             cells.append(nbformat.v4.new_markdown_cell(anchors))
         cells.append(cell)
     notebook.cells = cells
@@ -47,7 +58,9 @@ def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nb
 def titles(root: Path) -> dict[str, str]:
     """Return the titles of all pages, in order."""
     found = {name: re.search(r"^# (.*)$", text, re.MULTILINE) for name, text in texts(root).items()}
-    return {name: title[1] if title else name for name, title in found.items()} | {"README": "README"}
+    return {name: title[1] if title else name for name, title in found.items()} | {
+        "README": "README"
+    }
 
 
 def places(claim: Claim) -> list[str]:
@@ -93,9 +106,15 @@ def row(claim: Claim, names: dict[str, str]) -> str:
     sides = {True: ", holds at this size", False: ", does not hold at this size", None: ""}
     side = sides[claim.holds] if known == "toy" else ""
     links = [f'<a href="../{claim.cell}">cell that decides it</a>'] if claim.cell else []
-    links += [f'<a href="../{name}.html">{html.escape(names[name])}</a>' for name in claim.pages if name != "README"]
+    links += [
+        f'<a href="../{name}.html">{html.escape(names[name])}</a>'
+        for name in claim.pages
+        if name != "README"
+    ]
     links += ["README"] if "README" in claim.pages else []
-    follows = ", ".join(f'<a href="#{other}">{other}</a> ({wanted})' for other, wanted in claim.follows.items())
+    follows = ", ".join(
+        f'<a href="#{other}">{other}</a> ({wanted})' for other, wanted in claim.follows.items()
+    )
     about = {
         "Measured": facts(claim),
         "Follows from": follows,
@@ -124,8 +143,13 @@ def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
     """Return the page *Claims*: its text, with the filter and the rows in place of ``<!-- claims -->``."""
     names = titles(root)
     order = {name: place for place, name in enumerate(names)}
-    ordered = sorted(claims.values(), key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1))
-    counts = {name: sum((claim.verdict or claim.registered) == name for claim in ordered) for name in VERDICTS}
+    ordered = sorted(
+        claims.values(), key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1)
+    )
+    counts = {
+        name: sum((claim.verdict or claim.registered) == name for claim in ordered)
+        for name in VERDICTS
+    }
     used = sorted({name for claim in ordered for name in places(claim)}, key=order.__getitem__)
     options = {
         "Verdict": {f"verdict-{name}": f"{name} ({count})" for name, count in counts.items()},
@@ -133,11 +157,15 @@ def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
     }
     selects = ""
     for label, choices in options.items():
-        items = "".join(f'<option value="{value}">{html.escape(one)}</option>' for value, one in choices.items())
+        items = "".join(
+            f'<option value="{value}">{html.escape(one)}</option>' for value, one in choices.items()
+        )
         selects += f'<label>{label} <select><option value="">all</option>{items}</select></label> '
     filters = f'```{{raw}} html\n<form class="claims-filter" hidden>{selects}</form>\n```'
     rows = [row(claim, names) for claim in ordered]
-    return text.replace("<!-- claims -->", "\n\n".join([filters, *rows, f"```{{raw}} html\n{SCRIPT}\n```"]))
+    return text.replace(
+        "<!-- claims -->", "\n\n".join([filters, *rows, f"```{{raw}} html\n{SCRIPT}\n```"])
+    )
 
 
 def place(stage: Path, claims: dict[str, Claim], root: Path = ROOT) -> None:
@@ -152,5 +180,7 @@ def place(stage: Path, claims: dict[str, Claim], root: Path = ROOT) -> None:
 def write(path: Path, claims: dict[str, Claim]) -> None:
     """Write ``claims.json``."""
     path.write_text(
-        json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False) + "\n", "utf8"
+        json.dumps([asdict(claim) for claim in claims.values()], indent=1, ensure_ascii=False)
+        + "\n",
+        "utf8",
     )

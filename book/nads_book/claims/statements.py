@@ -10,7 +10,9 @@ import nbformat
 from nads_book.claims.register import ROOT, ClaimError, load
 
 MARK = re.compile(r"<!-- claim: ([\w-]+) -->")
-TAKEAWAY = re.compile(r"^```\{admonition\}.*\n:class: takeaway\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TAKEAWAY = re.compile(
+    r"^```\{admonition\}.*\n:class: takeaway\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 SENTENCE_END = re.compile(r"(?<=[.!?])[”\")]*\s+(?=[^a-z\d\s(])")
 
 
@@ -27,8 +29,14 @@ def sentences(text: str) -> list[str]:
 def marked(text: str) -> list[tuple[str, str]]:
     """Return the marks of a text, each with the sentence before it."""
     pieces = MARK.split(text)
-    last = [re.split(r"\n\s*\n|^(?:```|:\w).*\n", before, flags=re.MULTILINE)[-1] for before in pieces[:-1:2]]
-    return [(key, (sentences(before) or [""])[-1]) for before, key in zip(last, pieces[1::2], strict=True)]
+    last = [
+        re.split(r"\n\s*\n|^(?:```|:\w).*\n", before, flags=re.MULTILINE)[-1]
+        for before in pieces[:-1:2]
+    ]
+    return [
+        (key, (sentences(before) or [""])[-1])
+        for before, key in zip(last, pieces[1::2], strict=True)
+    ]
 
 
 def unregistered(text: str) -> list[str]:
@@ -50,8 +58,13 @@ def chapter_text(notebook: Path) -> str:
 
 def texts(root: Path) -> dict[str, str]:
     """Return the texts in which claims may be stated: page -> text, for chapters, pages of the book, and README."""
-    found = {f"notebooks/{path.stem}": chapter_text(path) for path in sorted(root.glob("notebooks/*.ipynb"))}
-    found |= {f"book/{path.stem}": path.read_text("utf8") for path in sorted(root.glob("book/*.md"))}
+    found = {
+        f"notebooks/{path.stem}": chapter_text(path)
+        for path in sorted(root.glob("notebooks/*.ipynb"))
+    }
+    found |= {
+        f"book/{path.stem}": path.read_text("utf8") for path in sorted(root.glob("book/*.md"))
+    }
     readme = root / "README.md"
     return found | ({"README": readme.read_text("utf8")} if readme.is_file() else {})
 
@@ -62,9 +75,20 @@ def check_pages(root: Path = ROOT) -> None:
     if not (root / "book" / "claims.toml").is_file():
         return
     for page, text in texts(root).items():
-        problems += [f"{page} refers to {key!r}, which is no claim" for key, _ in marked(text) if key not in claims]
-        problems += [f"{page}, takeaway: no claim is registered for “{one}”" for one in unregistered(text)]
+        problems += [
+            f"{page} refers to {key!r}, which is no claim"
+            for key, _ in marked(text)
+            if key not in claims
+        ]
+        problems += [
+            f"{page}, takeaway: no claim is registered for “{one}”" for one in unregistered(text)
+        ]
     if problems:
         raise ClaimError(
-            "\n".join([*problems, "Register it in book/claims.toml, and put <!-- claim: ID --> behind it."])
+            "\n".join(
+                [
+                    *problems,
+                    "Register it in book/claims.toml, and put <!-- claim: ID --> behind it.",
+                ]
+            )
         )

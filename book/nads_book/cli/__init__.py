@@ -38,14 +38,23 @@ def console() -> int:
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``run`` about time and place."""
     parser.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="time after which to stop; the job can resume"
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="time after which to stop; the job can resume",
     )
-    parser.add_argument("--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default")
-    parser.add_argument("--workers", type=int, help="networks trained in parallel on a CPU; one per core by default")
+    parser.add_argument(
+        "--root", type=Path, help="folder with the images, for jobs on photos; NADS_DATA by default"
+    )
+    parser.add_argument(
+        "--workers", type=int, help="networks trained in parallel on a CPU; one per core by default"
+    )
     parser.add_argument("--device", help="cpu, cuda, ...; a GPU if available by default")
 
 
 def require_cpu_for_workers(workers: int | None, device: torch.device) -> None:
     """Raise a ValueError if a number of workers is given for another device than a CPU."""
     if workers is not None and device.type != "cpu":
-        raise ValueError(f"--workers {workers} is not valid with {device}: leave it out, or use --device cpu")
+        raise ValueError(
+            f"--workers {workers} is not valid with {device}: leave it out, or use --device cpu"
+        )

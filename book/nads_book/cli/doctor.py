@@ -8,7 +8,13 @@ from collections.abc import Iterator
 
 import torch
 
-from nads_core.data.photos import PUBLISHED, DatasetNotFoundError, data_root, find_published, open_published
+from nads_core.data.photos import (
+    PUBLISHED,
+    DatasetNotFoundError,
+    data_root,
+    find_published,
+    open_published,
+)
 from nads_core.runtime.arguments import usable_device
 from nads_core.runtime.memory import available_memory
 from nads_core.runtime.provenance import environment
@@ -21,13 +27,17 @@ def describe() -> Iterator[str]:
     free = available_memory("cpu")
     facts["cores"] = f"{num_cores()}" + (f", {free / 2**30:.1f} GB of memory free" if free else "")
     facts["bfloat16"] = f"{_bfloat16_speed():.1f} times the speed of float32 in matrix products"
-    facts["Triton"] = "available" if _installed("triton") else "not installed: kernels stay at torch"
+    facts["Triton"] = (
+        "available" if _installed("triton") else "not installed: kernels stay at torch"
+    )
     facts["GPU"] = "none: chapters run at preset demo; preset paper needs one"
     if torch.cuda.is_available():
         device = torch.cuda.get_device_properties(0)
         facts["GPU"] = f"{device.name}, {device.total_memory / 2**30:.0f} GB"
     facts |= {name: _found(name) for name in PUBLISHED}
-    absent = "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
+    absent = (
+        "the leading 64 of LeNet and ResNet-18; NADS_REFERENCE names a folder with complete sets"
+    )
     facts["references"] = os.environ.get("NADS_REFERENCE") or absent
     names = ("chromium", "chromium-browser", "google-chrome")
     browser = os.environ.get("NADS_CHROMIUM", next(filter(None, map(shutil.which, names)), ""))
@@ -60,7 +70,9 @@ def _bfloat16_speed() -> float:
     from torch.utils.benchmark import Timer
 
     matrix = torch.ones(1024, 1024, device=usable_device())
-    timers = (Timer("matrix @ matrix", globals={"matrix": each}) for each in (matrix, matrix.bfloat16()))
+    timers = (
+        Timer("matrix @ matrix", globals={"matrix": each}) for each in (matrix, matrix.bfloat16())
+    )
     single, half = (timer.timeit(3).mean for timer in timers)
     return single / half
 

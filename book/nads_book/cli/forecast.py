@@ -18,5 +18,7 @@ def run(checkpoint: Path, num_networks: list[int] | None = None) -> int:
     from nads_book.analysis.forecasting import forecast
 
     for each in forecast(checkpoint, num_networks):
-        print(f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, {each.seconds:,.0f} s")
+        print(
+            f"{each.num_networks:>12,} networks: {each.num_certain:>5} directions certain, {each.seconds:,.0f} s"
+        )
     return 0

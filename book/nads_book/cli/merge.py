@@ -11,8 +11,12 @@ from nads_book.studies import OTHERS, experiment, merge_results
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book merge``."""
     parser.add_argument("files", type=Path, nargs="+", help="results files of one study")
-    parser.add_argument("--out", type=Path, required=True, help="results file to write; its units are also merged")
-    parser.add_argument("--study", choices=OTHERS, metavar="STUDY", help="name of the study; not needed for figures")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="results file to write; its units are also merged"
+    )
+    parser.add_argument(
+        "--study", choices=OTHERS, metavar="STUDY", help="name of the study; not needed for figures"
+    )
 
 
 def run(files: list[Path], out: Path, study: str | None = None) -> int:

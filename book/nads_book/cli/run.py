@@ -26,20 +26,42 @@ from nads_core.runtime.arguments import usable_device
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book run``."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the line breaks of the epilog
+    parser.formatter_class = (
+        argparse.RawDescriptionHelpFormatter
+    )  # keeps the line breaks of the epilog
     figures = [f"  {name + '-MODEL':<24} {study_class(name).summary}" for name in FIGURES]
     others = [f"  {name:<24} {study_class(name).summary}" for name in OTHERS]
     parser.epilog = "\n".join(["studies:", *figures, *others])
     add = parser.add_argument
     add("study", nargs="?", help="name of a study, such as fig1-lenet or forgetting")
-    add("--list", action="store_true", help="list all studies: what each needs, and how many units are stored")
+    add(
+        "--list",
+        action="store_true",
+        help="list all studies: what each needs, and how many units are stored",
+    )
     add("--pending", action="store_true", help="run all studies of the list that are not complete")
     add("--preset", choices=SIZES, help="size of a figure (default: demo)")
     add("--count", type=int, help="number of units, from the first of the study; all by default")
-    add("--out", type=output_file, help="results file; by default in book/results, named after study, preset and shard")
-    add("--shard", type=_shard, metavar="I/N", help="part of the study, such as 2/8; the whole study by default")
-    add("--executor", help="processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)")
-    add("--mixed-precision", action=argparse.BooleanOptionalAction, help="run layers in bfloat16, or in float32")
+    add(
+        "--out",
+        type=output_file,
+        help="results file; by default in book/results, named after study, preset and shard",
+    )
+    add(
+        "--shard",
+        type=_shard,
+        metavar="I/N",
+        help="part of the study, such as 2/8; the whole study by default",
+    )
+    add(
+        "--executor",
+        help="processes, sequential, or dask:ADDRESS of a Dask scheduler (default: processes)",
+    )
+    add(
+        "--mixed-precision",
+        action=argparse.BooleanOptionalAction,
+        help="run layers in bfloat16, or in float32",
+    )
     add_training_arguments(parser)
 
 
@@ -102,7 +124,13 @@ def run_one(
     job = results.experiment()
     missing = len(job.missing(results.rows, job.units()[: options.get("count")][part - 1 :: parts]))
     finished = "all requested units" if parts == 1 else f"part {part} of {parts}"
-    state = f"{missing} left: the same command resumes" if missing else "complete" if results.complete else finished
+    state = (
+        f"{missing} left: the same command resumes"
+        if missing
+        else "complete"
+        if results.complete
+        else finished
+    )
     print(f"{results} -> {out} ({state})", flush=True)
 
 
@@ -147,5 +175,7 @@ def _shard(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     part, parts = map(int, match.groups()) if match else (0, 0)
     if not 1 <= part <= parts:
-        raise argparse.ArgumentTypeError(f"expected I/N with I from 1 to N, such as 2/8, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected I/N with I from 1 to N, such as 2/8, got {text!r}"
+        )
     return part, parts

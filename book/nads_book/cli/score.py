@@ -9,7 +9,9 @@ from nads_book.studies import OTHERS, experiment, load_results
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options of ``nads-book score``."""
-    parser.add_argument("study", help="name of a study with a registered rule, such as forgetting or law-lenet")
+    parser.add_argument(
+        "study", help="name of a study with a registered rule, such as forgetting or law-lenet"
+    )
     parser.add_argument("--preset", choices=SIZES, help="size of a figure (default: paper)")
 
 

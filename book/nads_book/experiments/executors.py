@@ -35,7 +35,9 @@ def open_executor(name: str, workers: int | None = None) -> Iterator[Executor]:
         try:
             yield pool
         except BrokenExecutor as error:
-            raise MemoryError("a process was killed, probably because memory ran out: use fewer workers") from error
+            raise MemoryError(
+                "a process was killed, probably because memory ran out: use fewer workers"
+            ) from error
         except BaseException:
             pool.shutdown(kill_workers=True)  # or they would finish units that nobody waits for
             raise
@@ -60,7 +62,9 @@ def run_unit(study: Study, unit: Unit, context: Context) -> list[Row]:
     return rows if isinstance(rows, list) else [rows]
 
 
-def compute_units(pool: Executor, study: Study, units: Sequence[Unit], context: Context, keep: Keep) -> None:
+def compute_units(
+    pool: Executor, study: Study, units: Sequence[Unit], context: Context, keep: Keep
+) -> None:
     """Compute units with an executor, and store the rows of each as soon as it is finished.
 
     Raises:
@@ -74,7 +78,9 @@ def compute_units(pool: Executor, study: Study, units: Sequence[Unit], context: 
             pending = {pool.submit(run_unit, study, unit, context): unit for unit in units}
             while pending:
                 ready, _ = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for future in sorted(ready, key=lambda one: one.exception() is not None):  # rows come before errors
+                for future in sorted(
+                    ready, key=lambda one: one.exception() is not None
+                ):  # rows come before errors
                     keep(pending[future], future.result())
                     del pending[future]
                     bar.update()

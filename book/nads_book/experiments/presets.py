@@ -15,12 +15,22 @@ PRESETS = ("smoke", "demo", "paper")
 
 def _small_cnn(in_channels: int, image_size: int, num_classes: int) -> nn.Module:
     """Return the atlas' small CNN: three times convolution, ReLU and max pooling, and one linear layer."""
-    parts = [[nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)] for width in (in_channels, 16, 16)]
-    return nn.Sequential(*sum(parts, []), nn.Flatten(), nn.Linear(16 * (image_size // 8) ** 2, num_classes))
+    parts = [
+        [nn.Conv2d(width, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        for width in (in_channels, 16, 16)
+    ]
+    return nn.Sequential(
+        *sum(parts, []), nn.Flatten(), nn.Linear(16 * (image_size // 8) ** 2, num_classes)
+    )
 
 
-MODELS = ARCHITECTURES | {"cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)}
-ON_CPUS = ("laptop", "narrow")  # sizes for a CPU at its limit, at which deep networks train in bfloat16
+MODELS = ARCHITECTURES | {
+    "cnn": Architecture("cnn", _small_cnn, symmetries=SYMMETRIES, flip_multiple=8)
+}
+ON_CPUS = (
+    "laptop",
+    "narrow",
+)  # sizes for a CPU at its limit, at which deep networks train in bfloat16
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,12 @@ class Size:
         if self.thinned is None or (self.others and name not in self.thinned):
             return architecture
         if name not in self.thinned:
-            raise ValueError(f"this preset is for {', '.join(self.thinned)}, not for {name}: choose another one")
-        return architecture.variant(name=name, symmetries=architecture.symmetries, **self.thinned[name])
+            raise ValueError(
+                f"this preset is for {', '.join(self.thinned)}, not for {name}: choose another one"
+            )
+        return architecture.variant(
+            name=name, symmetries=architecture.symmetries, **self.thinned[name]
+        )
 
 
 _RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection": CIFAR10_RECIPE}
@@ -100,13 +114,19 @@ _RECIPES = {"separable": SEPARABLE_RECIPE, "photos": CIFAR10_RECIPE, "injection"
 
 def _training(kind: str, values: dict[str, Any]) -> TrainingSize:
     """Return the size of a training: the recipe of its kind, with the values that a preset changes."""
-    return TrainingSize(**(values | {"recipe": replace(_RECIPES[kind], **values.get("recipe", {}))}))
+    return TrainingSize(
+        **(values | {"recipe": replace(_RECIPES[kind], **values.get("recipe", {}))})
+    )
 
 
 def _size(values: dict[str, Any]) -> Size:
     """Return the size that a table of ``presets.toml`` describes."""
-    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-    return Size(**(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values}))
+    fields: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
+    }
+    return Size(
+        **(fields | {kind: _training(kind, values[kind]) for kind in _RECIPES if kind in values})
+    )
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf8"))

@@ -19,7 +19,10 @@ from nads_book.experiments.study import Row, Study
 from nads_core.runtime.files import atomic_write
 from nads_core.runtime.provenance import canonical, differences, fingerprint
 
-PLACE = ("seconds", "run")  # fields of a row that say how long and where it was computed, and decide nothing
+PLACE = (
+    "seconds",
+    "run",
+)  # fields of a row that say how long and where it was computed, and decide nothing
 
 
 class Stored:
@@ -46,7 +49,11 @@ class Stored:
 
         Runs of early releases don't record it; on a CPU their layers ran in float32.
         """
-        runs = [run for run in self.provenance if "mixed_precision" in run or "CPU thread" in run["device"]]
+        runs = [
+            run
+            for run in self.provenance
+            if "mixed_precision" in run or "CPU thread" in run["device"]
+        ]
         return {run.get("mixed_precision", False) for run in runs}
 
     @property
@@ -137,10 +144,14 @@ class Results(Stored):
                 differ, because only resuming the study depends on them.
         """
         any_source = {"photos": self.photos, "numbers": self.settings.get("numbers")}
-        now = study.settings() | {key: value for key, value in any_source.items() if key in self.settings}
+        now = study.settings() | {
+            key: value for key, value in any_source.items() if key in self.settings
+        }
         before = self.settings | {"num_units": self.num_units}
         if different := differences(before, now | {"num_units": len(study.units())}):
-            raise ValueError(f"these results of {self.job} belong to another job of that name: {different}")
+            raise ValueError(
+                f"these results of {self.job} belong to another job of that name: {different}"
+            )
         ordered(self.rows, study)
         self.study = study
 
@@ -151,7 +162,9 @@ class Results(Stored):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, replacing the old one as a whole."""
         content = {name: value for name, value in self.content.items() if name != "rows"}
-        head = json.dumps({"fingerprint": fingerprint(canonical(self.content)), **content}, indent=1)[:-2]
+        head = json.dumps(
+            {"fingerprint": fingerprint(canonical(self.content)), **content}, indent=1
+        )[:-2]
         rows = ",\n  ".join(json.dumps(row) for row in self.rows)
         with atomic_write(path) as file:
             file.write(f'{head},\n "rows": [\n  {rows}\n ]\n}}\n')
@@ -169,11 +182,18 @@ class Results(Stored):
             results = cls(**content)
             results._require_types()
             expected = fingerprint(canonical(content))
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:  # a JSON file of anything else
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # a JSON file of anything else
             problem = f"{type(error).__name__}: {error!s:.300}"
             raise ValueError(f"{path} is not a results file ({problem}): name another") from error
         if stored != expected:
-            raise ValueError(f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it")
+            raise ValueError(
+                f"{path} is damaged or was edited (its fingerprint is not {stored!r}): restore it"
+            )
         return results
 
     def _require_types(self) -> None:
@@ -183,7 +203,9 @@ class Results(Stored):
                 raise TypeError(f"{name} is {value!r}, expected {kind.__name__}")
         for name in ("rows", "provenance"):
             entries = getattr(self, name)
-            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            if not isinstance(entries, list) or not all(
+                isinstance(entry, dict) for entry in entries
+            ):
                 raise TypeError(f"{name} is no list of dictionaries")
 
 
@@ -201,7 +223,9 @@ def by_unit(rows: Iterable[Row], study: Study) -> dict[str, list[Row]]:
         grouped.setdefault(study.key(row), []).append(row)
     repeated = sum(len(found) - 1 for found in grouped.values())
     if repeated and not study.many_rows:
-        raise ValueError(f"there are {repeated} rows of units of {study.name} that have a row already")
+        raise ValueError(
+            f"there are {repeated} rows of units of {study.name} that have a row already"
+        )
     return grouped
 
 
@@ -214,7 +238,9 @@ def ordered(rows: Iterable[Row], study: Study) -> list[Row]:
     grouped = by_unit(rows, study)
     keys = list(map(study.key, study.units()))
     if foreign := [found[0] for key, found in grouped.items() if key not in set(keys)]:
-        units = [{name: row[name] for name in study.unit_fields if name in row} for row in foreign[:5]]
+        units = [
+            {name: row[name] for name in study.unit_fields if name in row} for row in foreign[:5]
+        ]
         raise ValueError(f"{len(foreign)} rows do not belong to {study.name} here, such as {units}")
     return [row for key in keys for row in grouped.get(key, [])]
 
@@ -229,9 +255,13 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
     first = parts[0]
     for part in parts[1:]:
         if different := differences(part.identity, first.identity):
-            raise ValueError(f"these results are not of one job ({different}): merge only shards of one job")
+            raise ValueError(
+                f"these results are not of one job ({different}): merge only shards of one job"
+            )
     if len(set().union(*(part.precisions for part in parts))) > 1:
-        raise ValueError("some of these results were trained in bfloat16 and some in float32: keep them apart")
+        raise ValueError(
+            "some of these results were trained in bfloat16 and some in float32: keep them apart"
+        )
     merged: dict[str, list[Row]] = {}
     for part in parts:
         for key, rows in by_unit(part.rows, study).items():
@@ -239,7 +269,9 @@ def merge(parts: Sequence[Kind], study: Study) -> Kind:
             if canonical(before) != canonical(now):  # as text: NaN differs from itself
                 unit = {name: rows[0][name] for name in study.unit_fields if name in rows[0]}
                 different = "; ".join(differences(*pair) for pair in zip(before, now, strict=False))
-                raise ValueError(f"two rows of {unit} differ ({different}): leave out one of their files")
+                raise ValueError(
+                    f"two rows of {unit} differ ({different}): leave out one of their files"
+                )
     provenance: list[dict[str, Any]] = []
     for part in parts:
         provenance += [entry for entry in part.provenance if entry not in provenance]
@@ -282,4 +314,6 @@ def writing(path: Path) -> Iterator[None]:
         with FileLock(file.with_name(f".{file.name}.lock"), timeout=0):
             yield
     except Timeout as error:
-        raise ValueError(f"another process is writing {path}: split the job with --shard instead") from error
+        raise ValueError(
+            f"another process is writing {path}: split the job with --shard instead"
+        ) from error

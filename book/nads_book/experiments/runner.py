@@ -70,13 +70,20 @@ def run_study(
         raise ValueError(f"shard must be i of n with 1 <= i <= n, got {part}/{parts}")
     start = time.monotonic()
     with writing(out) if out else nullcontext():
-        context = Context(usable_device(device), root=None if root is None else str(root), out=out, workers=workers)
+        context = Context(
+            usable_device(device),
+            root=None if root is None else str(root),
+            out=out,
+            workers=workers,
+        )
         results = study.stored(out, context.root)
         units = study.missing(results.rows, study.units()[:count][part - 1 :: parts])
         if units:
             study.prepare(units)
             chosen = study.choose_precision(results, context.device, mixed_precision)
-            context = replace(context, mixed_precision=chosen, source=results.photos, progress=progress)
+            context = replace(
+                context, mixed_precision=chosen, source=results.photos, progress=progress
+            )
             if time_limit is not None:
                 context = replace(context, deadline=start + time_limit)
         with _provenance(results, bool(units), context, start) as keep:

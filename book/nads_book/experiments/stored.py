@@ -46,7 +46,9 @@ def load_study(name: str) -> Any:
     try:
         return json.loads(path.read_text("utf8"))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is missing: run this in a checkout of the book's repository") from None
+        raise FileNotFoundError(
+            f"{path} is missing: run this in a checkout of the book's repository"
+        ) from None
 
 
 def load_registered(name: str) -> dict[str, Any]:

@@ -15,7 +15,9 @@ import torch
 from nads_book.experiments.executors import compute_units, open_executor
 from nads_core.training import TrainingTimeout
 
-Unit = dict[str, Any]  # description of what is trained or computed, as it is stored: see `Study.unit_fields`
+Unit = dict[
+    str, Any
+]  # description of what is trained or computed, as it is stored: see `Study.unit_fields`
 Row = dict[str, Any]  # a unit with what was measured of it
 Estimate = tuple[float, float, float]  # a number with its 95 % interval
 Keep = Callable[[Unit, list[Row]], None]  # stores the rows of a unit
@@ -119,7 +121,9 @@ class Study(ABC):
         """Apply the registered rule to the rows of all units."""
         raise ValueError(f"{self.name} has no registered rule")
 
-    def choose_precision(self, stored: Any, device: torch.device, requested: bool | None = None) -> bool | None:
+    def choose_precision(
+        self, stored: Any, device: torch.device, requested: bool | None = None
+    ) -> bool | None:
         """Return whether layers run in bfloat16, from the precision of stored rows and the requested one."""
         return requested
 
@@ -130,4 +134,8 @@ class Study(ABC):
     def missing(self, rows: Iterable[Row], units: Iterable[Unit] | None = None) -> list[Unit]:
         """Return those of some units, or of all, that have no row."""
         done = set(map(self.key, rows))
-        return [unit for unit in (self.units() if units is None else units) if self.key(unit) not in done]
+        return [
+            unit
+            for unit in (self.units() if units is None else units)
+            if self.key(unit) not in done
+        ]

@@ -59,7 +59,12 @@ def link() -> str:
 
 
 def element(
-    tag: str, config: object, sentence: str, book: bool, scripts: Iterable[str] = (), name: str = "config"
+    tag: str,
+    config: object,
+    sentence: str,
+    book: bool,
+    scripts: Iterable[str] = (),
+    name: str = "config",
 ) -> str:
     """Return an interactive figure as HTML, with all that it needs.
 
@@ -71,10 +76,18 @@ def element(
         scripts: scripts with the figure's data.
         name: name of the attribute.
     """
-    needs = ", and the files of this book in the folder of the page" if book else " and a browser of 2023 or later"
-    everything = "".join(f"<script>{text}</script>" for text in (*scripts, link() if book else packed_script()))
+    needs = (
+        ", and the files of this book in the folder of the page"
+        if book
+        else " and a browser of 2023 or later"
+    )
+    everything = "".join(
+        f"<script>{text}</script>" for text in (*scripts, link() if book else packed_script())
+    )
     attribute = html.escape(json.dumps(config))
-    keys = "" if book else " data-lm-suppress-shortcuts"  # the arrow keys move sliders, and not JupyterLab's cells
+    keys = (
+        "" if book else " data-lm-suppress-shortcuts"
+    )  # the arrow keys move sliders, and not JupyterLab's cells
     return f'<{tag} {name}="{attribute}"{keys}>{sentence} It needs JavaScript{needs}.</{tag}>\n{everything}'
 
 

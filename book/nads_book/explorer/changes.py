@@ -34,4 +34,6 @@ class Changes:
         needed = () if self.book else ("photos", *(one["key"] for one in self.networks))
         scripts = [as_script(name, Source().packet(name)) for name in needed]
         config = {"networks": self.networks, "strength": self.strength}
-        return element(f"nad-{self.kind}", config, "This figure is interactive.", self.book, scripts)
+        return element(
+            f"nad-{self.kind}", config, "This figure is interactive.", self.book, scripts
+        )

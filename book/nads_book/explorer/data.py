@@ -58,15 +58,25 @@ def pack_nads(nads: NADs, label: str, name: str | None = None) -> Packet:
     count, height = len(nads), require_square(nads)
     directions = nads.directions.flatten(1).numpy()  # (n, H^2)
     scales = np.abs(directions).max(1, keepdims=True) / LEVELS  # (n, 1)
-    arrays = scales.astype("<f4"), nads.eigenvalues.numpy().astype("<f4"), np.rint(directions / scales).astype(np.int8)
+    arrays = (
+        scales.astype("<f4"),
+        nads.eigenvalues.numpy().astype("<f4"),
+        np.rint(directions / scales).astype(np.int8),
+    )
     header: dict[str, Any] = {
         "label": label, "name": name, "size": height, "count": count, "energies": _energies(nads, height),
         "certificates": _certificates(nads),
     }  # fmt: skip
-    measured = {"fourier": ("fig1", "frequency"), "accuracies": ("fig6", "index"), "poison": ("fig7", "index")}
+    measured = {
+        "fourier": ("fig1", "frequency"),
+        "accuracies": ("fig6", "index"),
+        "poison": ("fig7", "index"),
+    }
     for key, (figure, field) in measured.items() if name in ARCHITECTURES else ():
         results = load_results(f"{figure}-{name}")
-        header[key] = _placed(_rows(results, field), results, nads) if results and results.rows else None
+        header[key] = (
+            _placed(_rows(results, field), results, nads) if results and results.rows else None
+        )
     header["published"] = False
     if name in ARCHITECTURES and not header["fourier"]:
         header |= {"fourier": _published_rows(name), "published": True}
@@ -97,7 +107,9 @@ def require_square(nads: NADs) -> int:
     """
     channels, height, width = shape = tuple(nads.directions.shape[1:])
     if channels != 1 or height != width or height % 4:
-        raise ValueError(f"the explorer draws square single-channel images with a side of 4, 8, 12, ..., got {shape}")
+        raise ValueError(
+            f"the explorer draws square single-channel images with a side of 4, 8, 12, ..., got {shape}"
+        )
     return height
 
 
@@ -108,7 +120,13 @@ def pack_photos(photos: ImageSet | None = None, size: int = 32) -> Packet:
         photos = load_pictures(size)
     require_photos(photos, size)
     names = [photos.class_names[label] for label in photos.labels.tolist()]
-    header = {"own": custom, "size": size, "count": len(photos), "labels": photos.labels.tolist(), "names": names}
+    header = {
+        "own": custom,
+        "size": size,
+        "count": len(photos),
+        "labels": photos.labels.tolist(),
+        "names": names,
+    }
     return header, (photos.images * 255).round().byte().numpy().tobytes()
 
 
@@ -124,10 +142,17 @@ def load_pictures(size: int = 32) -> ImageSet:
         from PIL import Image
     except ImportError:
         return load_images("generated", train=False, num_images=10, size=size)
-    pictures = {name: Image.open(DRAWINGS / f"{name.replace(' ', '_')}.png") for name in NAMES} | _photograph()
-    small = [np.asarray(image.resize((size, size), Image.Resampling.LANCZOS)) for image in pictures.values()]
+    pictures = {
+        name: Image.open(DRAWINGS / f"{name.replace(' ', '_')}.png") for name in NAMES
+    } | _photograph()
+    small = [
+        np.asarray(image.resize((size, size), Image.Resampling.LANCZOS))
+        for image in pictures.values()
+    ]
     images = torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2).float() / 255  # (N, 3, H, W)
-    return ImageSet(images.contiguous(), torch.arange(len(images)), tuple(pictures), "drawings and a photograph")
+    return ImageSet(
+        images.contiguous(), torch.arange(len(images)), tuple(pictures), "drawings and a photograph"
+    )
 
 
 def _photograph() -> dict[str, Image]:
@@ -143,7 +168,11 @@ def _photograph() -> dict[str, Image]:
 
 def require_photos(photos: ImageSet, size: int) -> None:
     """Raise ValueError unless these are images (N, 3, size, size), at least one."""
-    if photos.images.dim() != 4 or tuple(photos.images.shape[1:]) != (3, size, size) or not len(photos):
+    if (
+        photos.images.dim() != 4
+        or tuple(photos.images.shape[1:]) != (3, size, size)
+        or not len(photos)
+    ):
         raise ValueError(f"photos must be (N, 3, {size}, {size}), got {tuple(photos.images.shape)}")
 
 
@@ -160,7 +189,9 @@ def as_script(name: str, packet: Packet) -> str:
 
 def _literal(value: object) -> str:
     """Return JSON that may stand inside <script>: no string in it, such as a file's label, can end the element."""
-    return json.dumps(value).translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"})
+    return json.dumps(value).translate(
+        {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+    )
 
 
 def _rows(results: Results, field: str) -> list[list[Any]]:
@@ -168,9 +199,13 @@ def _rows(results: Results, field: str) -> list[list[Any]]:
     result: dict[Any, list[float]] = {}
     for row in results.rows:
         key = row[field]
-        result.setdefault(tuple(key) if field == "frequency" else key, []).append(row["test_accuracy"])
+        result.setdefault(tuple(key) if field == "frequency" else key, []).append(
+            row["test_accuracy"]
+        )
     num_test = results.settings["num_test"]
-    rows = [_row(key, float(np.mean(values)), num_test * len(values)) for key, values in result.items()]
+    rows = [
+        _row(key, float(np.mean(values)), num_test * len(values)) for key, values in result.items()
+    ]
     return sorted(rows, key=_by_key)
 
 
@@ -208,7 +243,10 @@ def _placed(rows: list[list[Any]], results: Results, nads: NADs) -> list[list[An
 
 
 def _row(key: object, accuracy: float, num_test: int) -> list[Any]:
-    return [key, *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test))))]
+    return [
+        key,
+        *(round(value, 5) for value in (accuracy, *accuracy_interval(accuracy, int(num_test)))),
+    ]
 
 
 def _energies(nads: NADs, size: int) -> list[list[float]]:
@@ -217,7 +255,9 @@ def _energies(nads: NADs, size: int) -> list[list[float]]:
     The map shows every second frequency: the others may have more than its largest.
     """
     axis = range(-size // 2, size // 2)
-    waves = torch.stack([fourier_direction((ky, kx), size) for ky in axis for kx in axis])  # (H^2, 1, H, H)
+    waves = torch.stack(
+        [fourier_direction((ky, kx), size) for ky in axis for kx in axis]
+    )  # (H^2, 1, H, H)
     energies = nads.energy(waves).double().clamp(min=0).view(size, size)
     largest = energies[::2, ::2].max().clamp(min=torch.finfo(torch.float32).tiny)
     return [[float(f"{e:.3g}") for e in row] for row in (energies / largest).tolist()]

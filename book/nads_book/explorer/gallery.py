@@ -18,7 +18,28 @@ from nads_core.directions import NADs, load_nads
 NAME = "atlas"  # of the packet, and of its file
 SHOWN = 6  # NADs of each
 _DECADES = 3.0  # of the waves' energies, around their mean
-_POINTS = [0, 1, 2, 3, 5, 7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255, 383, 511, 767, 1023]  # of the spectrum
+_POINTS = [
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    11,
+    15,
+    23,
+    31,
+    47,
+    63,
+    95,
+    127,
+    191,
+    255,
+    383,
+    511,
+    767,
+    1023,
+]  # of the spectrum
 SORTED_BY = {  # what the reader can sort by: title, and how it is explained
     **{key: MEASURES[key] for key in ("effective", "high", "border", "comb")},
     "effect": "how far the change moves the directions",
@@ -30,7 +51,9 @@ def pack_atlas() -> Packet:
     atlas = load_atlas()
     entries, pictures, waves = [], [], []
     for number, (name, entry) in enumerate(atlas.entries.items()):
-        values = {key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY}
+        values = {
+            key: measured for key, measured in atlas.measures[name].items() if key in SORTED_BY
+        }
         if entry.base:
             values["effect"] = atlas.effect(name)
         eigenvalues = np.maximum(atlas.eigenvalues[number], 1e-12)
@@ -70,7 +93,9 @@ class AtlasGallery:
         if self.sort not in SORTED_BY:
             raise ValueError(f"sort must be one of {tuple(SORTED_BY)}, got {self.sort!r}")
         if self.chosen not in load_atlas().entries:
-            raise ValueError(f"the atlas has no {self.chosen!r}: choose from {tuple(load_atlas().entries)}")
+            raise ValueError(
+                f"the atlas has no {self.chosen!r}: choose from {tuple(load_atlas().entries)}"
+            )
 
     def _repr_html_(self) -> str:
         config = {"chosen": self.chosen, "sort": self.sort, "shared": self.book}
@@ -95,7 +120,13 @@ class Stack:
     def _repr_html_(self) -> str:
         first = np.stack([nads.directions[:4, 0].numpy() for nads in self.rows.values()])
         first *= np.sign((first * self.target.directions[:4, 0].numpy()).sum((2, 3), keepdims=True))
-        pictures = np.rint(LEVELS * first / np.abs(first).max((2, 3), keepdims=True)).astype(np.int8)
+        pictures = np.rint(LEVELS * first / np.abs(first).max((2, 3), keepdims=True)).astype(
+            np.int8
+        )
         shared = [round(nads.overlap(self.target, k=10), 2) for nads in self.rows.values()]
-        config = {"counts": [*self.rows], "shared": shared, "pictures": base64.b64encode(pictures.tobytes()).decode()}
+        config = {
+            "counts": [*self.rows],
+            "shared": shared,
+            "pictures": base64.b64encode(pictures.tobytes()).decode(),
+        }
         return element("nad-stack", config, "Here networks can be added.", self.book)

@@ -42,10 +42,14 @@ def draw_panels(nads: NADs, picture: torch.Tensor, index: int, kept: int, streng
     from PIL import Image
 
     signed = np.asarray(nads[index][0] / nads[index].abs().max())  # (H, W) in [-1, 1]
-    direction = np.stack([1 + signed.clip(-1, 0), 1 - abs(signed), 1 - signed.clip(0, 1)])  # red +, blue -
+    direction = np.stack(
+        [1 + signed.clip(-1, 0), 1 - abs(signed), 1 - signed.clip(0, 1)]
+    )  # red +, blue -
     rebuilt = nads.reconstruct(nads.coordinates(picture[:, None])[:, :kept])[:, 0]
     poisoned = poison(picture[None], torch.tensor([0]), nads, index, strength)[0]
-    row = np.concatenate([direction, np.asarray(rebuilt), np.asarray(poisoned)], axis=2)  # (3, H, 3 W)
+    row = np.concatenate(
+        [direction, np.asarray(rebuilt), np.asarray(poisoned)], axis=2
+    )  # (3, H, 3 W)
     pixels = (255 * row.clip(0, 1)).round().astype(np.uint8).transpose(1, 2, 0)
     png = io.BytesIO()
     Image.fromarray(pixels.repeat(_SCALE, 0).repeat(_SCALE, 1)).save(png, "PNG")

@@ -75,10 +75,14 @@ class Source:
 
     def __post_init__(self) -> None:
         if not all(isinstance(label, str) and label for label in self.nads):
-            raise ValueError(f"the label of NADs is a text that is not empty, got {list(self.nads)}")
+            raise ValueError(
+                f"the label of NADs is a text that is not empty, got {list(self.nads)}"
+            )
         sides = {label: require_square(nads) for label, nads in self.nads.items()}
         if len(set(sides.values())) > 1:
-            raise ValueError(f"an explorer shows NADs of one image size, got {sides}: show them one by one")
+            raise ValueError(
+                f"an explorer shows NADs of one image size, got {sides}: show them one by one"
+            )
         if self.images is not None:
             require_photos(self.images, self.side)
 
@@ -107,7 +111,9 @@ class Source:
 
     def count(self, *names: str) -> int:
         """Number of NADs of these architectures: of the one with the most. Those that ship are complete."""
-        return max((len(self.nads[name]) for name in names if name in self.nads), default=self.side**2)
+        return max(
+            (len(self.nads[name]) for name in names if name in self.nads), default=self.side**2
+        )
 
 
 def require_drawable(key: str, value: Any, view: View, source: Source) -> object:
@@ -167,7 +173,10 @@ def _require_within(key: str, value: float, low: float, high: float) -> float:
 
 
 def show(
-    *parts: str, nads: NADs | dict[str, NADs] | None = None, images: ImageSet | None = None, **view: Any
+    *parts: str,
+    nads: NADs | dict[str, NADs] | None = None,
+    images: ImageSet | None = None,
+    **view: Any,
 ) -> Explorer | Page:
     """Show the explorer, or some parts of it.
 
@@ -190,7 +199,9 @@ def show(
     source = Source(nads or {}, images)
     fields = set(View.__dataclass_fields__) - {"parts"}
     if set(view) - fields:
-        raise ValueError(f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}")
+        raise ValueError(
+            f"unknown {sorted(set(view) - fields)}: an explorer's view has {sorted(fields)}"
+        )
     defaults = {"architecture": next(iter(source.labels))}
     chosen = View(**(defaults | view), parts=parts or PARTS)
     if "kept" not in view:
@@ -226,19 +237,29 @@ class Page:
 
     def _repr_html_(self) -> str:
         # The NADs to send: the reader's own, or of those that ship only those in view.
-        names = [] if self.shared else list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
+        names = (
+            []
+            if self.shared
+            else list(dict.fromkeys([*self.source.nads, *names_in_view(self.view)]))
+        )
         labels = {n: label for n, label in self.source.labels.items() if self.shared or n in names}
-        packets = {name: self.source.packet(name) for name in names}  # under names that no other explorer's have
+        packets = {
+            name: self.source.packet(name) for name in names
+        }  # under names that no other explorer's have
         keys = {name: f"{name}-{zlib.crc32(content):08x}" for name, (_, content) in packets.items()}
         config = vars(self.view) | {"labels": labels, "shared": self.shared, "keys": keys}
         scripts = [as_script(keys[name], packet) for name, packet in packets.items()]
-        return element("nad-explorer", config, "This figure is interactive.", self.book, scripts, "view")
+        return element(
+            "nad-explorer", config, "This figure is interactive.", self.book, scripts, "view"
+        )
 
 
 def write_pages_data(folder: Path) -> None:
     """Write what the pages of a book load: the program, and arrays of each architecture, of photos and of the atlas."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / Path(FILE).name).write_text(script(), "utf8")
-    (folder / f"{gallery.NAME}.js").write_text(as_script(gallery.NAME, gallery.pack_atlas()), "utf8")
+    (folder / f"{gallery.NAME}.js").write_text(
+        as_script(gallery.NAME, gallery.pack_atlas()), "utf8"
+    )
     for name in (*LABELS, "photos"):
         (folder / f"{name}.js").write_text(as_script(name, Source().packet(name)), "utf8")

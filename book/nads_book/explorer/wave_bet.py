@@ -48,7 +48,10 @@ def guess_data(name: str) -> dict[str, Any]:
     """
     energies, accuracies = predicted_energies(name), of_tasks(published.fourier_accuracies(name))
     largest = max(energies.values())
-    tasks = [[*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)] for k, energy in energies.items()]
+    tasks = [
+        [*k, float(f"{energy / largest:.3g}"), round(accuracies[k], 4)]
+        for k, energy in energies.items()
+    ]
     return {"name": name, "label": LABELS[name], "tasks": tasks}
 
 
@@ -75,7 +78,9 @@ class Guess:
             "noise": SeparableDatasets.noise_std,
             "shared": self.book,
         }
-        return element("nad-guess", config, f"{still()}This figure is a bet on five waves.", self.book)
+        return element(
+            "nad-guess", config, f"{still()}This figure is a bet on five waves.", self.book
+        )
 
 
 def still() -> str:

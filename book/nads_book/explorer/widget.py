@@ -37,18 +37,25 @@ class Explorer(anywidget.AnyWidget):
     index = traitlets.Int().tag(sync=True)
     frequency = traitlets.List(traitlets.Int()).tag(sync=True)
     mix = traitlets.List(traitlets.Float()).tag(sync=True)
-    photo = traitlets.Int().tag(sync=True)  # -1 is an image of the reader's own, which stays in the browser
+    photo = traitlets.Int().tag(
+        sync=True
+    )  # -1 is an image of the reader's own, which stays in the browser
     kept = traitlets.Int().tag(sync=True)
     strength = traitlets.Float().tag(sync=True)
     poisoned = traitlets.Bool().tag(sync=True)
 
     labels = traitlets.Dict().tag(sync=True)  # of the architectures in the menu, by name
-    _wanted = traitlets.List(traitlets.Unicode()).tag(sync=True)  # the names whose arrays the browser has asked for
+    _wanted = traitlets.List(traitlets.Unicode()).tag(
+        sync=True
+    )  # the names whose arrays the browser has asked for
     _packets = traitlets.Dict().tag(sync=True)  # name -> header and bytes
 
     def __init__(self, view: View, source: Source):
         self._first, self._source = view, source
-        state = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(view).items()}
+        state = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(view).items()
+        }
         super().__init__(labels=source.labels, **state)
         self._packets = {name: compressed(source.packet(name)) for name in names_in_view(view)}
 
@@ -58,7 +65,9 @@ class Explorer(anywidget.AnyWidget):
         if key == "photo" and value == -1:
             return value
         if key == "parts" and tuple(value) != tuple(self._first.parts):
-            raise traitlets.TraitError("the parts of an explorer stay as they were made: call show again")
+            raise traitlets.TraitError(
+                "the parts of an explorer stay as they were made: call show again"
+            )
         view = View(self._first.parts, self.architecture, self.second, mix=self._first.mix)
         try:
             value = require_drawable(key, value, view, self._source)
@@ -75,9 +84,15 @@ class Explorer(anywidget.AnyWidget):
     @traitlets.observe("_wanted")
     def _answer(self, change: dict[str, Any]) -> None:
         """Send arrays when they are first asked for."""
-        new = [name for name in change["new"] if name not in self._packets and name in (*self.labels, "photos")]
+        new = [
+            name
+            for name in change["new"]
+            if name not in self._packets and name in (*self.labels, "photos")
+        ]
         packets = {name: self._source.packet(name) for name in new}
-        self._packets = self._packets | {n: header | {"bytes": content} for n, (header, content) in packets.items()}
+        self._packets = self._packets | {
+            n: header | {"bytes": content} for n, (header, content) in packets.items()
+        }
 
 
 class Sliders(anywidget.AnyWidget):
@@ -109,14 +124,21 @@ class Sliders(anywidget.AnyWidget):
         self._draw, self._ranges = draw, ranges
         values = {name: one.value for name, one in ranges.items()}
         png, alt = draw(**values)
-        super().__init__(sliders={name: one._asdict() for name, one in ranges.items()}, png=png, alt=alt, **values)
+        super().__init__(
+            sliders={name: one._asdict() for name, one in ranges.items()},
+            png=png,
+            alt=alt,
+            **values,
+        )
 
     @traitlets.validate("index", "kept", "strength")
     def _require_in_range(self, proposal: dict[str, Any]) -> object:
         name, value = proposal["trait"].name, proposal["value"]
         allowed = self._ranges[name]
         if not allowed.min <= value <= allowed.max:
-            raise traitlets.TraitError(f"{name} is {value!r}, expected {allowed.min:g} to {allowed.max:g}")
+            raise traitlets.TraitError(
+                f"{name} is {value!r}, expected {allowed.min:g} to {allowed.max:g}"
+            )
         return value
 
     @traitlets.observe("index", "kept", "strength")

@@ -27,7 +27,9 @@ def plot_effects(
     for place, (name, (value, low, high)) in enumerate(effects.items()):
         axis.plot([low, high], [place, place], color=COLOURS[0], lw=2, solid_capstyle="butt")
         axis.plot(value, place, "o", color=COLOURS[0], ms=5)
-        picture = axis.inset_axes((1.01, place - 0.45, 0.1, 0.9), transform=axis.get_yaxis_transform())
+        picture = axis.inset_axes(
+            (1.01, place - 0.45, 0.1, 0.9), transform=axis.get_yaxis_transform()
+        )
         show_signed(picture, directions[name])
     axis.set_yticks(range(len(effects)), list(effects))
     axis.set(ylim=(len(effects) - 0.5, -0.5), xlim=(0, None), xlabel=label, ylabel="")
@@ -51,7 +53,9 @@ def plot_alignments(matrix: np.ndarray, names: Sequence[str]) -> Figure:
 
 
 @styled
-def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], count: int = 4) -> Figure:
+def plot_entries(
+    bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], count: int = 4
+) -> Figure:
     """Draw the first NADs of architectures and the energies of waves in their second moment, one architecture per row.
 
     Args:
@@ -68,7 +72,9 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
             show_signed(axis, direction)
         decades = np.log10(np.maximum(np.fft.fftshift(waves[label]), 1e-6))
         if np.ptp(decades) < _EVEN:
-            row[count].text(0.5, 0.5, "all equal", ha="center", va="center", transform=row[count].transAxes)
+            row[count].text(
+                0.5, 0.5, "all equal", ha="center", va="center", transform=row[count].transAxes
+            )
             row[count].axis("off")
         else:
             row[count].imshow(decades, cmap="magma", vmin=-2, vmax=1.5, interpolation="nearest")
@@ -79,7 +85,9 @@ def plot_entries(bases: Mapping[str, NADs], waves: Mapping[str, np.ndarray], cou
 
 @styled
 def plot_learned(
-    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str, curve: tuple[np.ndarray, np.ndarray]
+    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    label: str,
+    curve: tuple[np.ndarray, np.ndarray],
 ) -> Figure:
     """Draw accuracies after training against a prediction of random weights, all architectures in one panel.
 
@@ -91,9 +99,15 @@ def plot_learned(
         curve: one line for all architectures, two arrays (m,).
     """
     figure, ((axis,),) = subplots(height=3.6)
-    points = [(name, *point) for name, (x, y) in groups.items() for point in zip(x, 100 * np.asarray(y), strict=True)]
+    points = [
+        (name, *point)
+        for name, (x, y) in groups.items()
+        for point in zip(x, 100 * np.asarray(y), strict=True)
+    ]
     far = lambda point: abs(point[2] - 100 * np.interp(point[1], *curve))  # noqa: E731
-    axis.plot(*zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7)
+    axis.plot(
+        *zip(*[point[1:] for point in points], strict=True), "o", color=COLOURS[0], ms=4, alpha=0.7
+    )
     farthest = {point[0]: point for point in sorted(points, key=far)}  # one of each name, the last
     for name, x, y in sorted(farthest.values(), key=far)[-6:]:
         axis.annotate(name, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8)

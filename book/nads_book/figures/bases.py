@@ -33,7 +33,9 @@ _KINDS: dict[str, dict[str, Any]] = {  # styles of costs
 
 
 @styled
-def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)) -> Figure:
+def plot_directions(
+    bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (0, 1, 2, 3)
+) -> Figure:
     """Draw NADs (left) and, of images, their energy in the Fourier domain (right), one architecture a row (Fig. 5).
 
     `export.draw_direction` draws the directions; the energy of colour images is that of all channels.
@@ -45,9 +47,17 @@ def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (
     """
     bases = {bases.name: bases} if isinstance(bases, NADs) else bases
     count, images = len(indices), any(nads.directions.dim() == 4 for nads in bases.values())
-    frame: dict[str, Any] = {"fill": False, "edgecolor": shade(0.3), "ls": ":", "linewidth": 2, "clip_on": False}
+    frame: dict[str, Any] = {
+        "fill": False,
+        "edgecolor": shade(0.3),
+        "ls": ":",
+        "linewidth": 2,
+        "clip_on": False,
+    }
     ratios = [1] * count + ([0.25] + [1] * count) * images
-    figure, axes = subplots(len(bases), len(ratios), 0.35 + 0.98 * len(bases), grid=None, width_ratios=ratios)
+    figure, axes = subplots(
+        len(bases), len(ratios), 0.35 + 0.98 * len(bases), grid=None, width_ratios=ratios
+    )
     for row, (label, nads) in zip(axes, bases.items(), strict=True):
         for axis in row[count:]:
             axis.axis("off")
@@ -72,19 +82,28 @@ def plot_directions(bases: Mapping[str, NADs] | NADs, indices: Sequence[int] = (
 def plot_eigenvalues(bases: Mapping[str, NADs]) -> Figure:
     """Draw how fast the eigenvalues of each basis decay, relative to the first, on logarithmic axes (Fig. 6, green)."""
     figure, ((axis,),) = subplots(height=3.2)
-    curves = {label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()}
+    curves = {
+        label: np.asarray(nads.eigenvalues / nads.eigenvalues[0]) for label, nads in bases.items()
+    }
     place = 0.0  # of the label below
     for label, values in sorted(curves.items(), key=lambda curve: curve[1][curve[1] > 0][-1]):
         colour, values = colours()[list(curves).index(label)], values[values > 0]
         place = max(3 * place, values[-1])
         axis.plot(np.arange(len(values)) + 1, values, color=colour)
         axis.annotate(label, (len(values) * 1.1, place), va="center", annotation_clip=False)
-    axis.set(xscale="log", yscale="log", xlabel="rank of the NAD (1 = most preferred)", ylabel="eigenvalue / first")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="rank of the NAD (1 = most preferred)",
+        ylabel="eigenvalue / first",
+    )
     return figure
 
 
 @styled
-def plot_overlaps(counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None) -> Figure:
+def plot_overlaps(
+    counts: Sequence[int], overlaps: Mapping[str, np.ndarray], chance: float | None = None
+) -> Figure:
     """Draw the overlap of the first NADs against the number of networks, with the spread over repetitions.
 
     Args:
@@ -95,11 +114,18 @@ def plot_overlaps(counts: Sequence[int], overlaps: Mapping[str, np.ndarray], cha
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(overlaps.items(), colours(), strict=False):
         values = np.asarray(values)
-        mean, error = values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
+        mean, error = (
+            values.mean(0),
+            values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0,
+        )
         axis.plot(counts, mean, "o-", color=colour, label=label, markersize=4)
-        axis.fill_between(counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0)
+        axis.fill_between(
+            counts, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, linewidth=0
+        )
     if chance is not None:
-        axis.axhline(chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions")
+        axis.axhline(
+            chance, color=shade(0.4), linestyle=":", linewidth=1, label="random directions"
+        )
     axis.set(xscale="log", xlabel="networks", ylabel="overlap with another run", ylim=(0, 1.02))
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
     axis.minorticks_off()
@@ -108,14 +134,18 @@ def plot_overlaps(counts: Sequence[int], overlaps: Mapping[str, np.ndarray], cha
 
 
 @styled
-def plot_dipoles(arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
+def plot_dipoles(
+    arms: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]]
+) -> Figure:
     """Draw how strongly random networks separate a dipole, per unit of its length, against that length.
 
     Args:
         arms: lengths, (n,).
         panels: title -> label of a direction -> (n,) standard deviations over networks.
     """
-    figure, axes = panel_row(panels, 2.8, xlabel="arm ρ", ylabel="standard deviation / length", sharey=True)
+    figure, axes = panel_row(
+        panels, 2.8, xlabel="arm ρ", ylabel="standard deviation / length", sharey=True
+    )
     for axis, curves in zip(axes, panels.values(), strict=True):
         for (label, values), colour in zip(curves.items(), colours(), strict=False):
             axis.plot(arms, values, "o-", color=colour, label=label, markersize=4)
@@ -137,7 +167,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
     for (upper, lower), (title, (places, outputs)) in zip(axes.T, cuts.items(), strict=True):
         places, outputs = np.asarray(places), np.asarray(outputs)
         upper.plot(places, outputs, color=shade(0), linewidth=1)
-        lower.stairs(np.diff(outputs) / np.diff(places), places, baseline=None, color=shade(0), linewidth=0.8)
+        lower.stairs(
+            np.diff(outputs) / np.diff(places), places, baseline=None, color=shade(0), linewidth=0.8
+        )
         for (label, value), colour in zip(averages, colours(), strict=False):
             lower.axhline(value, color=colour, linestyle="--", linewidth=1.5, label=label)
         lower.plot(0, at_point, "o", color=COLOURS[1], markersize=5, label=point, linestyle="none")
@@ -153,7 +185,9 @@ def plot_kinks(cuts: Mapping[str, tuple[Tensor, Tensor]], slopes: Mapping[str, f
 
 
 @styled
-def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[str, Tensor]) -> Figure:
+def plot_shrinking(
+    panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[str, Tensor]
+) -> Figure:
     """Draw second moments in two dimensions as ellipses with the square roots of their eigenvalues as half axes.
 
     Args:
@@ -164,7 +198,11 @@ def plot_shrinking(panels: Mapping[str, Mapping[str, Tensor]], points: Mapping[s
     labels = list(dict.fromkeys(label for moments in panels.values() for label in moments))
     angles = np.linspace(0, 2 * np.pi, 181)
     everything = [np.asarray(moment) for moments in panels.values() for moment in moments.values()]
-    reach = 1.2 * np.array([-1, 1]) * np.sqrt(max(np.linalg.eigvalsh(moment)[-1] for moment in everything))
+    reach = (
+        1.2
+        * np.array([-1, 1])
+        * np.sqrt(max(np.linalg.eigvalsh(moment)[-1] for moment in everything))
+    )
     for axis, (title, moments) in zip(axes, panels.items(), strict=True):
         if title in points:
             axis.plot(*np.asarray(points[title]).T, ".", color=shade(0.6), markersize=2, zorder=0)
@@ -191,7 +229,14 @@ def plot_energies(energies: Mapping[str, Tensor]) -> Figure:
     figure, ((axis,),) = subplots(height=3.0)
     for (label, values), colour in zip(energies.items(), colours(), strict=False):
         values = np.asarray(values)
-        axis.plot(np.arange(len(values)) + 1, values / values.max(), ".", color=colour, markersize=2, label=label)
+        axis.plot(
+            np.arange(len(values)) + 1,
+            values / values.max(),
+            ".",
+            color=colour,
+            markersize=2,
+            label=label,
+        )
     axis.set(xscale="log", yscale="log", xlabel="published rank", ylabel="energy vᵀCv / largest")
     axis.legend(markerscale=5)
     return figure
@@ -215,11 +260,19 @@ def plot_reliability(diagrams: Mapping[str, Mapping[str, Any]]) -> Figure:
         axis.plot([0, 1], [0, 1], color=shade(0.6), linewidth=1)
         for facts, colour in zip(of_sizes, colours(), strict=False):
             names = ("promised", "kept", "error", "share")
-            promised, kept, error, share = np.array([[entry[name] for name in names] for entry in facts["bins"]]).T
+            promised, kept, error, share = np.array(
+                [[entry[name] for name in names] for entry in facts["bins"]]
+            ).T
             label = f"{facts['runs']} runs of {facts['num_networks']:,}"
             axis.errorbar(promised, kept, 2 * error, fmt="none", color=colour, linewidth=1)
-            axis.scatter(promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label)
-        axis.set(xlabel="predicted cos²", ylabel="measured cos²", title=LABELS.get(architecture, architecture))
+            axis.scatter(
+                promised, kept, 12 + 200 * share, color=colour, alpha=0.6, linewidth=0, label=label
+            )
+        axis.set(
+            xlabel="predicted cos²",
+            ylabel="measured cos²",
+            title=LABELS.get(architecture, architecture),
+        )
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
         for handle in axis.legend(loc="upper left", fontsize="small").legend_handles:
             handle.set_sizes([30])
@@ -236,17 +289,35 @@ def plot_definitions(networks: Mapping[str, Mapping[str, Any]], reference: str) 
     """
     figure, ((axis,),) = subplots(height=3.2)
     for number, (label, facts) in enumerate(networks.items()):
-        found = {pair.replace(reference, "").strip(" |"): values for pair, values in facts["moved"].items()}
-        points = [(float(pair[6:]), *values) for pair, values in found.items() if re.fullmatch("dipole [.0-9]+", pair)]
+        found = {
+            pair.replace(reference, "").strip(" |"): values
+            for pair, values in facts["moved"].items()
+        }
+        points = [
+            (float(pair[6:]), *values)
+            for pair, values in found.items()
+            if re.fullmatch("dipole [.0-9]+", pair)
+        ]
         arm, moved, chance = np.array(sorted(points)).T
-        axis.errorbar(arm * 1.03**number, moved, 2 * chance, color=colours()[number], linewidth=1.2, elinewidth=0.7)
+        axis.errorbar(
+            arm * 1.03**number,
+            moved,
+            2 * chance,
+            color=colours()[number],
+            linewidth=1.2,
+            elinewidth=0.7,
+        )
         axis.annotate(label, (arm[-1] * 1.2, moved[-1]), va="center", annotation_clip=False)
-    axis.set(xscale="log", xlabel="arm of the dipole", ylabel="share of energy elsewhere", ylim=(0, None))
+    axis.set(
+        xscale="log", xlabel="arm of the dipole", ylabel="share of energy elsewhere", ylim=(0, None)
+    )
     return figure
 
 
 @styled
-def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]]) -> Figure:
+def plot_scaling(
+    panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], Sequence[float]]]],
+) -> Figure:
     """Draw costs against the number of pixels on logarithmic axes, one quantity a panel.
 
     Args:
@@ -266,7 +337,9 @@ def plot_scaling(panels: Mapping[str, Mapping[str, tuple[str, Sequence[float], S
 
 
 @styled
-def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]], num_shown: int = 4) -> Figure:
+def plot_class_differences(
+    results: Mapping[str, tuple[NADs, ClassDifferences]], num_shown: int = 4
+) -> Figure:
     """Draw the variance that the classes explain along each NAD, and the NADs with the largest class variance.
 
     Each network has one row. The grey line is the 95th percentile of random labels. Directions of colour images are
@@ -277,10 +350,14 @@ def plot_class_differences(results: Mapping[str, tuple[NADs, ClassDifferences]],
         num_shown: number of directions per network.
     """
     figure = Figure(figsize=(7.6, 1.75 * len(results) + 0.3), dpi=150, layout="constrained")
-    axes = figure.subplots(len(results), 1 + num_shown, squeeze=False, width_ratios=[2.6, *[1.0] * num_shown])
+    axes = figure.subplots(
+        len(results), 1 + num_shown, squeeze=False, width_ratios=[2.6, *[1.0] * num_shown]
+    )
     for row, (label, (nads, differences)) in zip(axes, results.items(), strict=True):
         ranks = np.arange(1, len(nads) + 1)
-        row[0].plot(ranks, 100 * differences.explained, ".", color="#0072b2", ms=3, alpha=0.7, mew=0)
+        row[0].plot(
+            ranks, 100 * differences.explained, ".", color="#0072b2", ms=3, alpha=0.7, mew=0
+        )
         row[0].plot(ranks, 100 * differences.chance, color="0.5", lw=1, label="random labels")
         row[0].set(xscale="log", ylabel="explained by classes (%)", title=label, ylim=(0, None))
         row[0].set_xlabel("rank of the NAD")

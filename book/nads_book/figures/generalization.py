@@ -7,7 +7,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nads_book.analysis.prediction import predicted_accuracy
-from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, styled, subplots
+from nads_book.figures.style import (
+    COLOURS,
+    bars,
+    colours,
+    legend,
+    panel_row,
+    shade,
+    styled,
+    subplots,
+)
 
 
 @styled
@@ -30,8 +39,17 @@ def plot_accuracy_by_nad(
         if theirs:
             style = {"color": shade(0.55), "markersize": 2, "label": "paper"}
             top.plot(list(theirs), 100 * np.array(list(theirs.values())), ".", **style)
-        accuracies, lengths = np.asarray(curve["accuracy"]), bars(curve["accuracy"], curve["interval"])
-        style = {"color": COLOURS[0], "markersize": 3.5, "capsize": 1.5, "elinewidth": 0.8, "label": "ours"}
+        accuracies, lengths = (
+            np.asarray(curve["accuracy"]),
+            bars(curve["accuracy"], curve["interval"]),
+        )
+        style = {
+            "color": COLOURS[0],
+            "markersize": 3.5,
+            "capsize": 1.5,
+            "elinewidth": 0.8,
+            "label": "ours",
+        }
         top.errorbar(curve["index"], 100 * accuracies, lengths, fmt="o", **style)
         top.axhline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
         values = np.asarray(eigenvalues[label], dtype=float)
@@ -57,8 +75,12 @@ def plot_monotone_fits(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> F
         axis.axhspan(-1.96, 1.96, color=shade(0.9), linewidth=0)
         axis.axhline(0, color=shade(0.4), linewidth=0.8)
         axis.plot(panel["index"], panel["deviation"], "o", color=COLOURS[0], markersize=2.5)
-        axis.set_yscale("symlog", linthresh=2)  # a few outliers would hide the band on a linear scale
-        axis.set_yticks((-50, -10, -2, 0, 2, 10, 50), ("−50", "−10", "−2", "0", "2", "10", "50"), minor=False)
+        axis.set_yscale(
+            "symlog", linthresh=2
+        )  # a few outliers would hide the band on a linear scale
+        axis.set_yticks(
+            (-50, -10, -2, 0, 2, 10, 50), ("−50", "−10", "−2", "0", "2", "10", "50"), minor=False
+        )
         axis.set_yticks((), minor=True)
     limit = 1.2 * max((abs(x) for panel in panels.values() for x in panel["deviation"]), default=0)
     axes[0].set_ylim(-max(4, limit), max(4, limit))
@@ -85,7 +107,13 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
             index, crowded = families.index(family), len(accuracies) > 200
             marker = "." if crowded else "osD^vP"[index % 6]
             size, order = (2, 1) if crowded else (3, 2)
-            style = {"color": colours()[index], "markersize": size, "alpha": 0.7, "zorder": order, "label": family}
+            style = {
+                "color": colours()[index],
+                "markersize": size,
+                "alpha": 0.7,
+                "zorder": order,
+                "label": family,
+            }
             axis.plot(ratios, 100 * np.asarray(accuracies), marker, **style)
         axis.plot(scores, law, color=shade(0), linewidth=1.2, label="first-step law", zorder=3)
         axis.set(title=title, xscale="log", ylim=(45, 102), xlim=(scores[0], scores[-1]))
@@ -102,7 +130,9 @@ def plot_law(panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[f
 
 
 @styled
-def plot_rank_correlations(panels: Mapping[str, Mapping[str, tuple[float, float, float]]]) -> Figure:
+def plot_rank_correlations(
+    panels: Mapping[str, Mapping[str, tuple[float, float, float]]],
+) -> Figure:
     """Draw rank correlations of energy and accuracy with their intervals, one row per estimator.
 
     Args:

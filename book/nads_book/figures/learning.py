@@ -33,7 +33,9 @@ FrequencyMap = Mapping[Frequency, float]
 
 @styled
 def plot_tasks(
-    pictures: Mapping[str, Tensor], accuracies: Mapping[str, tuple[float, float, tuple[float, float]]], title: str
+    pictures: Mapping[str, Tensor],
+    accuracies: Mapping[str, tuple[float, float, tuple[float, float]]],
+    title: str,
 ) -> Figure:
     """Draw what tasks look like, and what networks make of them.
 
@@ -42,14 +44,18 @@ def plot_tasks(
         accuracies: network and task -> test accuracy, training accuracy, interval of the test accuracy; in [0, 1].
         title: title of the accuracies.
     """
-    figure, axes = panel_row([*pictures, title], 2.0, grid=None, width_ratios=[1] * len(pictures) + [1.7])
+    figure, axes = panel_row(
+        [*pictures, title], 2.0, grid=None, width_ratios=[1] * len(pictures) + [1.7]
+    )
     for axis, image in zip(axes, pictures.values(), strict=False):
         show_signed(axis, image)
     for place, (test, train, interval) in enumerate(accuracies.values()):
         first, second = ("new images", "training images") if place == 0 else (None, None)
         style = {"color": COLOURS[0], "capsize": 3, "label": first}
         axes[-1].errorbar(100 * test, place, xerr=bars([test], interval), fmt="o", **style)
-        axes[-1].plot(100 * train, place, "o", mfc="none", color=COLOURS[1], markersize=9, label=second)
+        axes[-1].plot(
+            100 * train, place, "o", mfc="none", color=COLOURS[1], markersize=9, label=second
+        )
     axes[-1].axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axes[-1].set_yticks(range(len(accuracies)), accuracies)
     axes[-1].set(xlabel="accuracy (%)", xlim=(44, 104), ylim=(len(accuracies) - 0.5, -0.5))
@@ -58,7 +64,9 @@ def plot_tasks(
 
 
 @styled
-def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel: str, ylabel: str) -> Figure:
+def plot_coordinates(
+    panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel: str, ylabel: str
+) -> Figure:
     """Draw two coordinates of each sample, coloured by its class, one panel a title.
 
     Args:
@@ -70,7 +78,12 @@ def plot_coordinates(panels: Mapping[str, tuple[Tensor, Tensor, Tensor]], xlabel
     for axis, (x, y, labels) in zip(axes, panels.values(), strict=True):
         for label, marker, colour in ((0, "o", COLOURS[1]), (1, "^", COLOURS[0])):
             chosen = np.asarray(labels) == label
-            style = {"color": colour, "markersize": 2.5, "alpha": 0.6, "label": f"y = {'−+'[label]}1"}
+            style = {
+                "color": colour,
+                "markersize": 2.5,
+                "alpha": 0.6,
+                "label": f"y = {'−+'[label]}1",
+            }
             axis.plot(np.asarray(x)[chosen], np.asarray(y)[chosen], marker, **style)
     axes[-1].legend(markerscale=2.5, loc="upper right")
     return figure
@@ -82,7 +95,9 @@ def _filled(values: FrequencyMap, size: int, step: int) -> np.ndarray:
     both |= {wrapped(ky, kx, size): value for (ky, kx), value in values.items()}
     grid = np.full((size // step, size // step), np.nan)
     for (ky, kx), value in both.items():
-        grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(value, 1e12)  # an infinity has no colour
+        grid[(ky + size // 2) // step, (kx + size // 2) // step] = min(
+            value, 1e12
+        )  # an infinity has no colour
     return grid
 
 
@@ -130,31 +145,60 @@ def plot_frequency_maps(
     own = own or {}
     columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
     if len(rows) > len(columns) and not own:
-        rows = {title: {name: panels.get(title) for name, panels in rows.items()} for title in columns}
+        rows = {
+            title: {name: panels.get(title) for name, panels in rows.items()} for title in columns
+        }
         columns = list(rows[columns[0]])
     step = _step([values for panels in rows.values() for values in panels.values() if values], size)
-    kinds = {name: SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r" for name in rows}
-    cmaps = {name: mpl.colormaps[k].with_extremes(bad=shade(0.82), over="#7a0c02") for name, k in kinds.items()}
+    kinds = {
+        name: SEQUENTIAL if name in own else "viridis" if over is None else "cividis_r"
+        for name in rows
+    }
+    cmaps = {
+        name: mpl.colormaps[k].with_extremes(bad=shade(0.82), over="#7a0c02")
+        for name, k in kinds.items()
+    }
     scales = {name: own.get(name, (label, limits, scale)) for name in rows}
-    norms = {name: (LogNorm if kind == "log" else Normalize)(*ends) for name, (_, ends, kind) in scales.items()}
+    norms = {
+        name: (LogNorm if kind == "log" else Normalize)(*ends)
+        for name, (_, ends, kind) in scales.items()
+    }
     side = min((WIDTH - 1.6) / len(columns), 2.5)
-    figure, axes = subplots(len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True)
+    figure, axes = subplots(
+        len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True
+    )
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
     edge, half = size // 2, step / 2
-    extent, ticks = (-edge - half, edge - half, edge - half, -edge - half), [-edge, -edge // 2, 0, edge // 2]
+    extent, ticks = (
+        (-edge - half, edge - half, edge - half, -edge - half),
+        [-edge, -edge // 2, 0, edge // 2],
+    )
     for axis, title in zip(axes[0], columns, strict=True):
         axis.set_title(title)
     for line, (name, panels) in zip(axes, rows.items(), strict=True):
         for axis, title in zip(line, columns, strict=True):
             values = panels.get(title)
             grid, words = _filled(values or {}, size, step), _in_words(values, norms[name])
-            shown = np.ma.masked_array(grid, np.isnan(grid) | bool(words))  # a number shows more than one colour
+            shown = np.ma.masked_array(
+                grid, np.isnan(grid) | bool(words)
+            )  # a number shows more than one colour
             ran = values and words  # a panel with words has no grey cells
-            colouring = {"cmap": cmaps[name].with_extremes(bad=(0,) * 4) if ran else cmaps[name], "norm": norms[name]}
+            colouring = {
+                "cmap": cmaps[name].with_extremes(bad=(0,) * 4) if ran else cmaps[name],
+                "norm": norms[name],
+            }
             axis.imshow(shown, **colouring, interpolation="nearest", extent=extent)
             axis.spines[:].set_visible(bool(ran))
             if words:
-                axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, color=shade(0.2))
+                axis.text(
+                    0.5,
+                    0.5,
+                    words,
+                    ha="center",
+                    va="center",
+                    transform=axis.transAxes,
+                    color=shade(0.2),
+                )
             axis.set(xticks=ticks, yticks=ticks)
         line[0].set_ylabel(name)
     figure.supxlabel("horizontal frequency", fontsize=9)
@@ -164,7 +208,9 @@ def plot_frequency_maps(
         chosen = [index for index, name in enumerate(rows) if scales[name][0] == title]
         first, places = list(rows)[chosen[0]], axes[chosen]
         mappable = ScalarMappable(norms[first], cmaps[first])
-        bar = figure.colorbar(mappable, ax=places, label=title, extend=extend, shrink=0.8, aspect=15)
+        bar = figure.colorbar(
+            mappable, ax=places, label=title, extend=extend, shrink=0.8, aspect=15
+        )
     if over is not None:
         bar.ax.set_title(over, fontsize=8)
     return figure
@@ -172,7 +218,8 @@ def plot_frequency_maps(
 
 @styled
 def plot_accuracy_by_energy(
-    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], learned: float | None = None
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    learned: float | None = None,
 ) -> Figure:
     """Draw test accuracy against the energy of a direction before training, one panel per network.
 
@@ -180,7 +227,9 @@ def plot_accuracy_by_energy(
         panels: title -> series -> energies (n,), accuracies (n,) in [0, 1].
         learned: accuracy to mark.
     """
-    figure, axes = panel_row(panels, 2.9, xlabel="energy before training", ylabel="test accuracy (%)", sharey=True)
+    figure, axes = panel_row(
+        panels, 2.9, xlabel="energy before training", ylabel="test accuracy (%)", sharey=True
+    )
     kinds = list(dict.fromkeys(label for series in panels.values() for label in series))
     for axis, series in zip(axes, panels.values(), strict=True):
         if learned is not None:
@@ -204,7 +253,9 @@ def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]
         panels: title -> test accuracies (n,), training accuracies (n,); in [0, 1].
     """
     labels = {"xlabel": "test accuracy (%)", "ylabel": "training accuracy (%)"}
-    figure, axes = panel_row(panels, 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True, **labels)
+    figure, axes = panel_row(
+        panels, 0.5 + min(2.9, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True, **labels
+    )
     for axis, (test, train), colour in zip(axes, panels.values(), colours(), strict=False):
         axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1, label="no overfitting")
         axis.axvline(50, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
@@ -217,18 +268,24 @@ def plot_train_test(panels: Mapping[str, tuple[Sequence[float], Sequence[float]]
 
 def _accuracy_pairs(axis: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
     """Draw one accuracy against another, both in [0, 1], on equal axes."""
-    axis.plot(100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6)
+    axis.plot(
+        100 * np.asarray(x), 100 * np.asarray(y), "o", color=colour, markersize=3.5, alpha=0.6
+    )
     axis.set(xlim=(45, 102), ylim=(45, 102), aspect="equal")
 
 
 @styled
-def plot_agreement(panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]]) -> Figure:
+def plot_agreement(
+    panels: Mapping[str, tuple[str, str, Sequence[float], Sequence[float]]],
+) -> Figure:
     """Draw one accuracy of each direction against another one, with the diagonal on which they agree.
 
     Args:
         panels: title -> (horizontal label, vertical label, (n,), (n,)); accuracies in [0, 1].
     """
-    figure, axes = panel_row(panels, 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True)
+    figure, axes = panel_row(
+        panels, 0.5 + min(3.0, 0.92 * WIDTH / len(panels)), sharex=True, sharey=True
+    )
     for axis, (xlabel, ylabel, x, y), colour in zip(axes, panels.values(), colours(), strict=False):
         axis.plot([45, 102], [45, 102], color=shade(0.4), linewidth=1)
         _accuracy_pairs(axis, x, y, colour)

@@ -8,16 +8,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from nads_book.figures.style import COLOURS, bars, colours, legend, panel_row, shade, show_colours, styled, subplots
+from nads_book.figures.style import (
+    COLOURS,
+    bars,
+    colours,
+    legend,
+    panel_row,
+    shade,
+    show_colours,
+    styled,
+    subplots,
+)
 from nads_book.report import readable
 from nads_book.studies.injection_responses import Response
 from nads_core.training import accuracy_interval
 
-Curve = tuple[Sequence[int], Sequence[float], Sequence[tuple[float, float]]]  # NAD indices, shares, their intervals
+Curve = tuple[
+    Sequence[int], Sequence[float], Sequence[tuple[float, float]]
+]  # NAD indices, shares, their intervals
 
 
 @styled
-def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], corner: int = 8) -> Figure:
+def plot_poisoned(
+    images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequence[str], corner: int = 8
+) -> Figure:
     """Draw clean images, their poisoned versions, and the changes, scaled for half of them to fit.
 
     Args:
@@ -29,16 +43,23 @@ def plot_poisoned(images: Tensor, poisoned: Mapping[str, Tensor], captions: Sequ
     pictures = {"unchanged": images}
     for label, changed in poisoned.items():
         change = changed - images
-        largest = change.abs().flatten(1).amax(1).median()  # of the middle image: one outlier would grey out the rest
+        largest = (
+            change.abs().flatten(1).amax(1).median()
+        )  # of the middle image: one outlier would grey out the rest
         factor = 0.5 / max(float(largest), 1 / 255)
         pictures |= {label: changed, f"change × {readable(factor)}": 0.5 + factor * change}
     label, change = pictures.popitem()
-    return _image_rows({**pictures, f"{label},\ncorner enlarged": change[..., :corner, :corner]}, captions)
+    return _image_rows(
+        {**pictures, f"{label},\ncorner enlarged": change[..., :corner, :corner]}, captions
+    )
 
 
 @styled
 def plot_versions(
-    versions: Mapping[str, Tensor], captions: Sequence[str], signed: Collection[str] = (), limit: float = 1.0
+    versions: Mapping[str, Tensor],
+    captions: Sequence[str],
+    signed: Collection[str] = (),
+    limit: float = 1.0,
 ) -> Figure:
     """Draw several versions of the same images, one per row.
 
@@ -90,14 +111,34 @@ def plot_notes(
     first.plot(deviations.indices + 1, deviations.deviation, ".-", color=shade(0), linewidth=1)
     for size in sizes:
         first.axhline(size, color=shade(0.4), linewidth=0.8, linestyle=":")
-        first.annotate(f"size {size:g}", (1, size), fontsize="small", color=shade(0.4), verticalalignment="bottom")
+        first.annotate(
+            f"size {size:g}",
+            (1, size),
+            fontsize="small",
+            color=shade(0.4),
+            verticalalignment="bottom",
+        )
     first.set(yscale="log", ylabel="standard deviation")
     _index_axis(first, "NAD index")
     for number, (kind, response) in enumerate(curves.items()):
         lengths = bars(response.mean, np.stack([response.low, response.high], 1))
-        where = (response.indices + 1) * 1.04 ** (number - (len(curves) - 1) / 2)  # next to each other
-        style = {"color": colours()[number], "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "label": kind}
-        axis.errorbar(where, 100 * response.mean, np.where(np.isfinite(lengths), lengths, 0), fmt="o-", **style)
+        where = (response.indices + 1) * 1.04 ** (
+            number - (len(curves) - 1) / 2
+        )  # next to each other
+        style = {
+            "color": colours()[number],
+            "markersize": 3,
+            "linewidth": 1,
+            "elinewidth": 0.8,
+            "label": kind,
+        }
+        axis.errorbar(
+            where,
+            100 * response.mean,
+            np.where(np.isfinite(lengths), lengths, 0),
+            fmt="o-",
+            **style,
+        )
     axis.axhline(0, color=shade(0.6), linewidth=0.8)
     axis.set_ylabel(label)
     axis.legend(fontsize="small")
@@ -107,7 +148,9 @@ def plot_notes(
 
 @styled
 def plot_accuracy_by_index(
-    curves: Mapping[str, Curve], baselines: Mapping[str, float], published: Mapping[int, float] | None = None
+    curves: Mapping[str, Curve],
+    baselines: Mapping[str, float],
+    published: Mapping[int, float] | None = None,
 ) -> Figure:
     """Draw the accuracy on clean images against the NAD index of the carrier (Fig. 7).
 
@@ -119,17 +162,28 @@ def plot_accuracy_by_index(
     figure, ((axis,),) = subplots(height=3.2)
     if published:
         where, values = np.array(sorted(published.items())).T
-        axis.plot(where + 1, 100 * values, "s:", color=shade(0.55), markersize=3, label="paper, ResNet-18")
-    for colour, (label, (indices, accuracies, intervals)) in zip(colours(), curves.items(), strict=False):
+        axis.plot(
+            where + 1, 100 * values, "s:", color=shade(0.55), markersize=3, label="paper, ResNet-18"
+        )
+    for colour, (label, (indices, accuracies, intervals)) in zip(
+        colours(), curves.items(), strict=False
+    ):
         order = np.argsort(indices, kind="stable")
         indices, accuracies = np.asarray(indices)[order], np.asarray(accuracies)[order]
-        lengths, style = bars(accuracies, np.asarray(intervals)[order]), {"color": colour, "label": label}
-        axis.errorbar(indices + 1, 100 * accuracies, lengths, fmt="o", capsize=3, markersize=4, **style)
+        lengths, style = (
+            bars(accuracies, np.asarray(intervals)[order]),
+            {"color": colour, "label": label},
+        )
+        axis.errorbar(
+            indices + 1, 100 * accuracies, lengths, fmt="o", capsize=3, markersize=4, **style
+        )
         means = [100 * accuracies[indices == index].mean() for index in np.unique(indices)]
         axis.plot(np.unique(indices) + 1, means, color=colour)
         if label in baselines:
             axis.axhline(100 * baselines[label], color=colour, linestyle="--", linewidth=1.2)
-    axis.plot([], [], color=shade(0.4), linestyle="--", linewidth=1.2, label="trained on clean images")
+    axis.plot(
+        [], [], color=shade(0.4), linestyle="--", linewidth=1.2, label="trained on clean images"
+    )
     axis.axhline(10, color=shade(0.4), linestyle=":", linewidth=1, label="chance")
     axis.set(ylabel="accuracy on clean images (%)", ylim=(0, 100))
     _index_axis(axis, "NAD index of the carrier")
@@ -151,15 +205,34 @@ def plot_use(
     figure, (axes,) = subplots(1, len(panels), 3.3)
     floor = 0.05  # per cent; lower values are drawn there
     for axis, (title, networks) in zip(axes, panels.items(), strict=True):
-        for colour, (label, (indices, shares, intervals)) in zip(colours(), networks.items(), strict=False):
+        for colour, (label, (indices, shares, intervals)) in zip(
+            colours(), networks.items(), strict=False
+        ):
             where, shown = np.asarray(indices) + 1, 100 * np.asarray(shares, dtype=float)
-            axis.plot(where, shown.clip(floor), "o-", color=colour, markersize=2.5, linewidth=1.3, label=label)
+            axis.plot(
+                where,
+                shown.clip(floor),
+                "o-",
+                color=colour,
+                markersize=2.5,
+                linewidth=1.3,
+                label=label,
+            )
             low, high = 100 * np.asarray(intervals, dtype=float).T
-            axis.fill_between(where, low.clip(floor), high.clip(floor), color=colour, alpha=0.15, linewidth=0)
+            axis.fill_between(
+                where, low.clip(floor), high.clip(floor), color=colour, alpha=0.15, linewidth=0
+            )
             carrier = carriers.get(label)
             if carrier is not None and carrier in indices:
                 at = list(indices).index(carrier)
-                axis.plot(where[at], shown[at].clip(floor), "D", color=colour, markersize=7, markeredgecolor=shade(0))
+                axis.plot(
+                    where[at],
+                    shown[at].clip(floor),
+                    "D",
+                    color=colour,
+                    markersize=7,
+                    markeredgecolor=shade(0),
+                )
         axis.set(yscale="log", ylim=(floor, 100), title=title)
         axis.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         _index_axis(axis, "NAD index")
@@ -188,19 +261,41 @@ def plot_representations(
         images: name of the images, such as "photos".
     """
     rows = list(dict.fromkeys(label for values in accuracies.values() for label in values))
-    shared: dict[str, Any] = {"sharex": True, "sharey": True, "xlabel": "accuracy (%)", "ylabel": "representation"}
+    shared: dict[str, Any] = {
+        "sharex": True,
+        "sharey": True,
+        "xlabel": "accuracy (%)",
+        "ylabel": "representation",
+    }
     figure, axes = panel_row(accuracies, 1.4 + 0.26 * len(rows), grid="x", **shared)
     for axis, (network, values) in zip(axes, accuracies.items(), strict=True):
         for label, tests in values.items():
             place, mean = rows.index(label), float(np.mean(tests))
             style = {"color": shade(0), "capsize": 3, "markersize": 12, "zorder": 1}
-            axis.errorbar(100 * mean, place, xerr=bars([mean], accuracy_interval(mean, num_images)), fmt="|", **style)
-            axis.plot(100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5)
+            axis.errorbar(
+                100 * mean,
+                place,
+                xerr=bars([mean], accuracy_interval(mean, num_images)),
+                fmt="|",
+                **style,
+            )
+            axis.plot(
+                100 * np.asarray(tests), [place] * len(tests), "o", color=COLOURS[0], markersize=5
+            )
             if training:
                 seen = 100 * np.asarray(training[network][label])
-                axis.plot(seen, [place] * len(seen), "o", color=COLOURS[1], markersize=5, fillstyle="none")
+                axis.plot(
+                    seen, [place] * len(seen), "o", color=COLOURS[1], markersize=5, fillstyle="none"
+                )
             if published and label in published.get(network, {}):
-                axis.plot(100 * published[network][label], place, "s", color=shade(0.55), markersize=6, zorder=0)
+                axis.plot(
+                    100 * published[network][label],
+                    place,
+                    "s",
+                    color=shade(0.55),
+                    markersize=6,
+                    zorder=0,
+                )
         axis.axvline(10, color=shade(0.4), linestyle=":", linewidth=1)
         axis.set_xlim(0, 102)
     axes[0].set_yticks(range(len(rows)), rows)
@@ -234,11 +329,30 @@ def plot_scatter(
     figure, axes = panel_row([""] * len(panels), 3.2, ylabel=ylabel, sharey=True)
     for axis, lines in zip(axes, pairs, strict=False):
         for numbers, accuracies in lines:
-            axis.plot(numbers, 100 * np.asarray(accuracies), "-", color=shade(0.6), linewidth=0.8, zorder=0)
-    drawn = {label for groups in panels.values() for label, (numbers, _) in groups.items() if len(numbers)}
+            axis.plot(
+                numbers,
+                100 * np.asarray(accuracies),
+                "-",
+                color=shade(0.6),
+                linewidth=0.8,
+                zorder=0,
+            )
+    drawn = {
+        label
+        for groups in panels.values()
+        for label, (numbers, _) in groups.items()
+        if len(numbers)
+    }
     for axis, (xlabel, groups) in zip(axes, panels.items(), strict=True):
-        for (label, (numbers, accuracies)), colour, marker in zip(groups.items(), colours(), "o^svDPX", strict=False):
-            style = {"color": colour, "markersize": 4.5, "alpha": 0.75, "label": label if label in drawn else None}
+        for (label, (numbers, accuracies)), colour, marker in zip(
+            groups.items(), colours(), "o^svDPX", strict=False
+        ):
+            style = {
+                "color": colour,
+                "markersize": 4.5,
+                "alpha": 0.75,
+                "label": label if label in drawn else None,
+            }
             axis.plot(numbers, 100 * np.asarray(accuracies), marker, **style)
         for (label, level), grey in zip((levels or {}).items(), (0.2, 0.5, 0.7), strict=False):
             axis.axhline(100 * level, color=shade(grey), linestyle=":", linewidth=1.2, label=label)

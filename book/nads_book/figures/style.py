@@ -39,7 +39,9 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
     @functools.wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
-        with_badge = functools.partial(_with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs)
+        with_badge = functools.partial(
+            _with_badge, str(kwargs.pop("badge", "")), draw, *args, **kwargs
+        )
         if not draws_variants():
             return drawn_with(STYLE, with_badge)
         from nads_book.figures.variants import Variants  # which needs the functions below
@@ -54,13 +56,20 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 def _with_badge(badge: str, draw: Callable[..., Figure], *args: Any, **kwargs: Any) -> Figure:
     figure = draw(*args, **kwargs)
     if badge:
-        box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": shade(0.5), "linewidth": 0.6}
+        box = {
+            "boxstyle": "round,pad=0.3",
+            "facecolor": "none",
+            "edgecolor": shade(0.5),
+            "linewidth": 0.6,
+        }
         figure.supxlabel(badge, x=0.99, ha="right", fontsize=7, color=shade(0.3), bbox=box)
     return figure
 
 
 def drawn_with(
-    settings: dict[Any, Any], draw: Callable[[], Figure], arrange: Callable[[Figure], None] | None = None
+    settings: dict[Any, Any],
+    draw: Callable[[], Figure],
+    arrange: Callable[[Figure], None] | None = None,
 ) -> Figure:
     """Return a figure that is drawn with other matplotlib settings than the reader's, and maybe arranged with these."""
     with plt.rc_context(settings):
@@ -83,7 +92,12 @@ def shade(level: float) -> str:
 
 
 def subplots(
-    rows: int = 1, columns: int = 1, height: float = 3.0, *, grid: str | None = "both", **options: Any
+    rows: int = 1,
+    columns: int = 1,
+    height: float = 3.0,
+    *,
+    grid: str | None = "both",
+    **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure of the text width and its axes as a (rows, columns) array.
 
@@ -95,14 +109,21 @@ def subplots(
         **options: options of `matplotlib.pyplot.subplots`.
     """
     size = (WIDTH, height)
-    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, **options
+    )
     for axis in axes.flat if grid else ():
         axis.grid(alpha=0.3, axis=grid)
     return figure, axes
 
 
 def panel_row(
-    titles: Iterable[str], height: float = 3.0, *, xlabel: str = "", ylabel: str = "", **options: Any
+    titles: Iterable[str],
+    height: float = 3.0,
+    *,
+    xlabel: str = "",
+    ylabel: str = "",
+    **options: Any,
 ) -> tuple[Figure, np.ndarray]:
     """Return a figure with one row of titled panels, of which the first has a vertical label, and the panels (n,).
 
@@ -121,7 +142,9 @@ def panel_row(
     return figure, axes
 
 
-def legend(figure: Figure, axes: Axes | Iterable[Axes], loc: Any = "outside upper center", **options: Any) -> None:
+def legend(
+    figure: Figure, axes: Axes | Iterable[Axes], loc: Any = "outside upper center", **options: Any
+) -> None:
     """Draw one legend for several axes, in which every label occurs once.
 
     Args:
@@ -132,7 +155,9 @@ def legend(figure: Figure, axes: Axes | Iterable[Axes], loc: Any = "outside uppe
     """
     handles: dict[str, Any] = {}
     for axis in [axes] if isinstance(axes, Axes) else axes:
-        handles |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        handles |= {
+            label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
     figure.legend(list(handles.values()), list(handles), loc=loc, **options)
 
 
@@ -151,12 +176,19 @@ def show_signed(axis: Axes, image: Tensor | np.ndarray, limit: float | None = No
 
 def show_spectrum(axis: Axes, direction: Tensor) -> None:
     """Draw the energy of an image over frequencies, of all channels, zero in the middle: (H, W) or (C, H, W)."""
-    channels = [channel for channel in direction.reshape(-1, *direction.shape[-2:]) if channel.any()]
+    channels = [
+        channel for channel in direction.reshape(-1, *direction.shape[-2:]) if channel.any()
+    ]
     share = np.asarray(spectrum(channels[0]))
     if len(channels) > 1:
-        share = np.sum([float(channel.square().sum()) * np.asarray(spectrum(channel)) for channel in channels], axis=0)
+        share = np.sum(
+            [float(channel.square().sum()) * np.asarray(spectrum(channel)) for channel in channels],
+            axis=0,
+        )
     half = share.shape[0] // 2
-    axis.imshow(share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5))
+    axis.imshow(
+        share, cmap=SEQUENTIAL, vmin=0, extent=(-half - 0.5, half - 0.5, half - 0.5, -half - 0.5)
+    )
     bare(axis)
 
 

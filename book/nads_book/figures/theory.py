@@ -8,7 +8,17 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from nads_book.checks import LIMIT, Check
-from nads_book.figures.style import COLOURS, DIVERGING, WIDTH, colours, legend, panel_row, shade, styled, subplots
+from nads_book.figures.style import (
+    COLOURS,
+    DIVERGING,
+    WIDTH,
+    colours,
+    legend,
+    panel_row,
+    shade,
+    styled,
+    subplots,
+)
 
 Curve = Sequence[float] | np.ndarray | Tensor
 
@@ -20,7 +30,9 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
     Args:
         images: title -> (H, W).
     """
-    titles = [f"{title}\n{image.shape[0]} × {image.shape[1]} pixels" for title, image in images.items()]
+    titles = [
+        f"{title}\n{image.shape[0]} × {image.shape[1]} pixels" for title, image in images.items()
+    ]
     figure, axes = panel_row(titles, WIDTH / len(images) + 0.35)
     for axis, image in zip(axes, images.values(), strict=True):
         axis.imshow(np.asarray(image), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
@@ -29,7 +41,9 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
 
 
 @styled
-def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offsets: Mapping[str, float]) -> Figure:
+def plot_aliasing(
+    signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offsets: Mapping[str, float]
+) -> Figure:
     """Draw each signal with the samples that its pooling keeps, one panel a signal.
 
     Args:
@@ -37,7 +51,9 @@ def plot_aliasing(signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], o
         pooled: title -> (D / S,).
         offsets: title -> where in its window an output is drawn, in samples.
     """
-    figure, axes = subplots(len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True)
+    figure, axes = subplots(
+        len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True
+    )
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
         centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
@@ -78,7 +94,14 @@ def plot_curves(
         dashes = (dashed or {}).get(title, {})
         for index, (label, values) in enumerate([*solid.items(), *dashes.items()]):
             style = "--" if label in dashes else "-"
-            axis.plot(frequencies, np.asarray(values), style, color=colours()[index], label=label, linewidth=1.5)
+            axis.plot(
+                frequencies,
+                np.asarray(values),
+                style,
+                color=colours()[index],
+                label=label,
+                linewidth=1.5,
+            )
         if points and title in points:
             where, values, errors = points[title]
             style = {"color": shade(0), "markersize": 3, "linewidth": 1, "label": "simulated"}
@@ -92,7 +115,10 @@ def plot_curves(
 
 @styled
 def plot_kept_shares(
-    frequencies: Curve, theory: Curve, measured: Mapping[str, tuple[Curve, Curve]], exact: Mapping[str, Curve]
+    frequencies: Curve,
+    theory: Curve,
+    measured: Mapping[str, tuple[Curve, Curve]],
+    exact: Mapping[str, Curve],
 ) -> Figure:
     """Draw the share q of each frequency that a layer keeps: measured for pooling, exact for strided convolutions.
 
@@ -128,10 +154,17 @@ def plot_two_classes(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
     for axis, (samples, labels) in zip(axes, panels.values(), strict=True):
         for label, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
             chosen = samples[labels == label]
-            style = {"color": colour, "markersize": 2.5, "alpha": 0.5, "label": f"y = {'−+'[label > 0]}1"}
+            style = {
+                "color": colour,
+                "markersize": 2.5,
+                "alpha": 0.5,
+                "label": f"y = {'−+'[label > 0]}1",
+            }
             axis.plot(chosen.real, chosen.imag, ".", **style)
         reach = 1.05 * float(samples.abs().max())
-        axis.set(ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axis.set(
+            ylabel="imaginary part", xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal"
+        )
     axes[0].legend(markerscale=4, loc="upper right")
     return figure
 
@@ -146,10 +179,21 @@ def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
         for row, checks in enumerate(results.values()):
             values = [abs(getattr(check, z)) for check in checks]
             place = row + offset + np.linspace(-0.08, 0.08, len(values))
-            axis.plot(np.clip(values, 1e-2, 1e3), place, marker, color=colour, markersize=4, linestyle="none")
+            axis.plot(
+                np.clip(values, 1e-2, 1e3),
+                place,
+                marker,
+                color=colour,
+                markersize=4,
+                linestyle="none",
+            )
         axis.plot([], [], marker, color=colour, label=label)
-    axis.axvline(LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors")
-    axis.set_xlabel("distance between simulation and formula (standard errors, clipped to 0.01 … 1,000)")
+    axis.axvline(
+        LIMIT, color=shade(0), linewidth=1, linestyle=":", label="limit: 4 standard errors"
+    )
+    axis.set_xlabel(
+        "distance between simulation and formula (standard errors, clipped to 0.01 … 1,000)"
+    )
     axis.set(xscale="log", xlim=(0.8e-2, 1.3e3))
     axis.set_yticks(range(len(results)), list(results))
     axis.invert_yaxis()
@@ -159,7 +203,10 @@ def plot_checks(results: Mapping[str, Sequence[Check]]) -> Figure:
 
 @styled
 def plot_learning_curves(
-    train_sizes: Sequence[int], curves: Mapping[str, tuple[Tensor, Tensor]], bounds: Curve, names: Sequence[str]
+    train_sizes: Sequence[int],
+    curves: Mapping[str, tuple[Tensor, Tensor]],
+    bounds: Curve,
+    names: Sequence[str],
 ) -> Figure:
     """Draw test accuracy against training samples, a panel a classifier, with the optimal accuracy as a dotted line.
 
@@ -171,8 +218,12 @@ def plot_learning_curves(
     """
     figure, axes = panel_row(curves, xlabel="training samples", ylabel="test accuracy", sharey=True)
     for axis, (means, errors) in zip(axes, curves.values(), strict=True):
-        for mean, error, bound, name, colour in zip(means, errors, bounds, names, colours(), strict=False):
-            axis.errorbar(train_sizes, mean, 2 * error, fmt="o-", color=colour, markersize=4, label=name)
+        for mean, error, bound, name, colour in zip(
+            means, errors, bounds, names, colours(), strict=False
+        ):
+            axis.errorbar(
+                train_sizes, mean, 2 * error, fmt="o-", color=colour, markersize=4, label=name
+            )
             axis.axhline(float(bound), color=colour, linestyle=":", linewidth=1)
         axis.set_xscale("log")
         axis.set_xticks(train_sizes, [f"{size:,}" for size in train_sizes])
@@ -183,7 +234,11 @@ def plot_learning_curves(
 
 @styled
 def plot_matrices(
-    matrices: Mapping[str, Tensor], *, signed: Sequence[str] = (), xlabel: str = "entry", ylabel: str = "entry"
+    matrices: Mapping[str, Tensor],
+    *,
+    signed: Sequence[str] = (),
+    xlabel: str = "entry",
+    ylabel: str = "entry",
 ) -> Figure:
     """Draw matrices side by side: those in ``signed`` as z values on a diverging map, the others on one common scale.
 
@@ -194,21 +249,31 @@ def plot_matrices(
         ylabel: label of the first vertical axis.
     """
     figure, axes = panel_row(matrices, 2.9, xlabel=xlabel, ylabel=ylabel, grid=None)
-    common = max(float(torch.as_tensor(m).abs().max()) for title, m in matrices.items() if title not in signed)
+    common = max(
+        float(torch.as_tensor(m).abs().max())
+        for title, m in matrices.items()
+        if title not in signed
+    )
     unsigned = []  # their axes
     for axis, (title, matrix) in zip(axes, matrices.items(), strict=True):
         limit = LIMIT if title in signed else common
-        image = axis.imshow(np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+        image = axis.imshow(
+            np.asarray(matrix), cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest"
+        )
         if title in signed:
             figure.colorbar(image, ax=axis, location="bottom", shrink=0.9, label="standard errors")
         else:
             unsigned.append(axis)
-    figure.colorbar(unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value")
+    figure.colorbar(
+        unsigned[-1].images[0], ax=unsigned, location="bottom", shrink=0.9, aspect=40, label="value"
+    )
     return figure
 
 
 @styled
-def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int) -> Figure:
+def plot_convergence(
+    frequencies: Curve, zetas: Curve, iterations: Tensor, num_steps: int
+) -> Figure:
     """Draw the steps to convergence over the frequency, and ζ below them (Fig. 4b).
 
     Args:
@@ -222,12 +287,29 @@ def plot_convergence(frequencies: Curve, zetas: Curve, iterations: Tensor, num_s
     low, median, high = iterations.double().quantile(torch.tensor([0.1, 0.5, 0.9]).double(), 1)
     done, places = median <= num_steps, np.asarray(frequencies)
     upper.fill_between(places, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
-    style = {"color": COLOURS[0], "markersize": 3, "label": "median of the starts (band: 80 % of them)"}
+    style = {
+        "color": COLOURS[0],
+        "markersize": 3,
+        "label": "median of the starts (band: 80 % of them)",
+    }
     upper.plot(places[done], median[done], "o-", **style)
-    upper.plot(places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps")
-    upper.set(yscale="log", ylabel="steps to convergence", title="How long does training take?", xlabel="frequency ℓ")
+    upper.plot(
+        places[~done], median[~done], "x", color=COLOURS[1], label=f"more than {num_steps:,} steps"
+    )
+    upper.set(
+        yscale="log",
+        ylabel="steps to convergence",
+        title="How long does training take?",
+        xlabel="frequency ℓ",
+    )
     lower.plot(places, np.maximum(np.asarray(zetas), 1e-4), "o-", color=COLOURS[2], markersize=3)
-    lower.set(yscale="log", ylabel="ζ(ℓ)", ylim=(1e-4, None), xlabel="frequency ℓ", title="How strong is the signal?")
+    lower.set(
+        yscale="log",
+        ylabel="ζ(ℓ)",
+        ylim=(1e-4, None),
+        xlabel="frequency ℓ",
+        title="How strong is the signal?",
+    )
     legend(figure, upper, ncols=2)
     return figure
 
@@ -244,12 +326,16 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
     values, losses = np.asarray(values), np.asarray(losses)
     middle, (first, second) = len(values) // 2, labels
     change = losses - losses[middle, middle]
-    figure, (left, right) = panel_row(("change of the loss", "cuts through the origin"), 3.1, grid=None)
+    figure, (left, right) = panel_row(
+        ("change of the loss", "cuts through the origin"), 3.1, grid=None
+    )
     limit = 2 * np.abs(change.diagonal()).max()
     levels = np.linspace(-limit, limit, 25)
     filled = left.contourf(values, values, change, levels, cmap=DIVERGING, extend="both")
     left.contour(values, values, change, levels, colors="0.4", linewidths=0.4, linestyles="-")
-    left.plot(0, 0, "o", markerfacecolor=shade(1), markeredgecolor=shade(0), markersize=6)  # seen on any colour
+    left.plot(
+        0, 0, "o", markerfacecolor=shade(1), markeredgecolor=shade(0), markersize=6
+    )  # seen on any colour
     left.set(xlabel=second, ylabel=first, aspect="equal")
     figure.colorbar(filled, ax=left, shrink=0.8, ticks=levels[::6], format="%.1f")
     diagonal = 2**0.5 * values
@@ -259,9 +345,13 @@ def plot_saddle(values: Curve, losses: Tensor, labels: tuple[str, str]) -> Figur
         "same sign": (diagonal, change.diagonal()),
         "opposite signs": (diagonal, change[:, ::-1].diagonal()),
     }
-    for (label, (place, cut)), colour, style in zip(cuts.items(), colours(), ("-", "--", "-", "-"), strict=False):
+    for (label, (place, cut)), colour, style in zip(
+        cuts.items(), colours(), ("-", "--", "-", "-"), strict=False
+    ):
         right.plot(place, cut, style, color=colour, label=label)
-    right.set(xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit))
+    right.set(
+        xlabel="distance from the origin", ylabel="change of the loss", ylim=(-0.6 * limit, limit)
+    )
     right.grid(alpha=0.3)
     legend(figure, right, ncols=4)
     return figure
@@ -296,7 +386,9 @@ def plot_tails(slopes: Mapping[str, Tensor]) -> Figure:
     """
     figure, ((axis,),) = subplots()
     grid = np.logspace(-1, 1.3, 100)
-    axis.plot(grid, np.minimum(1, 1 / grid), color=shade(0), linewidth=1.2, label="Markov: E s² / η")
+    axis.plot(
+        grid, np.minimum(1, 1 / grid), color=shade(0), linewidth=1.2, label="Markov: E s² / η"
+    )
     for (label, values), colour in zip(slopes.items(), colours(), strict=False):
         energy = np.asarray(values.square() / values.square().mean())
         share = (energy[:, None] >= grid).mean(0)  # (N, 100) -> (100,)

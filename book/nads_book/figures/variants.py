@@ -53,12 +53,18 @@ class Variants:
     def bundle(self, **_: Any) -> dict[str, str]:
         """Return the variants as a notebook stores them: MIME type -> PNG in base64."""
         figures = {name: self.variant(name) for name in VARIANTS}
-        return {MIME.format(name): _png(figure) for name, figure in figures.items() if figure is not None}
+        return {
+            MIME.format(name): _png(figure)
+            for name, figure in figures.items()
+            if figure is not None
+        }
 
 
 def _png(figure: Figure) -> str:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor())
+    figure.savefig(
+        buffer, format="png", dpi=figure.dpi, bbox_inches="tight", facecolor=figure.get_facecolor()
+    )
     return base64.b64encode(buffer.getvalue()).decode()
 
 
@@ -106,7 +112,12 @@ def _transpose(figure: Figure) -> None:
     for bar in bars:  # below the panels that it belongs to
         colours = bar._colorbar  # type: ignore[attr-defined]
         label, parents = bar.get_ylabel(), bar._colorbar_info["parents"]  # type: ignore[attr-defined]
-        options = {"extend": colours.extend, "label": textwrap.fill(label, 24), "location": "bottom", "aspect": 15}
+        options = {
+            "extend": colours.extend,
+            "label": textwrap.fill(label, 24),
+            "location": "bottom",
+            "aspect": 15,
+        }
         colours.remove()
         figure.colorbar(colours.mappable, ax=parents, **options)
 
@@ -114,7 +125,11 @@ def _transpose(figure: Figure) -> None:
 def _blocks(figure: Figure) -> list[range]:
     """Return the columns of each block of panels, if a column without panels separates two blocks; otherwise none."""
     rows = _rows(figure)
-    gaps = [place for place, column in enumerate(zip(*rows, strict=True)) if not any(axis.axison for axis in column)]
+    gaps = [
+        place
+        for place, column in enumerate(zip(*rows, strict=True))
+        if not any(axis.axison for axis in column)
+    ]
     if len(gaps) != 1 or not 0 < gaps[0] < len(rows[0]) - 1:
         return []
     return [range(gaps[0]), range(gaps[0] + 1, len(rows[0]))]
@@ -144,8 +159,16 @@ def _stackable(figure: Figure) -> bool:
     if len(grids) != 1 or None in grids:
         return False
     (grid,) = grids
-    in_line = grid is not None and 1 in (grid.nrows, grid.ncols) and grid.nrows * grid.ncols == len(places)
-    return in_line and sum(map(_maps, panels)) <= IMAGES and all(len(axis.get_xticks()) <= TICKS for axis in panels)
+    in_line = (
+        grid is not None
+        and 1 in (grid.nrows, grid.ncols)
+        and grid.nrows * grid.ncols == len(places)
+    )
+    return (
+        in_line
+        and sum(map(_maps, panels)) <= IMAGES
+        and all(len(axis.get_xticks()) <= TICKS for axis in panels)
+    )
 
 
 def _stack(figure: Figure) -> None:
@@ -160,7 +183,12 @@ def _stack(figure: Figure) -> None:
     for axis in [axis for axis in figure.axes if not axis.axison]:
         axis.remove()
     places = _places(figure)
-    columns = 2 if len(places) == IMAGES and all(_maps(axis) and not axis.get_xticks().size for axis in panels) else 1
+    columns = (
+        2
+        if len(places) == IMAGES
+        and all(_maps(axis) and not axis.get_xticks().size for axis in panels)
+        else 1
+    )
     rows = len(places) // columns
     figure.set_size_inches(NARROW, (height if columns == 1 else 0.55 * NARROW) * rows + 0.4)
     grid = figure.add_gridspec(rows, columns)
@@ -173,16 +201,28 @@ def _stack(figure: Figure) -> None:
         axes[0].tick_params(labelleft=True, labelbottom=True)
         axes[0].set_ylabel(label)
     figure.draw_without_rendering()
-    wide = [axis for axis in figure.axes if (legend := axis.get_legend()) and _width(legend) > 0.8 * _width(axis)]
+    wide = [
+        axis
+        for axis in figure.axes
+        if (legend := axis.get_legend()) and _width(legend) > 0.8 * _width(axis)
+    ]
     if len(wide) > 1:  # each panel keeps a legend of its own, below it and in one column
-        labels = [axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2)).get_texts() for axis in wide]
+        labels = [
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2)).get_texts() for axis in wide
+        ]
         figure.set_size_inches(NARROW, figure.get_size_inches()[1] + 0.17 * sum(map(len, labels)))
         wide = []
-    handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    handles = {
+        name: line
+        for axis in figure.axes
+        for line, name in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     legends = [*figure.legends, *filter(None, (axis.get_legend() for axis in wide))]
     for legend in legends:  # those that would squeeze the panels go above them, in one column
         names = [text.get_text() for text in legend.get_texts()]
-        lines: list[Any] = [handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)]
+        lines: list[Any] = [
+            handles.get(name, line) for name, line in zip(names, legend.legend_handles, strict=True)
+        ]
         figure.legend(lines, names, loc="outside upper center", ncols=1, frameon=False, fontsize=8)
         legend.remove()
 
@@ -206,7 +246,9 @@ def _places(figure: Figure) -> dict[int, list[Axes]]:
 
 def _maps(axis: Axes) -> bool:
     """Return whether something in a panel is coloured by its values."""
-    return bool(axis.images) or any(collection.get_array() is not None for collection in axis.collections)
+    return bool(axis.images) or any(
+        collection.get_array() is not None for collection in axis.collections
+    )
 
 
 def _wrap(axis: Axes, width: int) -> None:
@@ -217,5 +259,8 @@ def _wrap(axis: Axes, width: int) -> None:
         "\n".join(textwrap.fill(line, width) for line in lines)
     )  # unlike set_title, this keeps the font size
     names = [text.get_text() for text in axis.get_yticklabels()]
-    if isinstance(axis.yaxis.get_major_locator(), FixedLocator) and max(map(len, names), default=0) > 20:
+    if (
+        isinstance(axis.yaxis.get_major_locator(), FixedLocator)
+        and max(map(len, names), default=0) > 20
+    ):
         axis.set_yticks(axis.get_yticks(), [textwrap.fill(name, 20) for name in names])

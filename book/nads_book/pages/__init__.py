@@ -39,19 +39,19 @@ MODULES = (
 )
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
-    "00_nads_in_one_page",
+    "02_nads_in_one_page",
     "01_directional_bias",
-    "02_pooling_theory",
-    "03_theorem1",
-    "04_lemma1_hessian",
-    "05_nad_computation",
-    "06_nads_and_generalization",
-    "09_explorer",
-    "10_scale",
-    "11_atlas",
-    "12_training",
-    "13_using_nads",
-    "14_other_data",
+    "04_pooling_theory",
+    "05_theorem1",
+    "06_lemma1_hessian",
+    "09_nad_computation",
+    "03_nads_and_generalization",
+    "15_explorer",
+    "16_scale",
+    "10_atlas",
+    "11_training",
+    "12_using_nads",
+    "13_scores_on_data",
 )
 
 
@@ -74,7 +74,9 @@ def conclude(id: str) -> None:
         if id in _module(name).CLAIMS:
             break
     else:
-        raise ValueError(f"no page decides the claim {id!r}: name one of {', '.join(sorted(decisions()))}")
+        raise ValueError(
+            f"no page decides the claim {id!r}: name one of {', '.join(sorted(decisions()))}"
+        )
     found = _module(name).CLAIMS[id]()
     if found.holds and found.sentence:
         show(found.sentence)
@@ -89,7 +91,9 @@ def stored(name: str, preset: str = "paper") -> Results:
     """
     results = load_results(name, preset)
     if results is None:
-        raise FileNotFoundError(f"{results_path(name, preset)} is missing, so that nothing is decided by it")
+        raise FileNotFoundError(
+            f"{results_path(name, preset)} is missing, so that nothing is decided by it"
+        )
     return results
 
 

@@ -66,7 +66,10 @@ def at_full_size() -> dict[str, Results]:
 def sides_of(results: Results) -> dict[str, list[Row]]:
     """Return the networks on upright and those on flipped photos."""
     sides = {"upright": False, "flipped": True}
-    return {label: [row for row in results.rows if row["flipped"] is side] for label, side in sides.items()}
+    return {
+        label: [row for row in results.rows if row["flipped"] is side]
+        for label, side in sides.items()
+    }
 
 
 def of_order(name: str, order: str, signs: bool = False) -> Row:
@@ -87,7 +90,10 @@ def three_ways(name: str) -> dict[str, list[Row]]:
         "flipped": of_order(name, "reversed"),
     }
     rows = maps(name).rows
-    return {label: [row for row in rows if fields.items() <= row.items()] for label, fields in wanted.items()}
+    return {
+        label: [row for row in rows if fields.items() <= row.items()]
+        for label, fields in wanted.items()
+    }
 
 
 def mean(rows: Sequence[Row], key: str = "test_accuracy") -> float:
@@ -129,7 +135,10 @@ def rotation_errors(matrix: Tensor, images: Tensor) -> list[float]:
     """Return how far a (D, D) matrix is from orthogonal, from its own inverse, and from keeping distances of images."""
     matrix = matrix.double()
     identity = torch.eye(len(matrix), dtype=torch.float64)
-    before, after = (torch.pdist(some.flatten(1).double()) for some in (images, transform(images.double(), matrix)))
+    before, after = (
+        torch.pdist(some.flatten(1).double())
+        for some in (images, transform(images.double(), matrix))
+    )
     errors = (matrix.T @ matrix - identity, matrix @ matrix - identity, after / before - 1)
     return [float(error.abs().max()) for error in errors]
 
@@ -162,7 +171,9 @@ def is_rotation(num_images: int = 250) -> Evidence:
     """Decide whether logistic regression trains on flipped images as on upright ones, and distances stay."""
     images = nc.load_images("generated", num_images=num_images, progress=False)
     normalised, matrix = nc.normalize(images.images), flip_matrix(nads_of_flips())
-    upright, flipped = (logistic_losses(one, normalised, images.labels) for one in (torch.eye(len(matrix)), matrix))
+    upright, flipped = (
+        logistic_losses(one, normalised, images.labels) for one in (torch.eye(len(matrix)), matrix)
+    )
     gap = float((upright - flipped).abs().max())
     holds = gap < 0.01 and max(rotation_errors(matrix, images.images)) < 1e-3
     sentence = (
@@ -214,7 +225,9 @@ def plot_costs() -> Figure:
         if name in published.FLIP:
             papers[panel] = dict(zip(("upright", "flipped"), published.FLIP[name], strict=True))
     badge = report.badge(maps("lenet"))
-    return figures.plot_representations(tests, 10_000, trainings, papers, images="photos", badge=badge)
+    return figures.plot_representations(
+        tests, 10_000, trainings, papers, images="photos", badge=badge
+    )
 
 
 def costs_at_full_size(name: str) -> Evidence:
@@ -235,14 +248,18 @@ def costs_at_full_size(name: str) -> Evidence:
 
 def costs(name: str) -> Evidence:
     """Decide whether a network scores less on flipped photos, among the networks on mapped photos."""
-    value, half, (upright, flipped) = compared(name, of_order(name, "kept"), of_order(name, "reversed"))
+    value, half, (upright, flipped) = compared(
+        name, of_order(name, "kept"), of_order(name, "reversed")
+    )
     return evidence(mean(upright) > mean(flipped), results=[maps(name)], **around(value, half))
 
 
 def fits(name: str) -> dict[str, float]:
     """Return training accuracies in percent, and by how much they exceed test accuracies, upright and flipped."""
     sides = three_ways(name)
-    trained = {label: 100 * mean(sides[label], "train_accuracy") for label in ("upright", "flipped")}
+    trained = {
+        label: 100 * mean(sides[label], "train_accuracy") for label in ("upright", "flipped")
+    }
     gaps = {f"{label} gap": value - 100 * mean(sides[label]) for label, value in trained.items()}
     return trained | gaps
 
@@ -331,7 +348,12 @@ def costs_of_changes(name: str) -> Costs:
 def plot_signs() -> Figure:
     """Draw accuracies on photos as they are, with random signs, and flipped."""
     tests, trainings = (
-        {NAMES[name]: {label: [row[key] for row in rows] for label, rows in three_ways(name).items()} for name in MAPS}
+        {
+            NAMES[name]: {
+                label: [row[key] for row in rows] for label, rows in three_ways(name).items()
+            }
+            for name in MAPS
+        }
         for key in ("test_accuracy", "train_accuracy")
     )
     badge = report.badge(maps("lenet"))
@@ -408,7 +430,10 @@ def table_of_signs() -> None:
             "random signs: the picture, and some or all smoothness": found.signs,
             "the flip beyond random signs": found.beyond,
         }
-        rows += [[NAMES[name], label, f"{fixed(cost)} ± {half:.1f}"] for label, (cost, half) in labels.items()]
+        rows += [
+            [NAMES[name], label, f"{fixed(cost)} ± {half:.1f}"]
+            for label, (cost, half) in labels.items()
+        ]
     table(
         rows,
         ["network", "what is taken", "cost (points, ± 95 %)"],
@@ -452,13 +477,18 @@ def plot_maps(name: str, upright: bool = True) -> Figure:
     def points(some: Sequence[KindOfMap], key: str) -> tuple[list[float], list[float]]:
         return [getattr(kind, key) for kind in some], [kind.test_accuracy for kind in some]
 
-    panels = {label: {order: points(some, key) for order, some in groups.items()} for label, key in COLUMNS.items()}
+    panels = {
+        label: {order: points(some, key) for order, some in groups.items()}
+        for label, key in COLUMNS.items()
+    }
     lines = [[points(pair, key) for pair in pairs] for key in COLUMNS.values()]
     level = {}
     if name == "lenet":  # logistic regression was trained at its size
         rows = stored("maps-logreg", "laptop").rows
         level = {"logistic regression": mean(rows)}
-    return figures.plot_scatter(panels, "test accuracy (%)", level, lines, badge=report.badge(results))
+    return figures.plot_scatter(
+        panels, "test accuracy (%)", level, lines, badge=report.badge(results)
+    )
 
 
 class Regression(NamedTuple):
@@ -486,7 +516,9 @@ def regressed(name: str, without: str = "") -> Regression:
         without: basis whose maps are left out.
     """
     results = maps(name)
-    lost = [row for row in results.rows if order_of(row) != AS_THEY_ARE and row["target"] != without]
+    lost = [
+        row for row in results.rows if order_of(row) != AS_THEY_ARE and row["target"] != without
+    ]
     chosen = {kind_of(row) for row in lost}
     kinds = [kind for kind in by_kind(results) if kind.label in chosen]
     predictors = {
@@ -495,7 +527,9 @@ def regressed(name: str, without: str = "") -> Regression:
     }
     accuracies = 100 * np.array([kind.test_accuracy for kind in kinds])
     effects = regression(accuracies, predictors, [kind.label for kind in kinds], seed=0)
-    alone = {key: float(np.corrcoef(values, accuracies)[0, 1] ** 2) for key, values in predictors.items()}
+    alone = {
+        key: float(np.corrcoef(values, accuracies)[0, 1] ** 2) for key, values in predictors.items()
+    }
     together = statistics.rank_correlation(predictors["match"], predictors["smoothness"])
     return Regression(effects, alone, together, len(kinds))
 
@@ -514,7 +548,9 @@ def equally_rough() -> Evidence:
     """Decide whether LeNet scores more on that of two equally rough sets which matches less."""
     value, half, sides = compared("lenet", onto("resnet18", "kept"), onto("resnet18", "reversed"))
     kept_match, reversed_match = (mean(side, "match") for side in sides)
-    first, last = (100 * share_on_lines("resnet18", part) for part in (slice(0, 32), slice(-32, None)))
+    first, last = (
+        100 * share_on_lines("resnet18", part) for part in (slice(0, 32), slice(-32, None))
+    )
     sentence = (
         f"LeNet scores {-value:.1f} ± {half:.1f} points more on the set that matches less (match "
         f"{reversed_match:.3f} against {kept_match:.3f}). One reason may be the frequencies that "
@@ -569,7 +605,9 @@ def order_within_octaves() -> Evidence:
         "points to LeNet: such an experiment is about bands, not single directions."
     )
     interval = (value - half, value + half)
-    return evidence(abs(value) + half < 1.5, sentence, results=[maps("lenet")], value=value, interval=interval)
+    return evidence(
+        abs(value) + half < 1.5, sentence, results=[maps("lenet")], value=value, interval=interval
+    )
 
 
 def table_of_regressions() -> None:
@@ -644,10 +682,14 @@ def rough_maps() -> RoughMaps:
     """
     kinds = by_kind(maps("resnet18"))
     if sum(abs(kind.neighbours) < 0.03 for kind in kinds) <= len(kinds) / 2:
-        raise ValueError("after most maps onto ResNet-18's NADs, neighbouring pixels must be uncorrelated")
+        raise ValueError(
+            "after most maps onto ResNet-18's NADs, neighbouring pixels must be uncorrelated"
+        )
     rough = [kind for kind in kinds if abs(kind.neighbours) < 0.05]
     limits = ((0.2, 2.0), (0.05, 0.2), (-1.0, 0.05))
-    return RoughMaps(*([kind for kind in rough if low <= kind.match < high] for low, high in limits))
+    return RoughMaps(
+        *([kind for kind in rough if low <= kind.match < high] for low, high in limits)
+    )
 
 
 def difference(one: Sequence[KindOfMap], other: Sequence[KindOfMap]) -> tuple[float, float]:
@@ -716,7 +758,9 @@ def order_beats_shuffled() -> Evidence:
     found = list(predictions_for_the_order().values())
     value, half = found[2]
     holds = all(value > half for value, half in found)
-    return evidence(holds, value=value, interval=(value - half, value + half), results=[maps("resnet18")])
+    return evidence(
+        holds, value=value, interval=(value - half, value + half), results=[maps("resnet18")]
+    )
 
 
 def smoothness_is_open() -> Evidence:
@@ -727,7 +771,9 @@ def smoothness_is_open() -> Evidence:
 def flips_by_other_nads() -> list[tuple[float, float]]:
     """Return by how much ResNet-18's flip by its own NADs differs from flips by LeNet's NADs and of frequencies."""
     own = of_order("resnet18", "reversed")
-    return [compared("resnet18", own, of_order(other, "reversed"))[:2] for other in ("lenet", "fourier")]
+    return [
+        compared("resnet18", own, of_order(other, "reversed"))[:2] for other in ("lenet", "fourier")
+    ]
 
 
 def own_flip() -> Evidence:
@@ -783,7 +829,11 @@ def checkerboard_cosine(name: str) -> float:
 
 def show_details_of_resnet18() -> None:
     """Show the regression over ResNet-18's maps, the symmetry of two of them, and flips by other NADs."""
-    rest = [kind for kind in by_kind(maps("resnet18")) if kind.label != AS_THEY_ARE and kind not in rough_maps().large]
+    rest = [
+        kind
+        for kind in by_kind(maps("resnet18"))
+        if kind.label != AS_THEY_ARE and kind not in rough_maps().large
+    ]
     predictors = {
         "match": np.array([kind.match for kind in rest]),
         "neighbours": np.array([kind.neighbours for kind in rest]),
@@ -830,7 +880,9 @@ def table_of_paper() -> None:
             ours = " → ".join(f"{100 * mean(side):.0f} %" if side else "–" for side in sides)
             photos = f"{flips()[name].settings['num_train']:,}"
         rows.append([LABELS[name], paper, ours, photos])
-    below = "Test accuracy, upright → flipped; *photos* is the number of photos that ours learned from."
+    below = (
+        "Test accuracy, upright → flipped; *photos* is the number of photos that ours learned from."
+    )
     table(rows, ["network", "paper", "ours", "photos"], below, badge="CIFAR-10")
 
 
@@ -851,7 +903,9 @@ def show_trainings(name: str = "lenet") -> None:
         show(f"{known}These results are about the newest NADs.")
         return
     cosines = (nads.basis.T @ newest.basis).square()
-    exchanged = float((cosines * cosines.flip(0, 1)).sum()) / len(nads)  # of pairs, whatever their signs
+    exchanged = float((cosines * cosines.flip(0, 1)).sum()) / len(
+        nads
+    )  # of pairs, whatever their signs
     trace = float((flip_matrix(nads) * flip_matrix(newest)).sum()) / len(nads)  # of two rotations
     show(
         f"{known}A flip exchanges pairs of directions. Of these pairs, **{100 * exchanged:.0f} %** "
@@ -873,7 +927,9 @@ def representations(nads: nc.NADs, images: Tensor, generator: torch.Generator) -
     basis, size = nads.basis, len(nads.basis)
     signs = 2.0 * torch.randint(2, (size,), generator=generator) - 1
     values = images.flatten(0, 1).flatten(1)
-    components = torch.linalg.eigh(values.T @ values)[1].flip(1)  # principal components, largest first
+    components = torch.linalg.eigh(values.T @ values)[1].flip(
+        1
+    )  # principal components, largest first
     directions, frequencies = nc.fourier_basis(images.shape[-1])
     fourier = directions.flatten(1)[frequencies.square().sum(1).argsort(stable=True)].T
     return {

@@ -91,7 +91,9 @@ def mean_of(rows: Sequence[Row]) -> float:
 
 def untouched(images: str = "photos") -> float:
     """Return the accuracy after training on images without hole or number."""
-    return mean_of([row for row in injected().rows if row["index"] is None and row["images"] == images])
+    return mean_of(
+        [row for row in injected().rows if row["index"] is None and row["images"] == images]
+    )
 
 
 def carriers() -> list[int]:
@@ -123,7 +125,8 @@ def read_classes(images: Tensor, nads: nc.NADs, index: int, strength: float) -> 
     """
     coordinates = images.flatten(2) @ nads.basis  # (N, C, D)
     distances = [
-        (coordinates[:, channel, nad] - sign * strength).abs() for nad, channel, sign in nc.carriers(10, index)
+        (coordinates[:, channel, nad] - sign * strength).abs()
+        for nad, channel, sign in nc.carriers(10, index)
     ]
     return torch.stack(distances, 1).argmin(1)
 
@@ -214,7 +217,8 @@ def widget() -> Changes:
     """Return the figure in which the reader switches hole and number on and off, with the accuracies."""
     size, seeds = injected().settings, len({row["seed"] for row in injected().rows})
     accuracies = [
-        {"clean": untouched()} | {key: float(on_clean()[kind].mean[place]) for key, kind in KINDS.items()}
+        {"clean": untouched()}
+        | {key: float(on_clean()[kind].mean[place]) for key, kind in KINDS.items()}
         for place in range(len(carriers()))
     ]
     caption = (
@@ -222,7 +226,13 @@ def widget() -> Changes:
         f"like this: {size['num_train']:,} photos, {size['recipe']['epochs']} epochs, mean of "
         f"{seeds} trainings."
     )
-    entry = {"key": "lenet", "label": "LeNet", "caption": caption, "carriers": carriers(), "accuracies": accuracies}
+    entry = {
+        "key": "lenet",
+        "label": "LeNet",
+        "caption": caption,
+        "carriers": carriers(),
+        "accuracies": accuracies,
+    }
     return Changes("note", [entry])
 
 
@@ -231,19 +241,28 @@ def plot_hole_and_number() -> Figure:
     curves = {}
     for key, kind in KINDS.items():
         one = on_clean()[kind]
-        curves[NAMES[key]] = (list(one.indices), list(one.mean), list(zip(one.low, one.high, strict=True)))
+        curves[NAMES[key]] = (
+            list(one.indices),
+            list(one.mean),
+            list(zip(one.low, one.high, strict=True)),
+        )
     return figures.plot_accuracy_by_index(curves, {NAMES["number"]: untouched()}, badge=badge())
 
 
 def scores() -> dict[str, dict[int, float]]:
     """Return the accuracies in percent, by kind and carrier."""
-    return {key: dict(zip(carriers(), 100 * on_clean()[kind].mean, strict=True)) for key, kind in KINDS.items()}
+    return {
+        key: dict(zip(carriers(), 100 * on_clean()[kind].mean, strict=True))
+        for key, kind in KINDS.items()
+    }
 
 
 def hole_costs_as_much() -> Evidence:
     """Decide whether poison and hole differ by less than 1.5 points at all seven carriers where either costs more."""
     both, hole = scores()["both"], scores()["hole"]
-    costly = [index for index in carriers() if 100 * untouched() - min(both[index], hole[index]) > 1.5]
+    costly = [
+        index for index in carriers() if 100 * untouched() - min(both[index], hole[index]) > 1.5
+    ]
     apart = [abs(both[index] - hole[index]) for index in costly]
     sentence = (
         f"**For LeNet the hole alone costs as much as the poison**: at the {len(costly)} of "
@@ -257,7 +276,12 @@ def hole_costs_as_much() -> Evidence:
 def number_alone() -> Evidence:
     """Decide whether the number alone costs less than three points at every carrier."""
     loss = max(100 * untouched() - value for value in scores()["number"].values())
-    return evidence(loss < 3, f"The number alone costs {loss:.1f} points at most.", value=loss, results=[injected()])
+    return evidence(
+        loss < 3,
+        f"The number alone costs {loss:.1f} points at most.",
+        value=loss,
+        results=[injected()],
+    )
 
 
 def depth_of_hole() -> Evidence:
@@ -275,7 +299,10 @@ def depth_of_hole() -> Evidence:
 def hole_beside_the_photos() -> Evidence:
     """Decide whether a hole at zero costs more where zero is far from the photos' values."""
     at_mean = 100 * on_clean()[HOLE_AT_MEAN].mean
-    beside = {index: value - scores()["hole"][index] for index, value in zip(carriers(), at_mean, strict=True)}
+    beside = {
+        index: value - scores()["hole"][index]
+        for index, value in zip(carriers(), at_mean, strict=True)
+    }
     rows = [row for row in injected().rows if row["index"] in beside and row["images"] == "photos"]
     spans = {row["index"]: abs(row["mean"]) / row["deviation"] for row in rows}
     shifted = [index for index in spans if spans[index] > 2]
@@ -303,12 +330,19 @@ def lost_at_dips() -> dict[tuple[int, str], np.ndarray]:
     for row in dips()["rows"]:
         found.setdefault((row["index"], row["mode"]), []).append(100 * row["test_accuracy"])
     clean = np.array(found[None, "none"])
-    return {(index, mode): clean - values for (index, mode), values in found.items() if index is not None}
+    return {
+        (index, mode): clean - values
+        for (index, mode), values in found.items()
+        if index is not None
+    }
 
 
 def spans_at_dips() -> dict[int, float]:
     """Return the photos' mean over their deviation at each carrier of the curve."""
-    return {one["index"]: float(np.abs(np.divide(one["mean"], one["deviation"])).max()) for one in dips()["carriers"]}
+    return {
+        one["index"]: float(np.abs(np.divide(one["mean"], one["deviation"])).max())
+        for one in dips()["carriers"]
+    }
 
 
 def dip_is_explained() -> Evidence:
@@ -316,7 +350,9 @@ def dip_is_explained() -> Evidence:
     lost = lost_at_dips()
     apart = {index: lost[index, "ablated"] - lost[index, "mean_ablated"] for index in (75, 200)}
     beyond = [index for index, span in spans_at_dips().items() if span > 2]
-    elsewhere = max(np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated"))
+    elsewhere = max(
+        np.mean(lost[index, kind]) for index in (50, 300) for kind in ("ablated", "mean_ablated")
+    )
     added = max(lost[200, "replaced"] - lost[200, "ablated"])
     sentence = (
         "**This explains the dip at NAD 75 in {numref}`fig-poison-full`.** Of the carriers in "
@@ -331,7 +367,9 @@ def dip_is_explained() -> Evidence:
     )
     holds = min(apart[75]) > 10 and beyond == [0, 10, 75, 200] and elsewhere < 3
     trainings = len(dips()["rows"])
-    return evidence(holds, sentence, value=min(apart[75]), size="laptop", num_seeds=3, num_trainings=trainings)
+    return evidence(
+        holds, sentence, value=min(apart[75]), size="laptop", num_seeds=3, num_trainings=trainings
+    )
 
 
 def show_holes() -> None:
@@ -342,17 +380,30 @@ def show_holes() -> None:
 
 def tables_of_halves() -> None:
     """Show what each half costs at each carrier, and the dips of the curve."""
-    modes = {"replaced": "hole and number", "ablated": "hole at 0", "mean_ablated": "hole at the mean"}
+    modes = {
+        "replaced": "hole and number",
+        "ablated": "hole at 0",
+        "mean_ablated": "hole at the mean",
+    }
     lost, spans = lost_at_dips(), spans_at_dips()
     rows: list[list[Any]] = [
-        [index, f"{spans[index]:.1f}", *(", ".join(map(fixed, lost[index, mode])) for mode in modes)]
+        [
+            index,
+            f"{spans[index]:.1f}",
+            *(", ".join(map(fixed, lost[index, mode])) for mode in modes),
+        ]
         for index in sorted({index for index, _ in lost})
     ]
     below = (
         "The dips of the curve at the paper's size, in smaller LeNets: points lost, one number "
         f"per seed; {dips()['num_train']:,} photos, {dips()['epochs']} epochs."
     )
-    table(rows, ["NAD (version 1)", "photos' mean / deviation", *modes.values()], below, badge="CIFAR-10")
+    table(
+        rows,
+        ["NAD (version 1)", "photos' mean / deviation", *modes.values()],
+        below,
+        badge="CIFAR-10",
+    )
     conditions = {
         "hole and number": KINDS["both"],
         "hole at 0": KINDS["hole"],
@@ -365,7 +416,9 @@ def tables_of_halves() -> None:
     deviations = on_clean()[KINDS["both"]].deviation
     rows = []
     for place, index in enumerate(carriers()):
-        cells = [points(one.mean[place], 100 * (one.high - one.mean)[place]) for one in shown.values()]
+        cells = [
+            points(one.mean[place], 100 * (one.high - one.mean)[place]) for one in shown.values()
+        ]
         rows.append([index, f"{deviations[place]:.2f}", *cells])
     below = (
         "Accuracy in %, on images prepared as those for training, without hole or number; ± 95 % "
@@ -383,7 +436,9 @@ def poison_in_mixture() -> Evidence:
 
     def losses(images: str, kind: Condition) -> list[float]:
         response = on_clean()[kind]
-        return [untouched(images) - float(response.mean[response.indices == index][0]) for index in ends]
+        return [
+            untouched(images) - float(response.mean[response.indices == index][0]) for index in ends
+        ]
 
     there, photos = losses("mixture", mixture), losses("photos", KINDS["both"])
     sentence = (
@@ -408,7 +463,10 @@ TOYS = {
 def toy_runs(seed: int, steps: int, strength: float) -> dict[str, list[Any]]:
     """Train five small networks on samples of which one of two numbers was replaced, for three kinds of numbers."""
     return {
-        title: [toys.learn_two_holes(*numbers, strength=strength, seed=seed + turn, steps=steps) for turn in range(5)]
+        title: [
+            toys.learn_two_holes(*numbers, strength=strength, seed=seed + turn, steps=steps)
+            for turn in range(5)
+        ]
         for title, numbers in TOYS.items()
     }
 
@@ -490,13 +548,23 @@ def late_numbers_are_ignored() -> Evidence:
         f"number of 0.5 is followed by {shares[min(shares)]:.0f} % of the photos at NAD "
         f"{min(shares)}, and by less than 5 % at NAD {listed(sorted(ignored))}."
     )
-    return evidence(heard > 0.5 > unheard and limits == (30, 60), sentence, value=100 * unheard, results=[injected()])
+    return evidence(
+        heard > 0.5 > unheard and limits == (30, 60),
+        sentence,
+        value=100 * unheard,
+        results=[injected()],
+    )
 
 
 def small_numbers_are_ignored() -> Evidence:
     """Decide whether a number of the poison's size is followed nowhere, however long the training."""
     every = list(by_epochs().values())
-    shares = [value for results in every for some in responses.follow_shares(results, QUIET).values() for value in some]
+    shares = [
+        value
+        for results in every
+        for some in responses.follow_shares(results, QUIET).values()
+        for value in some
+    ]
     sentence = (
         f"A number of the poison's size, 0.05, is followed by {100 * max(shares):.1f} points of "
         f"the photos at most, at every carrier, after up to {max(by_epochs())} epochs."
@@ -514,7 +582,11 @@ def energies() -> dict[int, float]:
 def offered() -> list[Row]:
     """Return the LeNets that were offered a number on photos."""
     rows = injected().rows
-    return [row for row in rows if "followed" in row and row["written"] == "added" and row["images"] == "photos"]
+    return [
+        row
+        for row in rows
+        if "followed" in row and row["written"] == "added" and row["images"] == "photos"
+    ]
 
 
 @cache
@@ -523,7 +595,9 @@ def regressed() -> dict[str, Any]:
     energy = energies()
     causes: dict[str, Callable[[Row], float]] = {
         "log energy": lambda row: float(np.log10(energy[row["index"]])),
-        "log size of the number": lambda row: float(np.log10(row["deviation"] if row["size"] is None else row["size"])),
+        "log size of the number": lambda row: float(
+            np.log10(row["deviation"] if row["size"] is None else row["size"])
+        ),
     }
     depth = {"log deviation of the photos": lambda row: float(np.log10(row["deviation"]))}
     kinds = {
@@ -535,8 +609,13 @@ def regressed() -> dict[str, Any]:
     for title, (background, predictors) in kinds.items():
         rows = [row for row in offered() if row["background"] == background]
         if len({row["index"] for row in rows}) >= 8:
-            values = 100 * np.array([row["followed"]["class"] - row["unprompted"]["class"] for row in rows])
-            columns = {label: np.array([number(row) for row in rows]) for label, number in predictors.items()}
+            values = 100 * np.array(
+                [row["followed"]["class"] - row["unprompted"]["class"] for row in rows]
+            )
+            columns = {
+                label: np.array([number(row) for row in rows])
+                for label, number in predictors.items()
+            }
             found[title] = regression(values, columns, [row["index"] for row in rows], seed=0)
     return found
 
@@ -551,13 +630,17 @@ def following_rises_with_energy() -> Evidence:
         f"{injected().settings['recipe']['epochs']} epochs."
     )
     interval = (one.low, one.high)
-    return evidence(one.value > 0, sentence, value=one.value, interval=interval, null=0, results=[injected()])
+    return evidence(
+        one.value > 0, sentence, value=one.value, interval=interval, null=0, results=[injected()]
+    )
 
 
 def energy_goes_with_depth() -> Evidence:
     """Decide whether a carrier's energy and the photos' deviation along it are hard to distinguish."""
     energy, deviations = energies(), on_clean()[KINDS["both"]].deviation
-    joint = statistics.rank_correlation(np.array([energy[index] for index in carriers()]), deviations)
+    joint = statistics.rank_correlation(
+        np.array([energy[index] for index in carriers()]), deviations
+    )
     sentence = (
         f"Energy and the photos' deviation have a rank correlation of {fixed(joint, 2, sign=True)} "
         f"over these {len(carriers())} carriers, so photos as they are hardly distinguish the two."
@@ -602,12 +685,21 @@ def follow_shares(size: float, epochs: int) -> dict[int, list[float]]:
 def followers(size: float, epochs: int) -> dict[int, int]:
     """Return how many LeNets follow a number, by more than half of the photos, at late carriers."""
     shares = follow_shares(size, epochs)
-    return {index: sum(value > 0.5 for value in values) for index, values in shares.items() if index >= first_late()}
+    return {
+        index: sum(value > 0.5 for value in values)
+        for index, values in shares.items()
+        if index >= first_late()
+    }
 
 
 def late_shares(size: float, epochs: int) -> list[float]:
     """Return the shares that follow at late carriers."""
-    return [value for index, values in follow_shares(size, epochs).items() if index >= first_late() for value in values]
+    return [
+        value
+        for index, values in follow_shares(size, epochs).items()
+        if index >= first_late()
+        for value in values
+    ]
 
 
 def first_late() -> int:
@@ -621,7 +713,9 @@ def counts(size: float) -> str:
     texts = []
     for epochs in by_epochs():
         shares = late_shares(size, epochs)
-        texts.append(f"{sum(value > 0.5 for value in shares)} of {len(shares)} after {epochs} epochs")
+        texts.append(
+            f"{sum(value > 0.5 for value in shares)} of {len(shares)} after {epochs} epochs"
+        )
     return ", ".join(texts)
 
 
@@ -629,7 +723,13 @@ def table_of_following(size: float) -> None:
     """Show the share that follows a number after trainings of different lengths."""
     every = {epochs: follow_shares(size, epochs) for epochs in by_epochs()}
     rows = [
-        [index, *(", ".join(fixed(100 * value, 0) for value in shares[index]) for shares in every.values())]
+        [
+            index,
+            *(
+                ", ".join(fixed(100 * value, 0) for value in shares[index])
+                for shares in every.values()
+            ),
+        ]
         for index in next(iter(every.values()))
     ]
     below = (
@@ -653,7 +753,9 @@ def border_depends() -> Evidence:
     shortest, longest = min(by_epochs()), max(by_epochs())
     counted = followers(0.5, longest)
     last = max(index for index, number in counted.items() if number)
-    between = [index for index, number in counted.items() if first_late() < index < last and not number]
+    between = [
+        index for index, number in counted.items() if first_late() < index < last and not number
+    ]
     smaller = max(value for epochs in by_epochs() for value in late_shares(0.2, epochs))
     after = max(late_shares(0.5, shortest)) < 0.5 < max(late_shares(0.5, longest))
     sentence = (
@@ -663,7 +765,12 @@ def border_depends() -> Evidence:
         f"and none at {listed(between)}."
     )
     value = sum(share > 0.5 for share in late_shares(0.5, longest))
-    return evidence(bool(between) and after and smaller < 0.5, sentence, value=value, results=[*by_epochs().values()])
+    return evidence(
+        bool(between) and after and smaller < 0.5,
+        sentence,
+        value=value,
+        results=[*by_epochs().values()],
+    )
 
 
 def seeds_decide() -> Evidence:
@@ -693,7 +800,9 @@ def hole_costs_over_epochs() -> tuple[list[int], list[float], list[float]]:
     for epochs in (min(by_epochs()), PAPERS_EPOCHS):
         results = by_epochs()[epochs]
         hole = responses.responses(results, "test_accuracy")[KINDS["hole"]]
-        clean = mean_of([row for row in results.rows if row["index"] is None and row["images"] == "photos"])
+        clean = mean_of(
+            [row for row in results.rows if row["index"] is None and row["images"] == "photos"]
+        )
         loss = dict(zip(map(int, hole.indices), clean - hole.mean, strict=True))
         costs.append([loss[index] for index in indices])
     return indices, costs[0], costs[1]
@@ -729,7 +838,9 @@ def show_details_of_longer_trainings() -> None:
     """Show what was trained how long, and what a hole costs after it."""
     texts = []
     for epochs, results in by_epochs().items():
-        least = 100 * min(row["train_accuracy"] for row in results.rows if row["images"] == "photos")
+        least = 100 * min(
+            row["train_accuracy"] for row in results.rows if row["images"] == "photos"
+        )
         texts.append(
             f"{epochs} epochs: {len(results.rows)} of {results.num_units} networks, training "
             f"accuracy at least {least:.0f} %"
@@ -740,9 +851,14 @@ def show_details_of_longer_trainings() -> None:
     conclude("hole-cost-epochs")
     longest, num_train = max(by_epochs()), injected().settings["num_train"]
     last = max(index for index, number in followers(0.5, longest).items() if number)
-    same = {tuple(value > 0.5 for value in follow_shares(0.5, epochs)[last]) for epochs in list(by_epochs())[1:]}
+    same = {
+        tuple(value > 0.5 for value in follow_shares(0.5, epochs)[last])
+        for epochs in list(by_epochs())[1:]
+    }
     if len(same) == 1:
-        show(f"The seeds are the same for all epochs, and the LeNet that follows at NAD {last} is always the same.")
+        show(
+            f"The seeds are the same for all epochs, and the LeNet that follows at NAD {last} is always the same."
+        )
     share = longest * num_train / (PAPERS_EPOCHS * 50_000)
     show(
         f"{longest} epochs of {num_train:,} photos are {share:.0%} of the paper's number of steps. "
@@ -758,7 +874,9 @@ class Deep:
 
     def __init__(self) -> None:
         self.results = stored("notes-resnet18", "narrow")
-        follow, right = (responses.responses(self.results, measure) for measure in ("class", "test_accuracy"))
+        follow, right = (
+            responses.responses(self.results, measure) for measure in ("class", "test_accuracy")
+        )
         self.curves = {
             "follow 0.2 (points)": follow["photos", "emptied", "added", 0.2],
             "follow 0.5": follow[LOUD],
@@ -794,7 +912,8 @@ class Deep:
         """Say what it follows, and what a hole costs it."""
         settings, first = self.results.settings, self.carriers[0]
         followed = ", ".join(
-            f"{value:.0f} points at NAD {index}" for index, value in zip(self.carriers, self.loud, strict=True)
+            f"{value:.0f} points at NAD {index}"
+            for index, value in zip(self.carriers, self.loud, strict=True)
         )
         hole, both = self.accuracy(first, "hole"), self.accuracy(first, "both")
         rough, trainings = self.roughness(), len({row["seed"] for row in self.results.rows})
@@ -812,7 +931,10 @@ class Deep:
         """Show its numbers at each carrier."""
         rows = []
         for place, index in enumerate(self.carriers):
-            cells = [points(one.mean[place], 100 * (one.high - one.mean)[place]) for one in self.curves.values()]
+            cells = [
+                points(one.mean[place], 100 * (one.high - one.mean)[place])
+                for one in self.curves.values()
+            ]
             rows.append([index, *cells, self.cost(self.clean, self.accuracy(index, "hole"))])
         head = ["carrier's NAD", *self.curves, "cost of the hole (points)"]
         table(rows, head, badge=report.badge(self.results))
@@ -827,7 +949,11 @@ def deep() -> Deep:
 def equal_roughness() -> Evidence:
     """Decide whether the narrow ResNet-18 follows at the first carrier only, though all are equally rough."""
     one = deep()
-    holds = max(one.roughness()) - min(one.roughness()) < 0.15 and one.loud[0] > 50 and max(one.loud[1:]) < 5
+    holds = (
+        max(one.roughness()) - min(one.roughness()) < 0.15
+        and one.loud[0] > 50
+        and max(one.loud[1:]) < 5
+    )
     return evidence(holds, one.sentence(), value=max(one.loud[1:]), results=[one.results])
 
 
@@ -875,7 +1001,9 @@ def using() -> Results:
 def plot_use() -> Figure:
     """Draw the predictions that change with the sign of one NAD component, for several carriers."""
     rows = {row["index"]: row for row in reversed(using().rows)}
-    shown = {"trained on clean photos": None} | {f"carrier at NAD {index}": index for index in (0, 10, 100)}
+    shown = {"trained on clean photos": None} | {
+        f"carrier at NAD {index}": index for index in (0, 10, 100)
+    }
     curves = {}
     for label, index in shown.items():
         if index in rows:
@@ -888,9 +1016,13 @@ def plot_use() -> Figure:
 
 def changed_predictions(row: Row, clean: Row, index: int) -> list[tuple[float, float]]:
     """Return how many predictions change before and behind a carrier, and how many of a clean network."""
-    used, reference = (np.rint(one["use"]["num_images"] * np.array(one["use"]["flip"])) for one in (row, clean))
+    used, reference = (
+        np.rint(one["use"]["num_images"] * np.array(one["use"]["flip"])) for one in (row, clean)
+    )
     where = np.array(row["use"]["indices"])
-    return [(used[side].sum(), reference[side].sum()) for side in (where < index, where > index + 1)]
+    return [
+        (used[side].sum(), reference[side].sum()) for side in (where < index, where > index + 1)
+    ]
 
 
 def counts_by_carrier() -> dict[int, list[list[tuple[float, float]]]]:
@@ -907,7 +1039,11 @@ def counts_by_carrier() -> dict[int, list[list[tuple[float, float]]]]:
 def behind_text() -> str:
     """Say how much NADs behind the carrier are used."""
     ratios = ratios_behind()
-    last = max(index for index, values in counts_by_carrier().items() if any(c >= 100 for _, (_, c) in values))
+    last = max(
+        index
+        for index, values in counts_by_carrier().items()
+        if any(c >= 100 for _, (_, c) in values)
+    )
     return (
         f"behind the carrier, a turned sign changes {min(ratios):.2f} to {max(ratios):.2f} times "
         "as many predictions of poisoned LeNets as of LeNets trained on clean photos (up to NAD "
@@ -925,8 +1061,12 @@ def nads_behind_are_used() -> Evidence:
     """Decide whether poisoned LeNets respond to the NADs behind the carrier at least half as much as clean ones."""
     text = behind_text()
     text = text[0].upper() + text[1:]
-    sentence = f"**{text}.** This counts all NADs behind the carrier together. Ignored NADs would give 0."
-    return evidence(min(ratios_behind()) > 0.5, sentence, value=min(ratios_behind()), results=[using()])
+    sentence = (
+        f"**{text}.** This counts all NADs behind the carrier together. Ignored NADs would give 0."
+    )
+    return evidence(
+        min(ratios_behind()) > 0.5, sentence, value=min(ratios_behind()), results=[using()]
+    )
 
 
 def far_nads_are_used_less() -> Evidence:
@@ -968,7 +1108,10 @@ def table_of_use() -> None:
 def table_of_paper() -> None:
     """Show the paper's accuracies and ours."""
     paper = published.POISON_RESNET18
-    ours = {f"ours, {LABELS[name]}": accuracies_by_carrier(results) for name, results in poisoned().items()}
+    ours = {
+        f"ours, {LABELS[name]}": accuracies_by_carrier(results)
+        for name, results in poisoned().items()
+    }
 
     def entry(found: dict[int | None, list[float]], index: int | None) -> str:
         return f"{100 * np.mean(found[index]):.0f} %" if index in found else "–"

@@ -43,7 +43,10 @@ from nads_book.site.execution import (
 )
 from nads_book.studies import load_results
 
-STAGE: tuple[str | Path, ...] = ("-m", "nads_book.site.stage")  # what writes the pages that are no chapters
+STAGE: tuple[str | Path, ...] = (
+    "-m",
+    "nads_book.site.stage",
+)  # what writes the pages that are no chapters
 
 
 def chapters(root: Path = ROOT) -> list[str]:
@@ -59,7 +62,11 @@ def stored_results(folder: Path) -> set[str]:
     Raises:
         BuildError: naming a file that is damaged, or that belongs to no job or not to what it names.
     """
-    paths = [path for path in sorted(folder.glob("[!.]*.*")) if path.stem.partition(".")[2] in ("", *ON_CPUS)]
+    paths = [
+        path
+        for path in sorted(folder.glob("[!.]*.*"))
+        if path.stem.partition(".")[2] in ("", *ON_CPUS)
+    ]
     for path in paths:
         try:
             if path.suffix != ".json":
@@ -91,7 +98,9 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
         raise BuildError(str(error)) from None
     flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
     if flipped and "NADS_RESULTS" not in os.environ:
-        raise BuildError("these claims are no longer as book/claims.toml has them:\n" + "\n".join(flipped))
+        raise BuildError(
+            "these claims are no longer as book/claims.toml has them:\n" + "\n".join(flipped)
+        )
     return register
 
 
@@ -102,8 +111,12 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         The first page. It is replaced only by a build that succeeded.
     """
     stage, site, html = folder / "stage", folder / "sphinx", folder / "html"
-    shutil.rmtree(site, ignore_errors=True)  # a page that is not read again would not be checked again
-    executed = {name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)}
+    shutil.rmtree(
+        site, ignore_errors=True
+    )  # a page that is not read again would not be checked again
+    executed = {
+        name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
+    }
     register = decided(executed.values(), root)
     claims.place(stage, register, root)
     for name, path in executed.items():
@@ -111,9 +124,16 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         notebook = nbformat.read(path, as_version=4)
         pages.hide_repeated_parameters(notebook)
         page = pages.with_details(pages.with_byline(notebook))
-        nbformat.write(pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb")
+        nbformat.write(
+            pages.without_variants(claims.with_claims(page, register)), stage / f"{name}.ipynb"
+        )
     options: list[str | Path] = ["--path-output", site, "-W", "-n", "--keep-going", "-q"]
-    command: list[str | Path] = [Path(sys.executable).with_name("jupyter-book"), "build", stage, *options]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("jupyter-book"),
+        "build",
+        stage,
+        *options,
+    ]
     messages = folder / "sphinx.output"
     process = start(command, root, messages)
     try:
@@ -124,7 +144,9 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         text = plain(messages.read_text(errors="replace")).replace(f"{stage}{os.sep}", "").strip()
         raise BuildError(f"the pages could not be rendered without warnings:\n\n{text}")
     messages.unlink()
-    variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(stage / "book" / "_static")
+    variants = pages.figure_variants(folder / "executed" / preset) | pages.static_variants(
+        stage / "book" / "_static"
+    )
     pages.place_variants(site / "_build" / "html", variants)
     pages.polish(site / "_build" / "html")
     sharing.share(site / "_build" / "html", root, list(parse_toc_yaml(root / "_toc.yml")))
@@ -134,7 +156,9 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
     return html / "index.html"
 
 
-def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None) -> Path:
+def build(
+    folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROOT, jobs: int | None = None
+) -> Path:
     """Execute the chapters that changed, render the book, print how long it took, and return the first page.
 
     Args:
@@ -162,15 +186,23 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
     reasons = {chapter.name: chapter.changed for chapter in book}
     for name, changes in reasons.items():
         print_line(name, f"due: {', '.join(changes[:2])}" if changes else "unchanged")
-    changed = sorted((chapter for chapter in book if reasons[chapter.name]), key=Chapter.effort, reverse=True)
+    changed = sorted(
+        (chapter for chapter in book if reasons[chapter.name]), key=Chapter.effort, reverse=True
+    )
     report = lambda chapter, seconds: print_line(chapter.name, f"executed in {seconds:.1f} s")  # noqa: E731
     folder.mkdir(parents=True, exist_ok=True)
     messages = folder / "stage.output"
     staging = start([*STAGE, folder, root], root, messages, MPLBACKEND="agg", OMP_NUM_THREADS="1")
     try:
-        execute_together([chapter for chapter in changed if not chapter.alone], jobs or side_by_side(preset), report)
+        execute_together(
+            [chapter for chapter in changed if not chapter.alone],
+            jobs or side_by_side(preset),
+            report,
+        )
         if staging.wait():
-            raise BuildError(f"what does not come from a chapter could not be staged:\n\n{plain(messages.read_text())}")
+            raise BuildError(
+                f"what does not come from a chapter could not be staged:\n\n{plain(messages.read_text())}"
+            )
         execute_together([chapter for chapter in changed if chapter.alone], 1, report)
     finally:
         stop([staging])
@@ -192,8 +224,12 @@ def build(folder: Path = ROOT / "_build", preset: str = "demo", root: Path = ROO
 def main() -> int:
     """Build the book with the options of the command line."""
     parser = argparse.ArgumentParser(description="Execute the chapters and render the book.")
-    parser.add_argument("--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)")
-    parser.add_argument("--folder", type=Path, default=ROOT / "_build", help="where everything is written")
+    parser.add_argument(
+        "--preset", choices=PRESETS, default="demo", help="size of the experiments (default: demo)"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "_build", help="where everything is written"
+    )
     parser.add_argument(
         "--jobs",
         type=int,
@@ -203,7 +239,10 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.jobs is not None and arguments.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
-    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the chapters that run are ended, and not left alone
+    for ending in (
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # as Ctrl-C: the chapters that run are ended, and not left alone
         signal.signal(ending, signal.default_int_handler)
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -211,12 +250,18 @@ def main() -> int:
         with FileLock(folder / "build.lock", timeout=0):
             build(folder, arguments.preset, ROOT, jobs=arguments.jobs)
     except Timeout:
-        print(f"error: another build writes to {folder}: wait for it, or name another --folder", file=sys.stderr)
+        print(
+            f"error: another build writes to {folder}: wait for it, or name another --folder",
+            file=sys.stderr,
+        )
         return 1
     except BuildError as error:
         print(f"\n\nerror: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\n\nInterrupted. The chapters that were executed to their end are kept.", file=sys.stderr)
+        print(
+            "\n\nInterrupted. The chapters that were executed to their end are kept.",
+            file=sys.stderr,
+        )
         return 130
     return 0

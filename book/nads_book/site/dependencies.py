@@ -32,7 +32,11 @@ def results_folder(root: Path) -> Path:
 def traced(record: Path, folders: Iterable[Path]) -> dict[str, str]:
     """Return the environment variables with which a Python process records what it reads below some folders."""
     path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
-    return {"NADS_TRACE": str(record), "NADS_TRACED": os.pathsep.join(map(str, folders)), "PYTHONPATH": path}
+    return {
+        "NADS_TRACE": str(record),
+        "NADS_TRACED": os.pathsep.join(map(str, folders)),
+        "PYTHONPATH": path,
+    }
 
 
 def read(record: Path, root: Path) -> set[str]:
@@ -44,7 +48,9 @@ def read(record: Path, root: Path) -> set[str]:
             name = importlib.util.source_from_cache(name)
         relative = os.path.relpath(name, root)
         parts = [part for part in Path(relative).parts if part != ".."]
-        if not any(part in NEVER or part.startswith(".") or part.endswith(".egg-info") for part in parts):
+        if not any(
+            part in NEVER or part.startswith(".") or part.endswith(".egg-info") for part in parts
+        ):
             keys.add(f"{kind} {relative}")
     return keys
 
@@ -76,14 +82,20 @@ def changed(before: Mapping[str, str], root: Path) -> list[str]:
 def surroundings(preset: str) -> list[object]:
     """Return what a chapter depends on outside of the checkout: preset, variables and which photos there are."""
     photos = Path(os.environ.get("NADS_DATA") or Path.home() / ".cache" / "nads_core")
-    return [preset, *map(os.environ.get, DATA_VARIABLES), *[(photos / name).is_dir() for name in PHOTOS]]
+    return [
+        preset,
+        *map(os.environ.get, DATA_VARIABLES),
+        *[(photos / name).is_dir() for name in PHOTOS],
+    ]
 
 
 @functools.cache
 def _digest(kind: str, path: Path, modified: int, size: int) -> str:
     """Return the hash of a file or folder, as of its time of modification and size."""
     if path.is_dir():  # also where a program tried to open it
-        names = sorted(name for name in os.listdir(path) if not name.startswith((".", "__pycache__")))
+        names = sorted(
+            name for name in os.listdir(path) if not name.startswith((".", "__pycache__"))
+        )
         content = "\0".join(names).encode()
     elif kind == "code":
         content = _code(path.read_bytes())

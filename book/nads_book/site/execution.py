@@ -30,7 +30,11 @@ from nads_core.runtime.memory import available_memory
 
 BOOK = Path(__file__).resolve().parents[2]
 ROOT = BOOK.parent
-PRESETS = {"smoke": 300, "demo": 900, "paper": 86_400}  # with the seconds that a single cell may take
+PRESETS = {
+    "smoke": 300,
+    "demo": 900,
+    "paper": 86_400,
+}  # with the seconds that a single cell may take
 MEMORY = 3 * 2**30  # bytes to count on for a chapter; most take one, one of them four
 LARGEST = 5_000_000  # characters of a chapter's outputs, without the variants of its figures
 
@@ -46,7 +50,9 @@ def lifeline() -> int:
     return reading
 
 
-def start(command: list[str | Path], root: Path, output: Path, **variables: str) -> subprocess.Popen[bytes]:
+def start(
+    command: list[str | Path], root: Path, output: Path, **variables: str
+) -> subprocess.Popen[bytes]:
     """Start a Python script or module from the repository root; its messages go to a file.
 
     It has a session of its own, so that Ctrl-C reaches only this process, which forwards it: see `stop`. Its standard
@@ -122,7 +128,11 @@ def size_of_outputs(cell: nbformat.NotebookNode) -> int:
     size = 0
     for output in cell.outputs:
         size += len(output.get("text", ""))
-        size += sum(len(str(content)) for kind, content in output.get("data", {}).items() if kind not in variants)
+        size += sum(
+            len(str(content))
+            for kind, content in output.get("data", {}).items()
+            if kind not in variants
+        )
     return size
 
 
@@ -135,8 +145,13 @@ def num_cores() -> int:
 
 def machine(cores: int) -> str:
     """Describe what a chapter runs on, such as "1 of 2 cores (AMD EPYC)"."""
-    all_cores, gpu = num_cores(), f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    share = f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
+    all_cores, gpu = (
+        num_cores(),
+        f" and a {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "",
+    )
+    share = (
+        f"{cores} of {all_cores} cores" if cores < all_cores else f"{cores} core{'s' * (cores > 1)}"
+    )
     return f"{share} ({provenance.cpu_name()}){gpu}"
 
 
@@ -154,7 +169,9 @@ class Chapter:
         BuildError: if there is no such notebook.
     """
 
-    def __init__(self, name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None):
+    def __init__(
+        self, name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None
+    ):
         self.name, self.preset, self.root = name, preset, root
         self.timeout = timeout or PRESETS[preset]
         self.source = root / f"{name}.ipynb"
@@ -255,7 +272,9 @@ def side_by_side(preset: str) -> int:
     return num_cores() if free is None else max(1, min(num_cores(), free // MEMORY))
 
 
-def execute_together(waiting: list[Chapter], jobs: int, report: Callable[[Chapter, float], None]) -> None:
+def execute_together(
+    waiting: list[Chapter], jobs: int, report: Callable[[Chapter, float], None]
+) -> None:
     """Execute chapters, ``jobs`` at once, each on its share of the cores, and report each as it is ready.
 
     Whatever ends this early, Ctrl-C or a chapter that fails, ends the chapters that still run.
@@ -275,7 +294,9 @@ def execute_together(waiting: list[Chapter], jobs: int, report: Callable[[Chapte
         stop([chapter.process for chapter in running])
 
 
-def execute(name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None) -> float | None:
+def execute(
+    name: str, folder: Path, preset: str, root: Path = ROOT, timeout: float | None = None
+) -> float | None:
     """Execute one chapter into ``folder`` unless it is there already, made from the same inputs.
 
     Returns:

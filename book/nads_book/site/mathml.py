@@ -25,7 +25,9 @@ REJECTED = {
     r"\\(eq)?ref\b": "refer to formulas with the role {eq}",
     r"\\begin\{(equation|align|alignat|flalign|gather|multline)\}": "use aligned or gathered, and let Sphinx number it",
 }
-CONTINUED = re.compile(r'(<mtd style="text-align: left[^>]*>)<mo[^>]*>([+−±∓])')  # a line that begins with a sign
+CONTINUED = re.compile(
+    r'(<mtd style="text-align: left[^>]*>)<mo[^>]*>([+−±∓])'
+)  # a line that begins with a sign
 
 logger = logging.getLogger(__name__)
 

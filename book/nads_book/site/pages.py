@@ -28,7 +28,10 @@ def hide_repeated_parameters(notebook: nbformat.NotebookNode) -> None:
     """Hide the cell that papermill adds, where it repeats the cell above it and the page's byline."""
     for above, cell in zip(notebook.cells, notebook.cells[1:], strict=False):
         if "injected-parameters" in cell.metadata.get("tags", []):
-            repeated = (line in above.source or line.startswith(("#", "preset =")) for line in cell.source.splitlines())
+            repeated = (
+                line in above.source or line.startswith(("#", "preset ="))
+                for line in cell.source.splitlines()
+            )
             if all(repeated):
                 cell.metadata["tags"].append("remove-cell")
 
@@ -45,13 +48,21 @@ def with_byline(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Put the byline under the title of an executed chapter, and below it what cells tagged ``under-title`` display."""
     title, _, rest = notebook.cells[0].source.partition("\n")
     lifted = [cell for cell in notebook.cells if "under-title" in cell.metadata.get("tags", [])]
-    notes = "".join(f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs)
-    notebook.cells[0].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
+    notes = "".join(
+        f"\n{output['data']['text/markdown']}\n" for cell in lifted for output in cell.outputs
+    )
+    notebook.cells[
+        0
+    ].source = f"{title}\n\n:::{{div}} byline\n{byline(notebook)}\n:::\n{notes}{rest}"
     notebook.cells = [cell for cell in notebook.cells if cell not in lifted]
     return notebook
 
 
-HEADING, DETAILS, END = re.compile(r"#{1,6} "), re.compile(r"<!-- details: (.+) -->$"), "<!-- end of details -->"
+HEADING, DETAILS, END = (
+    re.compile(r"#{1,6} "),
+    re.compile(r"<!-- details: (.+) -->$"),
+    "<!-- end of details -->",
+)
 
 
 def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -74,7 +85,11 @@ def with_details(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 lines += ["</details>", ""]
                 inside = False
             if begins:
-                lines += ['<details class="in-depth">', f"<summary>{html.escape(begins[1])}</summary>", ""]
+                lines += [
+                    '<details class="in-depth">',
+                    f"<summary>{html.escape(begins[1])}</summary>",
+                    "",
+                ]
                 inside = True
             elif line != END:
                 lines.append(line)
@@ -92,8 +107,15 @@ def draw_intro(path: Path) -> None:
     from nads_book import figures
     from nads_core import load_nads
 
-    names = {"LeNet": "lenet", "VGG-11": "vgg11", "ResNet-18": "resnet18", "DenseNet-121": "densenet121"}
-    variants = Variants(figures.plot_directions, {label: load_nads(name) for label, name in names.items()})
+    names = {
+        "LeNet": "lenet",
+        "VGG-11": "vgg11",
+        "ResNet-18": "resnet18",
+        "DenseNet-121": "densenet121",
+    }
+    variants = Variants(
+        figures.plot_directions, {label: load_nads(name) for label, name in names.items()}
+    )
     variants.light.savefig(path, dpi=200)
     for name in VARIANTS:
         if (figure := variants.variant(name)) is None:
@@ -123,7 +145,9 @@ def combine_pictures() -> dict[str, np.ndarray]:
         "One network with\nrandom weights": mosaic(filters.numpy()),
         "Its gradient: how much\neach pixel matters": gradient.numpy(),
         "Thousands of gradients:\nthe energy of each wave": np.log10(waves),
-        "What they share:\nthe first four NADs": mosaic(load_nads("resnet18").directions[:4, 0].numpy()),
+        "What they share:\nthe first four NADs": mosaic(
+            load_nads("resnet18").directions[:4, 0].numpy()
+        ),
     }
 
 
@@ -141,7 +165,9 @@ def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
     rows = len(pictures) // columns
     size = (7.6, 2.25) if columns == 4 else (4.0, 2.4 * rows)
     figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    for axis, (number, (title, picture)) in zip(axes.flat, enumerate(pictures.items(), 1), strict=True):
+    for axis, (number, (title, picture)) in zip(
+        axes.flat, enumerate(pictures.items(), 1), strict=True
+    ):
         if np.nanmax(picture) <= 0:
             axis.imshow(picture, cmap="magma")
         else:
@@ -150,7 +176,14 @@ def plot_strip(pictures: dict[str, np.ndarray], columns: int = 4) -> Figure:
         axis.set_title(f"{number}. {title}", fontsize=8, loc="left")
         axis.axis("off")
         if number % columns:
-            axis.annotate("→", (1.02, 0.5), xycoords="axes fraction", fontsize=14, va="center", annotation_clip=False)
+            axis.annotate(
+                "→",
+                (1.02, 0.5),
+                xycoords="axes fraction",
+                fontsize=14,
+                va="center",
+                annotation_clip=False,
+            )
     return figure
 
 
@@ -159,7 +192,12 @@ def draw_strip(path: Path) -> None:
     from nads_book.figures.style import DARK, STYLE, drawn_with
 
     pictures = combine_pictures()
-    for name, columns, look in (("", 4, {}), (".dark", 4, DARK), (".narrow", 2, {}), (".narrow-dark", 2, DARK)):
+    for name, columns, look in (
+        ("", 4, {}),
+        (".dark", 4, DARK),
+        (".narrow", 2, {}),
+        (".narrow-dark", 2, DARK),
+    ):
         figure = drawn_with(STYLE | look, functools.partial(plot_strip, pictures, columns))
         figure.savefig(path.with_suffix(f"{name}.png"), dpi=180, facecolor=figure.get_facecolor())
 
@@ -173,7 +211,9 @@ def page_figures() -> dict[str, Guess | explorer.Page | explorer.Playground]:
     return {
         "guess": Guess(book=True),
         "photo": explorer.Page(view(("photo",), photo=8, kept=20), source, book=True),
-        "directions": explorer.Page(view(("direction",), second="resnet18", index=3), source, book=True),
+        "directions": explorer.Page(
+            view(("direction",), second="resnet18", index=3), source, book=True
+        ),
         "playground": explorer.Playground(small=False, shared=True, book=True),
     }
 
@@ -188,10 +228,19 @@ def draw_maps(path: Path) -> None:
         depth = -math.log10(min(energy for *_, energy, _ in tasks))
         before[label] = {(ky, kx): 1 + math.log10(energy) / depth for ky, kx, energy, _ in tasks}
         after[label] = {(ky, kx): 100 * accuracy for ky, kx, _, accuracy in tasks}
-    rows, energy = {"before training": before, "after training": after}, ("log energy (relative)", (0, 1), "linear")
+    rows, energy = (
+        {"before training": before, "after training": after},
+        ("log energy (relative)", (0, 1), "linear"),
+    )
     figure = figures.plot_frequency_maps(rows, own={"before training": energy})
-    for axis in [*figure.axes[: len(NETWORKS)], figure.axes[-2]]:  # and its bar: energies are magma everywhere
-        for image in (*axis.images, *([axis._colorbar.mappable] if hasattr(axis, "_colorbar") else [])):
+    for axis in [
+        *figure.axes[: len(NETWORKS)],
+        figure.axes[-2],
+    ]:  # and its bar: energies are magma everywhere
+        for image in (
+            *axis.images,
+            *([axis._colorbar.mappable] if hasattr(axis, "_colorbar") else []),
+        ):
             image.set_cmap("magma")
     figure.supxlabel("cycles across", fontsize=9)
     figure.supylabel("cycles down", fontsize=9)
@@ -212,8 +261,14 @@ def figure_variants(folder: Path) -> dict[str, dict[str, bytes]]:
     for path in folder.glob("*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             for data in (output.get("data", {}) for output in cell.get("outputs", [])):
-                if others := {name: base64.b64decode(data[kind]) for name, kind in types.items() if kind in data}:
-                    variants[hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()] = others
+                if others := {
+                    name: base64.b64decode(data[kind])
+                    for name, kind in types.items()
+                    if kind in data
+                }:
+                    variants[hashlib.sha256(base64.b64decode(data["image/png"])).hexdigest()] = (
+                        others
+                    )
     return variants
 
 
@@ -232,7 +287,9 @@ def static_variants(folder: Path) -> dict[str, dict[str, bytes]]:
     for name in VARIANTS:
         for path in sorted(folder.glob(f"*.{name}.png")):
             picture = path.with_name(path.name.replace(f".{name}", ""))
-            found.setdefault(hashlib.sha256(picture.read_bytes()).hexdigest(), {})[name] = path.read_bytes()
+            found.setdefault(hashlib.sha256(picture.read_bytes()).hexdigest(), {})[name] = (
+                path.read_bytes()
+            )
     return found
 
 
@@ -261,7 +318,9 @@ def place_variants(pages: Path, variants: dict[str, dict[str, bytes]]) -> None:
             fits = narrow in names.get(stem, ())
             small = f'<source media="(max-width: 576px)" srcset="{address}{stem}.{narrow}.png" '
             small = f"{small}{sizes[f'{stem}.{narrow}']}>" if fits else ""
-            inner = tag.replace(f"{address}{stem}.png", source).replace("<img ", f"<img {sizes[stem + name]} ")
+            inner = tag.replace(f"{address}{stem}.png", source).replace(
+                "<img ", f"<img {sizes[stem + name]} "
+            )
             kinds = f"enlarge{'' if fits else ' wide'}{kind}"
             return f'<a class="{kinds}" href="{source}"><picture>{small}{inner}</picture></a>'
 
@@ -287,15 +346,24 @@ def polish(pages: Path) -> None:
     for path in pages.rglob("*.html"):
         page = text = path.read_text("utf8")
         text = text.replace('role="doc-biblioentry"', 'role="listitem"')
-        text = re.sub(r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL)
-        text = re.sub(r"(?<=\d) %(?!\w)", "\u00a0%", text)  # a narrow cell keeps a number and its sign on one line
-        text = re.sub(r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", text)  # and a mantissa and its power of ten
+        text = re.sub(
+            r'<dl>\s*(<dd><em class="sig-param".*?)</dl>', _signature, text, flags=re.DOTALL
+        )
+        text = re.sub(
+            r"(?<=\d) %(?!\w)", "\u00a0%", text
+        )  # a narrow cell keeps a number and its sign on one line
+        text = re.sub(
+            r"(?<=\d) · (?=10[⁻⁰¹²³⁴-⁹])", "\u00a0·\u00a0", text
+        )  # and a mantissa and its power of ten
         if text != page:
             path.write_text(text, "utf8")
         used.update(re.findall(r"\bfa-([a-z0-9-]+)", page))
 
     def kept(icon: re.Match[str]) -> str:
-        names = {icon[1] or icon[2], *re.findall(r'"([\w-]+)"', icon[3])}  # its name, and older ones
+        names = {
+            icon[1] or icon[2],
+            *re.findall(r'"([\w-]+)"', icon[3]),
+        }  # its name, and older ones
         return icon[0] if names & used else ""
 
     for path in pages.glob("_static/scripts/pydata-sphinx-theme.js"):
@@ -315,7 +383,10 @@ def shrink(path: Path) -> None:
     else:  # it is transparent somewhere
         full = picture
         few = full.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    if np.abs(np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)).mean() < 0.5:  # of 255 levels
+    if (
+        np.abs(np.asarray(full, np.int16) - np.asarray(few.convert(full.mode), np.int16)).mean()
+        < 0.5
+    ):  # of 255 levels
         few.save(path, optimize=True)
 
 

@@ -56,7 +56,9 @@ def configure(path: Path, root: Path) -> None:
     config = yaml.safe_load(path.read_text("utf8"))
     sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
     repository = config.get("repository", {}).get("url", "")
-    sphinx["html_context"] = sphinx.get("html_context", {}) | about(root) | {"book_repository": repository}
+    sphinx["html_context"] = (
+        sphinx.get("html_context", {}) | about(root) | {"book_repository": repository}
+    )
     path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "utf8")
 
 
@@ -88,7 +90,11 @@ def description(article: Tag) -> str:
     for paragraph in article.select("section > p"):
         text = text_of(paragraph)
         if len(text) > 30:
-            return text if len(text) <= DESCRIPTION else text[: DESCRIPTION - 1].rsplit(" ", 1)[0] + "…"
+            return (
+                text
+                if len(text) <= DESCRIPTION
+                else text[: DESCRIPTION - 1].rsplit(" ", 1)[0] + "…"
+            )
     return ""
 
 
@@ -115,13 +121,17 @@ def preview(title: str, picture: Path, target: Path) -> None:
     while draw.textlength(title, font(size, "-Bold")) > SIZE[0] - 100 and size > 24:
         size -= 2
     draw.text((50, 36), title, "#222", font(size, "-Bold"))
-    draw.text((50, SIZE[1] - 46), "Neural Anisotropy Directions, an executable book", "#555", font(24))
+    draw.text(
+        (50, SIZE[1] - 46), "Neural Anisotropy Directions, an executable book", "#555", font(24)
+    )
     with Image.open(picture) as original:
         white = Image.new("RGBA", original.size, "white")
         drawn = Image.alpha_composite(white, original.convert("RGBA")).convert("RGB")
     room = (SIZE[0] - 100, SIZE[1] - 176)
     scale = min(room[0] / drawn.width, room[1] / drawn.height)
-    drawn = drawn.resize((round(drawn.width * scale), round(drawn.height * scale)), Image.Resampling.LANCZOS)
+    drawn = drawn.resize(
+        (round(drawn.width * scale), round(drawn.height * scale)), Image.Resampling.LANCZOS
+    )
     card.paste(drawn, ((SIZE[0] - drawn.width) // 2, 112 + (room[1] - drawn.height) // 2))
     card.quantize(256, dither=Image.Dither.NONE).save(target, optimize=True)
 
@@ -158,8 +168,14 @@ def tags(facts: dict[str, str], address: str, book: str, author: str, year: str,
         "og:image:height": f"{SIZE[1]}",
         "og:image:alt": facts["alt"],
     }
-    lines = [("name", *item) for item in named.items()] + [("property", *item) for item in graph.items()]
-    return "".join(f'<meta {kind}="{key}" content="{html.escape(text)}">\n' for kind, key, text in lines if text)
+    lines = [("name", *item) for item in named.items()] + [
+        ("property", *item) for item in graph.items()
+    ]
+    return "".join(
+        f'<meta {kind}="{key}" content="{html.escape(text)}">\n'
+        for kind, key, text in lines
+        if text
+    )
 
 
 def share(site: Path, root: Path, names: list[str]) -> None:
@@ -186,24 +202,34 @@ def share(site: Path, root: Path, names: list[str]) -> None:
             continue
         picture = hero(article, name, site)
         image = article.select_one("img[alt]")
-        facts = {"title": text_of(heading), "description": DESCRIPTIONS.get(name) or description(article)}
+        facts = {
+            "title": text_of(heading),
+            "description": DESCRIPTIONS.get(name) or description(article),
+        }
         facts["alt"] = str(image["alt"]) if image else ""
         card = FIRST
         if picture and picture.is_file():
             card = name
             preview(facts["title"], picture, folder / f"{Path(name).name}.png")
         address = f"{base}/_static/previews/{Path(card).name}.png"
-        found = tags(facts, f"{base}/{name}.html", book, config["author"], str(config["copyright"]), address)
+        found = tags(
+            facts, f"{base}/{name}.html", book, config["author"], str(config["copyright"]), address
+        )
         path.write_text(text.replace("</head>", f"{found}</head>", 1), "utf8")
         first = first or found
     index = site / "index.html"
-    if index.is_file() and "</head>" not in index.read_text("utf8"):  # it only leads to the first page
+    if index.is_file() and "</head>" not in index.read_text(
+        "utf8"
+    ):  # it only leads to the first page
         index.write_text(f"{index.read_text('utf8')}\n{first}", "utf8")
     for path in site.rglob("*.html"):
         lighten(path)
     tools, words = site / "_static" / "searchtools.js", json.dumps(GREEK, ensure_ascii=False)
     if tools.is_file():
-        tools.write_text(tools.read_text("utf8") + SEARCH.read_text("utf8").replace("= WORDS", f"= {words}"), "utf8")
+        tools.write_text(
+            tools.read_text("utf8") + SEARCH.read_text("utf8").replace("= WORDS", f"= {words}"),
+            "utf8",
+        )
 
 
 def lighten(path: Path) -> None:

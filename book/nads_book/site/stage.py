@@ -17,7 +17,11 @@ def stage(folder: Path, root: Path) -> None:
     """
     target = folder / "stage"
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(root / "book", target / "book", ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"))
+    shutil.copytree(
+        root / "book",
+        target / "book",
+        ignore=shutil.ignore_patterns("chapters", "__pycache__", "*.py"),
+    )
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(root / name, target / name)
     sharing.configure(target / "_config.yml", root)

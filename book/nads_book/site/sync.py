@@ -16,7 +16,9 @@ from typing import Any
 import yaml
 
 CHAPTERS = Path(__file__).resolve().parents[2] / "chapters"
-OPTIONS = re.compile(r"^(```\{code-cell\}.*\n)(?:---\n((?:.+\n)+?)---\n|((?::.+\n)+))\n*", re.MULTILINE)
+OPTIONS = re.compile(
+    r"^(```\{code-cell\}.*\n)(?:---\n((?:.+\n)+?)---\n|((?::.+\n)+))\n*", re.MULTILINE
+)
 
 
 def flow(value: Any) -> str:
@@ -35,7 +37,9 @@ def compact(text: str) -> str:
     def lines(match: re.Match[str]) -> str:
         fence, block, colons = match.groups()
         options = yaml.safe_load(block or re.sub("^:", "", colons, flags=re.MULTILINE))
-        return fence + "".join(f":{key}: {flow(options[key])}\n" for key in sorted(options, reverse=True))
+        return fence + "".join(
+            f":{key}: {flow(options[key])}\n" for key in sorted(options, reverse=True)
+        )
 
     return OPTIONS.sub(lines, text)
 
@@ -43,7 +47,9 @@ def compact(text: str) -> str:
 def main() -> int:
     """Synchronise each pair, the newer file first, and compact the texts."""
     paths = sorted(CHAPTERS.glob("*.md"))
-    status = subprocess.run([sys.executable, "-m", "jupytext", "--sync", *map(str, paths)]).returncode
+    status = subprocess.run(
+        [sys.executable, "-m", "jupytext", "--sync", *map(str, paths)]
+    ).returncode
     for path in paths:
         text = path.read_text("utf8")
         if (compacted := compact(text)) != text:

@@ -21,7 +21,7 @@ from nads_book.publishing import NO_VARIANTS
 from nads_book.site import execution
 
 # Chapters whose figures the tests want with all variants: `verify` and the tests share their executed chapters.
-WITH_VARIANTS = ("02_pooling_theory", "08_flip")
+WITH_VARIANTS = ("04_pooling_theory", "08_flip")
 
 
 def by_functions() -> tuple[dict[str, Evidence], list[str]]:

@@ -134,7 +134,9 @@ def run_experiment(
     study = experiment(name, preset, nads_version)
     for other in study.needs:
         if not _is_complete(other):
-            raise ValueError(f"{name} needs the results of {other}: run nads-book run {other} first")
+            raise ValueError(
+                f"{name} needs the results of {other}: run nads-book run {other} first"
+            )
     return run_study(study, out=out, **options)
 
 

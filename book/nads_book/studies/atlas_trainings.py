@@ -60,7 +60,9 @@ class AtlasAgain(FileStudy):
         return {REPEATED: found, "runs": results.provenance}
 
     def run(self, unit: Unit, context: Context) -> Row:
-        computed = compute_entry(ATLAS[unit["entry"]], folder() / f"seed{unit['seed']}", seed=unit["seed"])
+        computed = compute_entry(
+            ATLAS[unit["entry"]], folder() / f"seed{unit['seed']}", seed=unit["seed"]
+        )
         return described(computed.nads.provenance, computed.measures)
 
 
@@ -121,7 +123,9 @@ class AtlasControl(AtlasTrainings):
     unit_fields = ("entry", "seed", "learning_rate", "epochs", "first")
 
     def units(self) -> list[Unit]:
-        rates = [{"entry": name, "seed": 0, "learning_rate": rate} for rate in RATES for name in FAILED]
+        rates = [
+            {"entry": name, "seed": 0, "learning_rate": rate} for rate in RATES for name in FAILED
+        ]
         longer = [
             {"entry": name, "seed": 0, "epochs": LONGER, "first": list(wave)}
             for wave in LONGER_WAVES for name in FAILED
@@ -133,7 +137,9 @@ class AtlasControl(AtlasTrainings):
         return [{**row, "first": row["wave"]} if "epochs" in row else row for row in rows]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        return content | {"control": [{key: row[key] for key in row if key != "first"} for row in rows]}
+        return content | {
+            "control": [{key: row[key] for key in row if key != "first"} for row in rows]
+        }
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
         changes = {name: unit[name] for name in ("learning_rate", "epochs") if name in unit}
@@ -141,12 +147,16 @@ class AtlasControl(AtlasTrainings):
         return trained(unit["entry"], unit["seed"], waves, context, **changes)
 
 
-def trained(entry: str, seed: int, waves: Sequence[tuple[int, ...]], context: Context, **changes: Any) -> list[Row]:
+def trained(
+    entry: str, seed: int, waves: Sequence[tuple[int, ...]], context: Context, **changes: Any
+) -> list[Row]:
     """Train an entry along waves, with a changed recipe for a control."""
     size = SIZES["laptop"].separable
     directions = torch.stack([nc.fourier_direction((ky, kx)) for ky, kx in waves])
     sets, tests = (
-        nc.SeparableDatasets(directions, count, 1.0, NOISE_STD, seed=seed_sequence(SEED + seed, part))
+        nc.SeparableDatasets(
+            directions, count, 1.0, NOISE_STD, seed=seed_sequence(SEED + seed, part)
+        )
         for part, count in ((5, size.num_train), (6, size.num_test))
     )
     result = nc.train_networks(

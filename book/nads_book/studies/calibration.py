@@ -72,7 +72,9 @@ class Comparison:
     deviations: np.ndarray
 
 
-def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: tuple[str, ...]) -> list[Comparison]:
+def compare_runs(
+    runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: tuple[str, ...]
+) -> list[Comparison]:
     """Compare each of several runs of one architecture with the pool of the others, and with each of them.
 
     Args:
@@ -90,12 +92,18 @@ def compare_runs(runs: Sequence[Run], image_shape: tuple[int, ...], symmetries: 
     comparisons = []
     for number, (moments, _) in enumerate(runs):
         first = runs[(number + 1) % len(runs)][1]  # of the pool, not of this run
-        pool = find_eigenpairs(_without(whole, moments), first, count, image_shape, symmetries=symmetries)
-        comparisons.append(_comparison(eigenpairs[number], eigenpairs[:number] + eigenpairs[number + 1 :], pool))
+        pool = find_eigenpairs(
+            _without(whole, moments), first, count, image_shape, symmetries=symmetries
+        )
+        comparisons.append(
+            _comparison(eigenpairs[number], eigenpairs[:number] + eigenpairs[number + 1 :], pool)
+        )
     return comparisons
 
 
-def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shape: tuple[int, ...]) -> list[Comparison]:
+def compare_with_exact(
+    runs: Sequence[Run], covariance: torch.Tensor, image_shape: tuple[int, ...]
+) -> list[Comparison]:
     """Compare runs with the second moment that their networks have.
 
     Args:
@@ -106,7 +114,9 @@ def compare_with_exact(runs: Sequence[Run], covariance: torch.Tensor, image_shap
     count = len(covariance)
     values, axes = leading_eigenpairs(covariance.double(), count)
     one, zero = torch.ones(count), torch.zeros(count)
-    exact = Eigenpairs(values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none")
+    exact = Eigenpairs(
+        values, axes, DirectionUncertainty(("",) * count, one, one, zero, one, ()), "none"
+    )
     return [_comparison(find_eigenpairs(*run, count, image_shape), [], exact) for run in runs]
 
 
@@ -115,7 +125,9 @@ def _without(whole: DenseMoments, part: DenseMoments) -> DenseMoments:
     rest = whole.empty()
     (seen, noise), (own, own_noise) = whole.sums(), part.sums()
     count = whole.num_networks - part.num_networks
-    rest.load_state_dict({"seen": seen - own, "noise": noise - own_noise, "num_networks": count, "buffer": []})
+    rest.load_state_dict(
+        {"seen": seen - own, "noise": noise - own_noise, "num_networks": count, "buffer": []}
+    )
     return rest
 
 
@@ -134,7 +146,9 @@ def _comparison(run: Eigenpairs, others: list[Eigenpairs], pool: Eigenpairs) -> 
             continue  # nothing is promised
         if known.certainty[exact] > EXACT:
             promised.append(float(own.certainty[index]))
-            kept.append(float(run.directions[index].double() @ pool.directions[exact].double()) ** 2)
+            kept.append(
+                float(run.directions[index].double() @ pool.directions[exact].double()) ** 2
+            )
         else:
             promised.append(float(own.agreement[index]))
             kept.append(float(agreement[index]))
@@ -170,15 +184,24 @@ def reliability(comparisons: Sequence[Comparison]) -> list[Bin]:
     """Return a reliability diagram: promised and actual values, for directions of similar certainty."""
     total, bins = sum(len(c.promised) for c in comparisons), []
     for number in range(BINS):
-        inside = [np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons]
+        inside = [
+            np.minimum((c.promised * BINS).astype(int), BINS - 1) == number for c in comparisons
+        ]
         counts = np.array([mask.sum() for mask in inside])
         if not counts.any():
             continue
         sums = np.array([c.kept[mask].sum() for c, mask in zip(comparisons, inside, strict=True)])
-        promised = sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True)) / counts.sum()
+        promised = (
+            sum(c.promised[mask].sum() for c, mask in zip(comparisons, inside, strict=True))
+            / counts.sum()
+        )
         mean_kept = sums.sum() / counts.sum()
-        error = np.sqrt(((sums - mean_kept * counts) ** 2).sum()) / counts.sum()  # of a ratio of sums over runs
-        bins.append(Bin(float(promised), float(mean_kept), float(error), float(counts.sum() / total)))
+        error = (
+            np.sqrt(((sums - mean_kept * counts) ** 2).sum()) / counts.sum()
+        )  # of a ratio of sums over runs
+        bins.append(
+            Bin(float(promised), float(mean_kept), float(error), float(counts.sum() / total))
+        )
     return bins
 
 
@@ -203,7 +226,12 @@ def separate(architecture: nc.Architecture, num_networks: int, count: int) -> li
     for number in range(count):
         path = scratch() / f"{architecture.name}-{num_networks}-{number}.ckpt"
         nc.compute_nads(
-            architecture, num_networks, seed=1_000 + number, num_directions=1, checkpoint=path, progress=False
+            architecture,
+            num_networks,
+            seed=1_000 + number,
+            num_directions=1,
+            checkpoint=path,
+            progress=False,
         )
         runs.append(restored(read_checkpoint(path)))
     return runs
@@ -213,7 +241,9 @@ def parts(architecture: nc.Architecture, num_networks: int, count: int) -> list[
     """Return what each part adds to one run; all share the first networks of the run."""
     path, runs = scratch() / f"{architecture.name}-parts.ckpt", list[Run]()
     for number in range(1, count + 1):
-        nc.compute_nads(architecture, number * num_networks, num_directions=1, checkpoint=path, progress=False)
+        nc.compute_nads(
+            architecture, number * num_networks, num_directions=1, checkpoint=path, progress=False
+        )
         runs.append(restored(read_checkpoint(path)))
     first = runs[0][1]
     moments = [runs[0][0], *(between(a[0], b[0]) for a, b in itertools.pairwise(runs))]
@@ -261,9 +291,14 @@ def against_shipped(architecture: nc.Architecture, runs: list[Run]) -> Row:
     shipped, together = nc.load_nads(architecture.name), runs[0][0].empty()
     for moments, _ in runs:
         together.merge(moments)
-    eigenpairs = find_eigenpairs(together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32))
+    eigenpairs = find_eigenpairs(
+        together, runs[0][1], PIXELS, (1, 32, 32), symmetries=architecture.symmetries_at(32)
+    )
     other = nc.NADs(
-        eigenpairs.directions.float().view(-1, 1, 32, 32), eigenpairs.eigenvalues.float(), {}, eigenpairs.certificates
+        eigenpairs.directions.float().view(-1, 1, 32, 32),
+        eigenpairs.eigenvalues.float(),
+        {},
+        eigenpairs.certificates,
     )
     by_index, by_name = agreement(shipped, other)
     place = {name: index for index, name in enumerate(other.names)}
@@ -300,7 +335,9 @@ class Calibration(FileStudy):
 
     def content(self, results: StudyFile) -> dict[str, Any]:
         """Return the content of the file: an entry for each set of runs, and the provenance of new ones."""
-        found = {row["entry"]: {key: row[key] for key in row if key != "entry"} for row in results.rows}
+        found = {
+            row["entry"]: {key: row[key] for key in row if key != "entry"} for row in results.rows
+        }
         return found | {"provenance": results.provenance}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -331,7 +368,10 @@ class Agreement(FileStudy):
 
     def content(self, results: StudyFile) -> dict[str, Any]:
         """Return the content of the file: an entry for each architecture, and the provenance of new ones."""
-        found = {row["architecture"]: {key: row[key] for key in row if key != "architecture"} for row in results.rows}
+        found = {
+            row["architecture"]: {key: row[key] for key in row if key != "architecture"}
+            for row in results.rows
+        }
         return found | {"provenance": results.provenance}
 
     def run(self, unit: Unit, context: Context) -> Row:

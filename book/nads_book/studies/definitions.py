@@ -50,12 +50,19 @@ class SmallNetwork:
         channels, size = 1, SIZE
         for _ in range(self.depth):
             block = Concatenated if self.dense else nn.Sequential
-            layers.append(block(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()))
+            layers.append(
+                block(nn.Conv2d(channels, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+            )
             channels = channels + 16 if self.dense else 16
             if self.pooling != "none":
                 layers.append({"max": nn.MaxPool2d, "average": nn.AvgPool2d}[self.pooling](2))
                 size //= 2
-        head = [nn.Flatten(), nn.Linear(channels * size**2, 64), nn.ReLU(), nn.Linear(64, num_classes)]
+        head = [
+            nn.Flatten(),
+            nn.Linear(channels * size**2, 64),
+            nn.ReLU(),
+            nn.Linear(64, num_classes),
+        ]
         return nn.Sequential(*layers, *head)
 
 
@@ -65,19 +72,29 @@ NETWORKS = {
     **{f"dense blocks, {n}": SmallNetwork(n, "average", dense=True) for n in (1, 2, 3)},
 }  # fmt: skip
 DEFINITIONS: dict[str, Estimator] = {
-    **{f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)},
+    **{
+        f"gradient {std:g}": nc.SmoothedGradient(16, input_std=std) for std in (0.3, 1.0, 3.0, 10.0)
+    },
     **{f"dipole {arm:g}": nc.Dipole(step=arm) for arm in (1.0, 10.0, 100.0, 300.0)},
 }
 OURS, AUTHORS = "gradient 1", "dipole 100"
 DEEP_LABELS = (OURS, AUTHORS)
 TRAINED, SIDE = "max pooling, 3", 32
 NUM_NETWORKS, WAVES, AMONG, SEEDS = 512, 8, 20, (0, 1)
-DEEP, GROUP, DEEP_SEEDS = nc.VGG11, 16, range(5, 13)  # networks of each seed; seed 4 was looked at before the others
+DEEP, GROUP, DEEP_SEEDS = (
+    nc.VGG11,
+    16,
+    range(5, 13),
+)  # networks of each seed; seed 4 was looked at before the others
 NOISE_STD = 1.0  # of D(v), as in Fig. 6; with 3, as in Fig. 1, a first trial left nearly all waves at chance
 
 
 def sampled_halves(
-    build: Callable[[], nn.Module], shape: tuple[int, ...], estimator: Estimator, num_networks: int, seed: int
+    build: Callable[[], nn.Module],
+    shape: tuple[int, ...],
+    estimator: Estimator,
+    num_networks: int,
+    seed: int,
 ) -> Tensor:
     """Return what networks contribute to the second moment, as halves (n, 2, D) of their contributions.
 
@@ -137,7 +154,8 @@ def measured_moments(network: SmallNetwork, num_networks: int) -> dict[str, obje
         for number, a in enumerate(labels) for b in labels[number + 1 :]
     }  # fmt: skip
     shares = {
-        label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()] for label, part in halves.items()
+        label: [[round(x, 7) for x in row] for row in wave_shares(part).tolist()]
+        for label, part in halves.items()
     }
     return {
         "num_networks": num_networks,
@@ -158,7 +176,11 @@ def disputed_waves(shares: dict[str, list[list[float]]]) -> list[tuple[int, int]
     for label in (OURS, AUTHORS):
         energies = torch.tensor([shares[label][ky][kx] for ky, kx in frequencies])
         ranks.append(energies.argsort(descending=True, stable=True).argsort(stable=True))
-    order = [i for i in (ranks[0] - ranks[1]).argsort(stable=True).tolist() if min(ranks[0][i], ranks[1][i]) < AMONG]
+    order = [
+        i
+        for i in (ranks[0] - ranks[1]).argsort(stable=True).tolist()
+        if min(ranks[0][i], ranks[1][i]) < AMONG
+    ]
     return [frequencies[i] for i in order[:WAVES] + order[-WAVES:]]
 
 
@@ -171,7 +193,12 @@ def trained(network: SmallNetwork, waves: list[tuple[int, int]]) -> dict[str, ob
         draw = partial(nc.SeparableDatasets, directions, noise_std=NOISE_STD, paired=True)
         train, test = draw(size.num_train, seed=2 * seed), draw(size.num_test, seed=2 * seed + 1)
         result = nc.train_networks(
-            lambda: network.build(2), train, test, recipe=size.recipe, seed=seed, stop_at_full_accuracy=True
+            lambda: network.build(2),
+            train,
+            test,
+            recipe=size.recipe,
+            seed=seed,
+            stop_at_full_accuracy=True,
         )
         results.append([round(float(x), 4) for x in result.test_accuracy])  # type: ignore[union-attr]
     return {
@@ -234,12 +261,16 @@ class DefinitionDeep(DefinitionMoments):
         return [
             {"label": label, "seed": seed, "shares": shares, "run": run}
             for label, groups in found.get("shares", {}).items()
-            for seed, shares, run in zip(DEEP_SEEDS, groups, runs.get(label, [None] * len(groups)), strict=False)
+            for seed, shares, run in zip(
+                DEEP_SEEDS, groups, runs.get(label, [None] * len(groups)), strict=False
+            )
         ]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
         columns = {
-            name: {label: [row[name] for row in rows if row["label"] == label] for label in DEEP_LABELS}
+            name: {
+                label: [row[name] for row in rows if row["label"] == label] for label in DEEP_LABELS
+            }
             for name in ("shares", "run")
         }
         waves = list(predicted_energies(DEEP.name))
@@ -247,5 +278,7 @@ class DefinitionDeep(DefinitionMoments):
 
     def run(self, unit: Unit, context: Context) -> Row:
         build, shape = partial(DEEP.build, 1, SIDE, 1), (1, SIDE, SIDE)
-        shares = wave_shares(sampled_halves(build, shape, DEFINITIONS[unit["label"]], GROUP, unit["seed"]))
+        shares = wave_shares(
+            sampled_halves(build, shape, DEFINITIONS[unit["label"]], GROUP, unit["seed"])
+        )
         return {"shares": [round(float(shares[k]), 7) for k in predicted_energies(DEEP.name)]}

@@ -19,7 +19,11 @@ from nads_core.networks.architectures import Architecture
 from nads_core.runtime.seeds import seed_sequence
 from nads_core.training import TrainingResult
 
-LOSSES = (0.3, 0.1, 0.03)  # candidates for "a small training loss" of Fig. 2; training stops at the last
+LOSSES = (
+    0.3,
+    0.1,
+    0.03,
+)  # candidates for "a small training loss" of Fig. 2; training stops at the last
 MARGIN = 1.0
 
 
@@ -36,7 +40,9 @@ class DirectionStudy(TrainingStudy):
         """Return the unit image (1, 32, 32) along which a unit's data are separable."""
         raise NotImplementedError
 
-    def datasets(self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None) -> Sets:
+    def datasets(
+        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
+    ) -> Sets:
         directions = torch.stack([self.direction(unit) for unit in units])  # (B, 1, 32, 32)
         draw = partial(SeparableDatasets, directions, margin=MARGIN, noise_std=self.noise_std)
         test = draw(self.num_test, seed=seed_sequence(seed, 6), paired=self.paired_test)
@@ -81,7 +87,9 @@ class Fig2(WaveStudy):
         return replace(size.separable, stop_perfect=False)
 
     def row(self, result: TrainingResult) -> dict[str, Any]:
-        return super().row(result) | {"iterations": [int(result.iterations_to(loss)) for loss in LOSSES]}
+        return super().row(result) | {
+            "iterations": [int(result.iterations_to(loss)) for loss in LOSSES]
+        }
 
 
 class Fig3(WaveStudy):
@@ -110,7 +118,10 @@ class Fig6(DirectionStudy):
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         """Return about ``num_directions`` indices, half of them evenly and half geometrically spaced."""
         count, last = size.num_directions, len(shipped_nads(model, nads_version)) - 1
-        even, geometric = np.linspace(0, last, count // 2), np.geomspace(1, last + 1, count - count // 2) - 1
+        even, geometric = (
+            np.linspace(0, last, count // 2),
+            np.geomspace(1, last + 1, count - count // 2) - 1,
+        )
         indices = np.unique(np.concatenate([even, geometric]).round().astype(int))
         return [{"index": int(indices[i])} for i in spread(np.log1p(indices)[:, None])]
 

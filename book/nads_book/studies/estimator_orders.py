@@ -47,7 +47,11 @@ class EstimatorOrders(FileStudy):
             kind: [list(key) if isinstance(key, tuple) else key for key in family.keys]
             for kind, family in families().items()
         }
-        return {"num_networks": {label: count for label, (_, count) in ESTIMATORS.items()}, "seed": SEED, "keys": keys}
+        return {
+            "num_networks": {label: count for label, (_, count) in ESTIMATORS.items()},
+            "seed": SEED,
+            "keys": keys,
+        }
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         runs = content.get("run", {})
@@ -58,14 +62,19 @@ class EstimatorOrders(FileStudy):
         ]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        columns = {name: {row["estimator"]: row[name] for row in rows} for name in ("seconds", "run", *FAMILIES)}
+        columns = {
+            name: {row["estimator"]: row[name] for row in rows}
+            for name in ("seconds", "run", *FAMILIES)
+        }
         energies = {kind: columns.pop(kind) for kind in FAMILIES}
         return content | columns | {"energies": energies}
 
     def run(self, unit: Unit, context: Context) -> Row:
         start = time.perf_counter()
         estimator, count = ESTIMATORS[unit["estimator"]]
-        nads = nc.compute_nads(nc.LENET, count, estimator=estimator, seed=SEED, device=context.device, progress=False)
+        nads = nc.compute_nads(
+            nc.LENET, count, estimator=estimator, seed=SEED, device=context.device, progress=False
+        )
         row: Row = {"seconds": round(time.perf_counter() - start)}
         for kind, family in families().items():
             found = nads.energy(family.directions)

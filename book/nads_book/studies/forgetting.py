@@ -19,7 +19,12 @@ from torch.nn import functional as F
 
 import nads_core as nc
 from nads_book.analysis.frequency_maps import LEARNED
-from nads_book.analysis.statistics import area_under_curve, rank_correlation, resampled, with_interval
+from nads_book.analysis.statistics import (
+    area_under_curve,
+    rank_correlation,
+    resampled,
+    with_interval,
+)
 from nads_book.analysis.waves import predicted_energies
 from nads_book.atlas.entries import ATLAS
 from nads_book.experiments.stored import load_registered
@@ -65,9 +70,16 @@ class Cell:
 
 Training = tuple[Cell, tuple[int, int], int]  # treatment, wave and seed
 FACTORIAL = [
-    Cell("lenet", name, *rest) for name in RATES for rest in itertools.product(RATES[name], LABEL_NOISE, WEIGHT_DECAY)
+    Cell("lenet", name, *rest)
+    for name in RATES
+    for rest in itertools.product(RATES[name], LABEL_NOISE, WEIGHT_DECAY)
 ]
-SECOND = [Cell("cnn", "sgd", 0.5), Cell("cnn", "sgd", 0.05), Cell("cnn", "adam", 1e-3), Cell("cnn", "adam", 1e-2)]
+SECOND = [
+    Cell("cnn", "sgd", 0.5),
+    Cell("cnn", "sgd", 0.05),
+    Cell("cnn", "adam", 1e-3),
+    Cell("cnn", "adam", 1e-2),
+]
 CELLS = [*FACTORIAL, *SECOND, *(Cell(overlap=overlap) for overlap in OVERLAPS)]
 
 
@@ -99,7 +111,9 @@ def accuracies(
     found: dict[Cell, np.ndarray] = {}
     for row in (row for row in rows if row["seed"] in seeds):
         table = found.setdefault(Cell(**row["cell"]), np.full((len(seeds), WAVES), np.nan))
-        table[seeds.index(row["seed"]), waves().index(tuple(row["wave"]))] = row["test_accuracies"][time]
+        table[seeds.index(row["seed"]), waves().index(tuple(row["wave"]))] = row["test_accuracies"][
+            time
+        ]
     return {cell: table for cell, table in found.items() if not np.isnan(table).any()}
 
 
@@ -148,7 +162,9 @@ def effects(
         return float(100 * (first.mean() - second.mean()))
 
     def correlation(energies: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-        return rank_correlation(energies, first.mean(1)) - rank_correlation(energies, second.mean(1))
+        return rank_correlation(energies, first.mean(1)) - rank_correlation(
+            energies, second.mean(1)
+        )
 
     for name, sides in contrasts().items():
         columns = (
@@ -157,7 +173,11 @@ def effects(
         )  # (waves, seeds)
         drawn = resampled(middle, *(column[MIDDLE] for column in columns), num_resamples=draws)
         yield name, "middle", with_interval(drawn)
-        yield name, "correlation", with_interval(resampled(correlation, *columns, num_resamples=draws))
+        yield (
+            name,
+            "correlation",
+            with_interval(resampled(correlation, *columns, num_resamples=draws)),
+        )
 
 
 def optimiser_of(network: nn.Module, cell: Cell) -> torch.optim.Optimizer:
@@ -166,7 +186,9 @@ def optimiser_of(network: nn.Module, cell: Cell) -> torch.optim.Optimizer:
     if cell.optimiser == "adam":
         return torch.optim.AdamW(parameters, lr=cell.rate, weight_decay=cell.weight_decay)
     momentum = 0.9 if cell.optimiser == "momentum" else 0.0
-    return torch.optim.SGD(parameters, lr=cell.rate, momentum=momentum, weight_decay=cell.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=cell.rate, momentum=momentum, weight_decay=cell.weight_decay
+    )
 
 
 def dataset(direction: Tensor, cell: Cell, seed: int) -> tuple[Tensor, Tensor]:
@@ -185,11 +207,15 @@ def train_one(cell: Cell, wave: Frequency, seed: int) -> dict[str, Any]:
     """
     own = seed_sequence(seed, waves().index(wave))
     direction = nc.fourier_direction(wave, size=32)
-    (x, y), test = (dataset(direction, cell, seed_sequence(own, split) % 2**31) for split in (10, 11))
+    (x, y), test = (
+        dataset(direction, cell, seed_sequence(own, split) % 2**31) for split in (10, 11)
+    )
     generator = torch.Generator().manual_seed(seed_sequence(own, 12))
     wrong = torch.rand(NUM_SAMPLES, generator=generator) < cell.label_noise
     y = torch.where(wrong, 1 - y, y)
-    architecture = nc.LENET if cell.architecture == "lenet" else ATLAS[cell.architecture].architecture
+    architecture = (
+        nc.LENET if cell.architecture == "lenet" else ATLAS[cell.architecture].architecture
+    )
     with seeded(seed_sequence(own, 13)):
         network = faster_max_pooling(architecture.build(1, 32, 2)).train()
     optimiser, recipe = optimiser_of(network, cell), nc.SEPARABLE_RECIPE
@@ -217,8 +243,12 @@ def train_together(group: Sequence[Training], device: torch.device) -> list[dict
     cells, recipe, count = [cell for cell, _, _ in group], nc.SEPARABLE_RECIPE, len(group)
     pairs = sorted({(wave, seed) for _, wave, seed in group})  # of weights, data and batches
     owns = [seed_sequence(seed, waves().index(wave)) for wave, seed in pairs]
-    which = torch.tensor([pairs.index((wave, seed)) for _, wave, seed in group], device=device)  # (B,)
-    directions = torch.stack([nc.fourier_direction(wave, size=32) for wave, _ in pairs]).to(device)  # (P, 1, 32, 32)
+    which = torch.tensor(
+        [pairs.index((wave, seed)) for _, wave, seed in group], device=device
+    )  # (B,)
+    directions = torch.stack([nc.fourier_direction(wave, size=32) for wave, _ in pairs]).to(
+        device
+    )  # (P, 1, 32, 32)
 
     def drawn(part: int) -> list[Tensor]:
         """Return images (P, N, 1, 32, 32), labels (B, N), and the overlap's coefficients (P, N), of 10 or 11."""
@@ -230,9 +260,17 @@ def train_together(group: Sequence[Training], device: torch.device) -> list[dict
             labels.append(y)
             generator = torch.Generator().manual_seed(seed_sequence(seed, 17))
             normal.append(torch.randn(NUM_SAMPLES, 1, 1, 1, generator=generator).flatten())
-            wrong.append(torch.rand(NUM_SAMPLES, generator=torch.Generator().manual_seed(seed_sequence(own, 12))))
+            wrong.append(
+                torch.rand(
+                    NUM_SAMPLES, generator=torch.Generator().manual_seed(seed_sequence(own, 12))
+                )
+            )
         truth = torch.stack(labels).to(device)[which]
-        noise = torch.tensor([cell.label_noise for cell in cells], device=device)[:, None] if part == 10 else 0
+        noise = (
+            torch.tensor([cell.label_noise for cell in cells], device=device)[:, None]
+            if part == 10
+            else 0
+        )
         truth = torch.where(torch.stack(wrong).to(device)[which] < noise, 1 - truth, truth)
         return [torch.stack(images), truth, torch.stack(normal).to(device)]
 
@@ -242,7 +280,9 @@ def train_together(group: Sequence[Training], device: torch.device) -> list[dict
     def part_of(data: Sequence[Tensor], samples: Tensor) -> tuple[Tensor, Tensor]:
         """Return images (B, n, 1, 32, 32) and labels (B, n) at indices (B, n)."""
         images, labels, normal = data
-        along = (overlap[:, None] * normal[which[:, None], samples])[..., None, None, None] * directions[which][:, None]
+        along = (overlap[:, None] * normal[which[:, None], samples])[
+            ..., None, None, None
+        ] * directions[which][:, None]
         return images[which[:, None], samples] + along, labels.gather(1, samples)
 
     name = cells[0].architecture
@@ -304,7 +344,9 @@ def train_together(group: Sequence[Training], device: torch.device) -> list[dict
     return [
         {
             "train_accuracy": fitted[b],
-            "test_accuracies": [reached[epoch][b] if epoch in reached else None for epoch in LOGGED],
+            "test_accuracies": [
+                reached[epoch][b] if epoch in reached else None for epoch in LOGGED
+            ],
         }
         for b in range(count)
     ]
@@ -326,7 +368,9 @@ class Forgetting(FileStudy):
 
     name = "forgetting"
     file = "forgetting.json"
-    summary = "accuracy by wave under 43 treatments: optimiser, rate, label noise, weight decay, overlap"
+    summary = (
+        "accuracy by wave under 43 treatments: optimiser, rate, label noise, weight decay, overlap"
+    )
     unit_fields = ("cell", "wave", "seed")
 
     def units(self) -> list[Unit]:
@@ -348,7 +392,9 @@ class Forgetting(FileStudy):
             return super().run_many(units, context, keep)
         torch.backends.cudnn.allow_tf32 = False  # as on a CPU
         for group in groups([_training(unit) for unit in units], TOGETHER):
-            for (cell, wave, seed), row in zip(group, train_together(group, context.device), strict=True):
+            for (cell, wave, seed), row in zip(
+                group, train_together(group, context.device), strict=True
+            ):
                 keep({"cell": asdict(cell), "wave": list(wave), "seed": seed}, [row])
 
     def score(self, rows: Sequence[Row]) -> Evidence:
@@ -358,7 +404,9 @@ class Forgetting(FileStudy):
             ValueError: for an incomplete design, which has no score.
         """
         if missing := self.missing(rows):
-            raise ValueError(f"{len(missing)} of {len(self.units())} networks are missing: complete the design first")
+            raise ValueError(
+                f"{len(missing)} of {len(self.units())} networks are missing: complete the design first"
+            )
         tables = accuracies(rows)
         estimates: dict[str, dict[str, Estimate]] = {}
         met: dict[str, bool | None] = {}

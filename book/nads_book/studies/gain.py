@@ -64,7 +64,9 @@ def first_layer(network: nn.Module) -> nn.Conv2d:
     return next(layer for layer in network.modules() if isinstance(layer, nn.Conv2d))
 
 
-def frozen_network(architecture: Architecture, filters: Mapping[str, Tensor] | None = None) -> nn.Module:
+def frozen_network(
+    architecture: Architecture, filters: Mapping[str, Tensor] | None = None
+) -> nn.Module:
     """Return a network whose first convolution has buffers in place of parameters, which no training method changes.
 
     Args:
@@ -83,27 +85,44 @@ class GainStudy(DirectionStudy):
     """Networks on D(v) for the directions of a design; the fields of a row are those of the free arm."""
 
     figure = "law"
-    summary = "test accuracy with the first filters free, frozen and taught, sigma = 1 (not in the paper)"
+    summary = (
+        "test accuracy with the first filters free, frozen and taught, sigma = 1 (not in the paper)"
+    )
     unit_fields = ("index", "seed")
     noise_std = 1.0
 
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
-        return [{"index": index} for index in range(len(load_design(model)["images"]))][: size.num_waves]
+        return [{"index": index} for index in range(len(load_design(model)["images"]))][
+            : size.num_waves
+        ]
 
     def direction(self, unit: Unit) -> Tensor:
-        image = torch.from_numpy(load_design(self.architecture.name)["images"][unit["index"]])[None].double()
-        return (image / image.square().sum().sqrt()).float()  # the same on every processor: the sum is an integer
+        image = torch.from_numpy(load_design(self.architecture.name)["images"][unit["index"]])[
+            None
+        ].double()
+        return (
+            image / image.square().sum().sqrt()
+        ).float()  # the same on every processor: the sum is an integer
 
     def settings(self, photos: str | None = None) -> dict[str, Any]:
-        return super().settings() | {"directions": fingerprint(load_design(self.architecture.name)["images"])}
+        return super().settings() | {
+            "directions": fingerprint(load_design(self.architecture.name)["images"])
+        }
 
-    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
+    def measures(
+        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
+    ) -> Measures:
         return [partial(self.measure, unit, mixed_precision) for unit in units]
 
-    def measure(self, unit: Unit, mixed_precision: bool | None, network: nn.Module) -> dict[str, Any]:
+    def measure(
+        self, unit: Unit, mixed_precision: bool | None, network: nn.Module
+    ) -> dict[str, Any]:
         """Train the other arms, from the same initial weights as the free network, and return their records by name."""
-        first, row = {name: p.detach().clone() for name, p in first_layer(network).named_parameters()}, {}
+        first, row = (
+            {name: p.detach().clone() for name, p in first_layer(network).named_parameters()},
+            {},
+        )
         train, test = self.datasets([unit], unit["seed"], None, None)
         for arm in load_design(self.architecture.name)["arms"].tolist():
             row[arm] = self.row(train_networks(
@@ -131,10 +150,25 @@ def predictions(
         accuracies: (n,) in [0, 1].
         constants: ``with_gain`` and ``without_gain``, powers of a `GainCorrection`.
     """
-    ratios, gains, energies, seen = design["ratios"], design["gains"], design["energies"], ~design["held_out"]
-    given, x, y = {"with_gain": gains, "without_gain": np.ones(len(gains))}, energies[seen], accuracies[seen]
-    fixed = {name: GainCorrection(tuple(constants[name])).accuracies(ratios, g) for name, g in given.items()}
-    fitted = {name: GainCorrection.fit(ratios[seen], g[seen], y).accuracies(ratios, g) for name, g in given.items()}
+    ratios, gains, energies, seen = (
+        design["ratios"],
+        design["gains"],
+        design["energies"],
+        ~design["held_out"],
+    )
+    given, x, y = (
+        {"with_gain": gains, "without_gain": np.ones(len(gains))},
+        energies[seen],
+        accuracies[seen],
+    )
+    fixed = {
+        name: GainCorrection(tuple(constants[name])).accuracies(ratios, g)
+        for name, g in given.items()
+    }
+    fitted = {
+        name: GainCorrection.fit(ratios[seen], g[seen], y).accuracies(ratios, g)
+        for name, g in given.items()
+    }
     steps = [np.where(energies > e, y[x > e].mean(), y[x <= e].mean()) for e in np.sort(x)[:-1]]
     order = np.argsort(x)
     return {
@@ -145,7 +179,9 @@ def predictions(
 
 
 def judge(
-    rows: Sequence[Mapping[str, Any]], design: Mapping[str, np.ndarray], registered: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]],
+    design: Mapping[str, np.ndarray],
+    registered: Mapping[str, Any],
 ) -> Evidence:
     """Return what the experiment measured, and which of the registered criteria it meets.
 
@@ -166,10 +202,18 @@ def judge(
     """
     index, need = np.array([row["index"] for row in rows]), registered["criteria"]
     if missing := sorted({*range(len(design["gains"]))} - {*index.tolist()}):
-        raise ValueError(f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job first")
+        raise ValueError(
+            f"{len(missing)} directions have no accuracies, such as {missing[:5]}: run the job first"
+        )
     squares = np.square(design["images"].astype(float))
-    borders = 1 - squares[:, 4:-4, 4:-4].sum((1, 2)) / squares.sum((1, 2))  # shares of the four outer rows and columns
-    predictors = {"gains": np.log(design["gains"]), "energies": np.log(design["energies"]), "borders": borders}
+    borders = 1 - squares[:, 4:-4, 4:-4].sum((1, 2)) / squares.sum(
+        (1, 2)
+    )  # shares of the four outer rows and columns
+    predictors = {
+        "gains": np.log(design["gains"]),
+        "energies": np.log(design["energies"]),
+        "borders": borders,
+    }
     predictors = {name: values[index] for name, values in predictors.items()}
     found: dict[str, dict[str, Estimate]] = {}
     errors: dict[str, dict[str, np.ndarray]] = {}
@@ -177,7 +221,9 @@ def judge(
         values = np.array([(row if arm == "free" else row[arm])["test_accuracy"] for row in rows])
         means = np.bincount(index, values) / np.bincount(index)
         rules = predictions(design, means, registered["constants"])
-        slope = regression(100 * (values - rules["law"][index]), predictors, index.tolist())["gains"]
+        slope = regression(100 * (values - rules["law"][index]), predictors, index.tolist())[
+            "gains"
+        ]
         found[arm] = {"slope": (slope.value, slope.low, slope.high)}
         if arm == "free":
             free_values = values
@@ -187,7 +233,10 @@ def judge(
         errors[arm] = {}
         for name, accuracies in rules.items():
             distances = 100 * np.abs(accuracies - means)
-            errors[arm] |= {f"{name}, all": distances, f"{name}, held_out": distances[design["held_out"]]}
+            errors[arm] |= {
+                f"{name}, all": distances,
+                f"{name}, held_out": distances[design["held_out"]],
+            }
         found[arm] |= {name: _mean(distances) for name, distances in errors[arm].items()}
     free, frozen = found["free"], found["frozen"]
 
@@ -195,14 +244,20 @@ def judge(
         """Whether the first rule is closer to free networks than the second one, on the same directions."""
         return _mean(errors["free"][second] - errors["free"][first])[1] > 0
 
-    met = {f"gain matters, {arm}": found[arm]["slope"][1] > need["least_slope"] for arm in found if arm != "frozen"} | {
+    met = {
+        f"gain matters, {arm}": found[arm]["slope"][1] > need["least_slope"]
+        for arm in found
+        if arm != "frozen"
+    } | {
         "gain matters less than half as much, frozen": frozen["slope"][2] < free["slope"][0] / 2,
         "law is close, frozen": frozen["law, all"][0] < need["frozen_error"],
-        "law is closer than a step, frozen": frozen["law, held_out"][0] < frozen["step, held_out"][0],
+        "law is closer than a step, frozen": frozen["law, held_out"][0]
+        < frozen["step, held_out"][0],
         "gain brings the law closer, free": closer("with_gain, all", "without_gain, all"),
         "new directions, free": free["fitted_with_gain, held_out"][0] < need["new_error"],
         "closer than any function of energy, free": all(
-            closer("fitted_with_gain, held_out", f"{rule}, held_out") for rule in ("isotonic", "fitted_without_gain")
+            closer("fitted_with_gain, held_out", f"{rule}, held_out")
+            for rule in ("isotonic", "fitted_without_gain")
         ),
     }
     return Evidence(found, met)

@@ -34,7 +34,11 @@ from nads_core.runtime.seeds import seed_sequence, seeded
 SIZE, DIMENSION, NUM_IMAGES, NUM_INPUTS = 32, 1_024, 4_000, 16
 RATE, MOMENTUM, BATCH = 0.01, 0.9, 128  # at a rate of .1 linear networks diverge on photos
 SMALL_RATE, SMALL_BATCH = 0.0002, 512  # of the one step that stands for the derivative at the start
-FIRST_RATES = (SMALL_RATE, 0.005, 0.02)  # of steps with opposite labels; the larger ones were added after a look
+FIRST_RATES = (
+    SMALL_RATE,
+    0.005,
+    0.02,
+)  # of steps with opposite labels; the larger ones were added after a look
 STEPS = (1, 3, 10, 30, 100, 300, 1_000)
 ANIMALS = torch.tensor([2, 3, 4, 5, 6, 7])  # labels of CIFAR-10
 GROUPS = 16  # of networks, for the jackknife
@@ -85,7 +89,9 @@ NETWORKS = {
         ATLAS["mlp"].architecture, 1_024, 128, 1_000, 0
     ),  # independent first weights of one variance: G_0 = c I
     "linear": Size(Architecture("linear", Linear), 1_024, 128, 1_000, 0),
-    "resnet": Size(ATLAS["resnet"].architecture, 64, 64, 30, 512),  # a quarter of the width, with batch norm
+    "resnet": Size(
+        ATLAS["resnet"].architecture, 64, 64, 30, 512
+    ),  # a quarter of the width, with batch norm
     "resnet-nonorm": Size(ATLAS["resnet-nonorm"].architecture, 64, 64, 30, 512),
 }
 SLOW = ("resnet", "resnet-nonorm")  # their conditions come last
@@ -95,7 +101,13 @@ DATA = ("photos", "random labels", "learned wave", "wave in the middle")
 # Added after the first results: photos of which E[yx] does not contain the mean; random labels that do not average out
 BALANCED, SHARED = "as many of both classes", "the same random labels for all"
 CONDITIONS = [(network, data) for data in DATA for network in NETWORKS if network not in SLOW]
-CONDITIONS += [("lenet", BALANCED), ("mlp", SHARED), ("lenet", SHARED), ("cnn", BALANCED), ("mlp", BALANCED)]
+CONDITIONS += [
+    ("lenet", BALANCED),
+    ("mlp", SHARED),
+    ("lenet", SHARED),
+    ("cnn", BALANCED),
+    ("mlp", BALANCED),
+]
 # Does the rate explain that the deep linear network differs from the others? Also added after the first results.
 NETWORKS["linear-slow"] = replace(NETWORKS["linear"], rate=RATE / 10)
 CONDITIONS += [("linear-slow", "photos"), *((network, data) for network in SLOW for data in DATA)]
@@ -118,10 +130,14 @@ def dataset(data: str) -> tuple[Tensor, Tensor]:
     if data == BALANCED:
         images, labels = photos()
         size = int(labels.bincount().min())
-        chosen = torch.cat([(labels == label).nonzero()[:size, 0] for label in (0, 1)]).sort().values
+        chosen = (
+            torch.cat([(labels == label).nonzero()[:size, 0] for label in (0, 1)]).sort().values
+        )
         return images[chosen], labels[chosen]
     frequency = (0, 4) if data == "learned wave" else (4, 10)
-    return nc.separable_dataset(nc.fourier_direction(frequency, size=SIZE), NUM_IMAGES, noise_std=1.0, seed=7)
+    return nc.separable_dataset(
+        nc.fourier_direction(frequency, size=SIZE), NUM_IMAGES, noise_std=1.0, seed=7
+    )
 
 
 def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tensor:
@@ -143,7 +159,9 @@ def input_gradients(network: nn.Module, inputs: Tensor, images: Tensor) -> Tenso
     return gradients.unflatten(0, inputs.shape[:2]).mean(1).flatten(1)
 
 
-def trajectory(network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int) -> tuple[Tensor, Tensor]:
+def trajectory(
+    network: str, images: Tensor, labels: Tensor | None, identity: int, steps: int
+) -> tuple[Tensor, Tensor]:
     """Return a network's gradients (times, 2, D) and training accuracies (times,), as it trains.
 
     The times are the start, one small step from it, and those of ``STEPS``.
@@ -212,13 +230,19 @@ class Products:
     def __init__(self, stack: Tensor, laws: dict[str, Tensor]):
         flat = stack.flatten(1)
         self.own = flat @ flat.T  # (groups, groups)
-        self.with_law = {name: flat @ law.mean(0).flatten() for name, law in laws.items()}  # (groups,)
-        self.law = {name: squared_norm(law.flatten(1) @ law.flatten(1).T) for name, law in laws.items()}
+        self.with_law = {
+            name: flat @ law.mean(0).flatten() for name, law in laws.items()
+        }  # (groups,)
+        self.law = {
+            name: squared_norm(law.flatten(1) @ law.flatten(1).T) for name, law in laws.items()
+        }
 
     def cosine(self, name: str, groups: Tensor) -> float:
         """Return the cosine of the mean over some groups and a law; NaN if the norm cannot be distinguished from 0."""
         square = squared_norm(self.own[groups][:, groups]) * self.law[name]
-        return float(self.with_law[name][groups].mean()) / square**0.5 if square > 0 else float("nan")
+        return (
+            float(self.with_law[name][groups].mean()) / square**0.5 if square > 0 else float("nan")
+        )
 
 
 def squared_norm(products: Tensor) -> float:
@@ -232,7 +256,9 @@ def with_jackknife(measure: Callable[[Tensor], float]) -> list[float | None]:
     everything, n = torch.arange(GROUPS), GROUPS
     value = measure(everything)
     others = np.array([measure(everything[everything != i]) for i in range(n)])
-    half = 2.131 * float(np.sqrt((n - 1) / n * ((others - others.mean()) ** 2).sum()))  # Student, 15 degrees of freedom
+    half = 2.131 * float(
+        np.sqrt((n - 1) / n * ((others - others.mean()) ** 2).sum())
+    )  # Student, 15 degrees of freedom
     return [None if np.isnan(x) else float(f"{x:.6g}") for x in (value, value - half, value + half)]
 
 
@@ -261,9 +287,14 @@ def compared(stack: Tensor, laws: dict[str, Tensor]) -> dict[str, Any]:
     known = low is not None and low > 0
     nothing = [None, None, None]
     return {
-        "cosine": {name: with_jackknife(partial(products.cosine, name)) if known else nothing for name in laws},
+        "cosine": {
+            name: with_jackknife(partial(products.cosine, name)) if known else nothing
+            for name in laws
+        },
         "law ahead": {
-            name: with_jackknife(partial(ahead, name)) if known else nothing for name in laws if name != first
+            name: with_jackknife(partial(ahead, name)) if known else nothing
+            for name in laws
+            if name != first
         },
         "along": {name: with_jackknife(partial(along, name)) for name in laws},
         "rank": with_jackknife(rank) if known else nothing,
@@ -284,7 +315,10 @@ def laws_of(data: str, start: Tensor) -> dict[str, Tensor]:
     laws = {"G_0 S G_0": law, "S": second_moment, "first of law": torch.outer(leading, leading)}
     if data != "random labels":
         means = (x * (2 * labels[:, None] - 1)).mean(0)
-        laws |= {"class means": torch.outer(means, means), "signal": torch.outer(initial @ means, initial @ means)}
+        laws |= {
+            "class means": torch.outer(means, means),
+            "signal": torch.outer(initial @ means, initial @ means),
+        }
     return {name: law[None] for name, law in laws.items()} | {"G_0": start}
 
 
@@ -304,7 +338,9 @@ def order_kept(
     if signal is not None:
         unit = torch.linalg.eigh(signal)[1][:, -1]
         directions = directions - torch.outer(unit, unit @ directions)
-    energies = torch.stack([(directions * (one @ directions)).sum(0) for one in moments]).numpy()  # (groups, n)
+    energies = torch.stack(
+        [(directions * (one @ directions)).sum(0) for one in moments]
+    ).numpy()  # (groups, n)
     orders = {
         "order kept": values.flip(0)[:NUM_ORDERED].numpy(),
         "order of data": (directions * (second_moment @ directions)).sum(0).numpy(),
@@ -343,8 +379,12 @@ def measured(
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before = torch.stack([moment(part) for part in gradients[0][: len(after)].chunk(GROUPS)])
         now = torch.stack([moment(part) for part in after.chunk(GROUPS)])
-        traces = torch.stack([now.diagonal(dim1=1, dim2=2).sum(1), before.diagonal(dim1=1, dim2=2).sum(1)])
-        unit = after / after.mean(1, keepdim=True).norm(dim=2, keepdim=True)  # all networks weigh the same
+        traces = torch.stack(
+            [now.diagonal(dim1=1, dim2=2).sum(1), before.diagonal(dim1=1, dim2=2).sum(1)]
+        )
+        unit = after / after.mean(1, keepdim=True).norm(
+            dim=2, keepdim=True
+        )  # all networks weigh the same
         leading = torch.linalg.eigh(now.mean(0))[1].flip(1).T[:LEADING]
         right = accuracy.view(GROUPS, -1)
         yield {
@@ -369,14 +409,20 @@ def kept(name: str, context: Context, compute: Callable[[], Any]) -> Any:
     return torch.load(path)
 
 
-def followed(network: str, data: str, identities: range, steps: int, context: Context) -> tuple[Tensor, Tensor]:
+def followed(
+    network: str, data: str, identities: range, steps: int, context: Context
+) -> tuple[Tensor, Tensor]:
     """Return what `trajectories` does for a condition."""
 
     def compute() -> tuple[Tensor, Tensor]:
         images, labels = dataset(data)
-        return trajectories(identities, network, images, None if data == "random labels" else labels, steps)
+        return trajectories(
+            identities, network, images, None if data == "random labels" else labels, steps
+        )
 
-    gradients, accuracies = kept(f"{network}, {data}, {identities.start}, {len(identities)}, {steps}", context, compute)
+    gradients, accuracies = kept(
+        f"{network}, {data}, {identities.start}, {len(identities)}, {steps}", context, compute
+    )
     return gradients, accuracies
 
 
@@ -389,10 +435,14 @@ def initial(network: str, data: str, context: Context) -> Tensor:
         data = "photos"  # the images count for batch norm alone
     others = followed(network, data, range(10**6, 10**6 + size.untrained), 0, context)[0][:, 0]
     symmetries = size.architecture.symmetries_at(SIZE, 1)
-    return torch.stack([symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)])
+    return torch.stack(
+        [symmetrize(moment(part), (1, SIZE, SIZE), symmetries) for part in others.chunk(GROUPS)]
+    )
 
 
-def first_steps(identities: range, network: str, images: Tensor, labels: Tensor, rate: float) -> Tensor:
+def first_steps(
+    identities: range, network: str, images: Tensor, labels: Tensor, rate: float
+) -> Tensor:
     """Return gradients at the start and after one small step from labels y, and from 1 - y, (n, 3, 2, D).
 
     To first order, what the labels change has opposite signs in the two steps, so their mean shows the rest.
@@ -440,7 +490,10 @@ class Geometry(FileStudy):
         if more := range(size.late, size.early):
             early = followed(network, data, more, EARLY, context)
         gradients, accuracies = (
-            [torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t] for t in range(a.shape[1])]
+            [
+                torch.cat([a[:, t], b[:, t]]) if t < b.shape[1] else a[:, t]
+                for t in range(a.shape[1])
+            ]
             for a, b in zip(late, early, strict=True)
         )
         return list(measured(network, data, gradients, accuracies, initial(network, data, context)))
@@ -451,12 +504,16 @@ class FirstSteps(FileStudy):
 
     name = "first-steps"
     file = "first-steps.json"
-    summary = "change of the second moment by one step with the labels, and with the opposite labels"
+    summary = (
+        "change of the second moment by one step with the labels, and with the opposite labels"
+    )
     unit_fields = ("network", "rate")
     on_photos = True
 
     def units(self) -> list[Unit]:
-        return [{"network": network, "rate": rate} for network in FIRST_NETWORKS for rate in FIRST_RATES]
+        return [
+            {"network": network, "rate": rate} for network in FIRST_NETWORKS for rate in FIRST_RATES
+        ]
 
     def run(self, unit: Unit, context: Context) -> Row:
         network, rate = unit["network"], unit["rate"]
@@ -465,7 +522,8 @@ class FirstSteps(FileStudy):
         gradients = first_steps(identities, network, images, labels, rate)
         laws = laws_of("photos", initial(network, "photos", context))
         before, *after = (
-            torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)]) for t in range(gradients.shape[1])
+            torch.stack([moment(part) for part in gradients[:, t].chunk(GROUPS)])
+            for t in range(gradients.shape[1])
         )
         changes = {"labels": after[0] - before, "opposite labels": after[1] - before}
         changes["mean of both"] = (changes["labels"] + changes["opposite labels"]) / 2
@@ -477,5 +535,8 @@ class FirstSteps(FileStudy):
         return {
             "num_networks": len(gradients),
             "change": {name: compared(change, laws) for name, change in changes.items()},
-            "growth": {name: with_jackknife(partial(growth, change=change)) for name, change in changes.items()},
+            "growth": {
+                name: with_jackknife(partial(growth, change=change))
+                for name, change in changes.items()
+            },
         }

@@ -26,14 +26,20 @@ from nads_core.data.images import ImageSet, normalize
 from nads_core.training import Dataset, accuracy, predicted_classes
 
 INJECTED_SIZES = (0.05, 0.2, 0.5)
-_Condition = tuple[str, str, float | None]  # background, mode and size, as they are stored; no size: the photos' own
+_Condition = tuple[
+    str, str, float | None
+]  # background, mode and size, as they are stored; no size: the photos' own
 _CONDITIONS: tuple[_Condition, ...] = (
     *((background, "added", size) for background in ("emptied", "scaled") for size in INJECTED_SIZES),
     ("kept", "replaced", 0.05), ("kept", "added", 0.05), ("kept", "added", None),
     ("kept", "hole", None), ("kept", "hole at mean", None),
     *((background, "none", None) for background in ("emptied", "scaled")),
 )  # fmt: skip
-_ON_MIXTURE: tuple[_Condition, ...] = (("kept", "replaced", 0.05), ("emptied", "added", 0.2), ("emptied", "none", None))
+_ON_MIXTURE: tuple[_Condition, ...] = (
+    ("kept", "replaced", 0.05),
+    ("emptied", "added", 0.2),
+    ("emptied", "none", None),
+)
 
 
 @lru_cache(maxsize=2)
@@ -46,13 +52,21 @@ def _mixture(source: tuple[str, int, str | None], count: int, seed: int) -> Imag
 @lru_cache(maxsize=1)
 def _covariance(dataset: str, num_photos: int, root: str | None) -> Tensor:
     """Return the covariance of training photos, (D, D), plus that of rounding their pixels to 8 bits."""
-    covariance = torch.cov(load_photos(dataset, True, num_photos, root).images.flatten(1).double().T)
+    covariance = torch.cov(
+        load_photos(dataset, True, num_photos, root).images.flatten(1).double().T
+    )
     return covariance + torch.eye(len(covariance)) * (1 / 255) ** 2 / 12
 
 
 def _unit(index: int | None, images: str, condition: _Condition = ("kept", "none", None)) -> Unit:
     background, mode, size = condition
-    return {"index": index, "images": images, "background": background, "written": mode, "size": size}
+    return {
+        "index": index,
+        "images": images,
+        "background": background,
+        "written": mode,
+        "size": size,
+    }
 
 
 def followed_shares(network: nn.Module, images: Tensor, labels: Tensor) -> dict[str, float]:
@@ -78,7 +92,11 @@ class InjectionStudy(PhotoStudy):
     @classmethod
     def targets(cls, model: str, size: Size, nads_version: int | None) -> list[Unit]:
         """Return all conditions at each carrier, the carriers in an even order, after images without a shortcut."""
-        kinds = range(len(_CONDITIONS)) if size.injection_conditions is None else size.injection_conditions
+        kinds = (
+            range(len(_CONDITIONS))
+            if size.injection_conditions is None
+            else size.injection_conditions
+        )
         units = [_unit(None, "photos")] + [_unit(None, "mixture")] * bool(size.mixture_indices)
         for place in spread(np.log1p(size.injection_indices)[:, None]):
             index = size.injection_indices[place]
@@ -98,10 +116,14 @@ class InjectionStudy(PhotoStudy):
         images, injection = self._images(unit, train, root), self.injection(unit, root)
         prepared = injection.prepare(images.images, BACKGROUNDS[unit["background"]])
         if train:
-            prepared = injection.inject(prepared, images.labels, INJECTION_MODES[unit["written"]], unit["size"])
+            prepared = injection.inject(
+                prepared, images.labels, INJECTION_MODES[unit["written"]], unit["size"]
+            )
         return normalize(prepared), images.labels
 
-    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
+    def measures(
+        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
+    ) -> Measures:
         return [partial(self.measure, unit, root) for unit in units]
 
     def measure(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:
@@ -114,35 +136,49 @@ class InjectionStudy(PhotoStudy):
         wrong = wrong_labels(test.labels, len(test.class_names))
         row: dict[str, Any] = {
             "unprompted": followed_shares(network, normalize(clean), wrong),
-            "unprepared_accuracy": round(accuracy(network, (normalize(test.images), test.labels)), 5),
+            "unprepared_accuracy": round(
+                accuracy(network, (normalize(test.images), test.labels)), 5
+            ),
         }
         if unit["written"] != "none":
-            injected = injection.inject(clean, wrong, INJECTION_MODES[unit["written"]], unit["size"])
+            injected = injection.inject(
+                clean, wrong, INJECTION_MODES[unit["written"]], unit["size"]
+            )
             row["followed"] = followed_shares(network, normalize(injected), wrong)
         else:
             indices = (
-                sorted({u["index"] for u in self.trainings} - {None}) if unit["index"] is None else [unit["index"]]
+                sorted({u["index"] for u in self.trainings} - {None})
+                if unit["index"] is None
+                else [unit["index"]]
             )
             row["moved"] = {}
             for index in indices:
                 other = self.injection(unit | {"index": index}, root)
                 row["moved"][str(index)] = {
-                    f"{size:g}": followed_shares(network, normalize(other.inject(clean, wrong, "added", size)), wrong)
+                    f"{size:g}": followed_shares(
+                        network, normalize(other.inject(clean, wrong, "added", size)), wrong
+                    )
                     for size in INJECTED_SIZES
                 }
         if unit["index"] is not None:
             row["mean"], row["deviation"] = (round(value, 6) for value in injection.carrier_moments)
             if unit["background"] == "kept":  # the covariance is that of images as they are
-                row["left"] = round(injection.residual_deviation(_covariance(*self.source(root))), 6)
+                row["left"] = round(
+                    injection.residual_deviation(_covariance(*self.source(root))), 6
+                )
         return row
 
     def injection(self, unit: Unit, root: str | None) -> ShortcutInjection:
         """Return the injection of a unit, whose moments are those of its training images."""
         train = self._images(unit, True, root)
-        return ShortcutInjection(train.images, self.nads, unit["index"] or 0, len(train.class_names))
+        return ShortcutInjection(
+            train.images, self.nads, unit["index"] or 0, len(train.class_names)
+        )
 
     def _images(self, unit: Unit, train: bool, root: str | None) -> ImageSet:
         """Return the images of a unit before they are prepared."""
         if unit["images"] == "photos":
             return self.photos(train, root)
-        return _mixture(self.source(root), self.num_train if train else self.num_test, seed=int(train))
+        return _mixture(
+            self.source(root), self.num_train if train else self.num_test, seed=int(train)
+        )

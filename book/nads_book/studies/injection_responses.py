@@ -50,8 +50,14 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
     for row in results.rows:
         if row["index"] is None or (about_shortcuts and "followed" not in row):
             continue
-        value = row["followed"][measure] - row["unprompted"][measure] if about_shortcuts else row[measure]
-        by_condition.setdefault(condition_of(row), {}).setdefault(row["index"], []).append((value, row["deviation"]))
+        value = (
+            row["followed"][measure] - row["unprompted"][measure]
+            if about_shortcuts
+            else row[measure]
+        )
+        by_condition.setdefault(condition_of(row), {}).setdefault(row["index"], []).append(
+            (value, row["deviation"])
+        )
     collected = {}
     for condition, by_index in by_condition.items():
         indices = sorted(by_index)
@@ -59,16 +65,23 @@ def responses(results: Results, measure: str = "class") -> dict[Condition, Respo
         mean = np.array([np.mean(of_seeds) for of_seeds in values])
         half = [pooled_variance([of_seeds]).half_width(len(of_seeds)) for of_seeds in values]
         deviation = np.array([by_index[index][0][1] for index in indices])
-        collected[condition] = Response(np.array(indices), mean, mean - half, mean + half, deviation)
+        collected[condition] = Response(
+            np.array(indices), mean, mean - half, mean + half, deviation
+        )
     return collected
 
 
 def follow_shares(results: Results, condition: Condition) -> dict[int, list[float]]:
     """Collect by carrier, in ascending order, the share that follows one kind of shortcut in each network."""
     shares: dict[int, list[float]] = {}
-    for row in sorted((row for row in results.rows if "followed" in row), key=lambda row: (row["index"], row["seed"])):
+    for row in sorted(
+        (row for row in results.rows if "followed" in row),
+        key=lambda row: (row["index"], row["seed"]),
+    ):
         if condition_of(row) == condition:
-            shares.setdefault(row["index"], []).append(row["followed"]["class"] - row["unprompted"]["class"])
+            shares.setdefault(row["index"], []).append(
+                row["followed"]["class"] - row["unprompted"]["class"]
+            )
     return shares
 
 
@@ -77,6 +90,8 @@ def by_epochs(name: str) -> dict[int, Results]:
 
     Results of less than one of the three seeds are left out.
     """
-    stored = (load_results(name, preset) for preset in ("laptop", "epochs20", "epochs50", "epochs100"))
+    stored = (
+        load_results(name, preset) for preset in ("laptop", "epochs20", "epochs50", "epochs100")
+    )
     kept = [results for results in stored if results and 3 * len(results.rows) >= results.num_units]
     return {results.settings["recipe"]["epochs"]: results for results in kept}

@@ -36,11 +36,23 @@ from nads_core.directions.symmetry import symmetrize
 from nads_core.runtime.seeds import seed_sequence
 
 # Trainings of the paper's size whose accuracies were known
-KINDS: dict[str, type[DirectionStudy]] = {"fig6-lenet": Fig6, "fig1-lenet": Fig1, "random-lenet": RandomDirections}
+KINDS: dict[str, type[DirectionStudy]] = {
+    "fig6-lenet": Fig6,
+    "fig1-lenet": Fig1,
+    "random-lenet": RandomDirections,
+}
 SEEN = tuple(KINDS)
 FITTED = ("fig6-lenet", "fig1-lenet")
 LEVELS = (2.0, 1.4, 1.0, 0.7, 0.5, 0.35)  # signal to noise of the pairs of NADs
-CELLS = ((1_000, 1.0), (3_162, 1.0), (10_000, 1.0), (31_623, 1.0), (100_000, 1.0), (10_000, 0.5), (10_000, 2.0))
+CELLS = (
+    (1_000, 1.0),
+    (3_162, 1.0),
+    (10_000, 1.0),
+    (31_623, 1.0),
+    (100_000, 1.0),
+    (10_000, 0.5),
+    (10_000, 2.0),
+)
 NUM_TEST, SEED = 10_000, 7
 CONTROL_EPOCHS = 200
 BY_KERNEL = (213, 231)  # and of these for slower measures
@@ -59,7 +71,9 @@ def independent_covariance(num_networks: int = 5_120, runs: int = 40) -> tuple[T
 
 def fitted(parts: list[dict[str, Any]], gains: bool = True) -> GainCorrection:
     """Fit to several families of directions; without gains, to the ratios alone."""
-    ratios, values, accuracies = (np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy"))
+    ratios, values, accuracies = (
+        np.concatenate([part[name] for part in parts]) for name in ("z", "gain", "accuracy")
+    )
     return GainCorrection.fit(ratios, values if gains else np.ones(len(values)), accuracies)
 
 
@@ -88,7 +102,8 @@ def later_steps(
     values = values.clamp(min=0) / values.clamp(min=0).mean()
     root = ((vectors * values.sqrt()) @ vectors.T).float()
     (images, labels), (tests, truth) = (
-        nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part)) for part in (1, 2)
+        nc.separable_dataset(direction, 10_000, 1.0, 1.0, seed=seed_sequence(SEED, part))
+        for part in (1, 2)
     )
     inputs, signs = images.flatten(1) @ root, 2.0 * labels - 1
     generator, result = torch.Generator().manual_seed(SEED), []
@@ -105,7 +120,9 @@ def later_steps(
     return result
 
 
-def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), num_train: int = 3_000) -> list[float]:
+def kernel_accuracies(
+    direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), num_train: int = 3_000
+) -> list[float]:
     """Return test accuracies by the tangent kernel of LeNets at initialisation, the mean of so many networks' kernels.
 
     The kernel's regression with a ridge of a thousandth of its mean eigenvalue: what a network that never changes its
@@ -122,7 +139,9 @@ def kernel_accuracies(direction: Tensor, counts: tuple[int, ...] = (1, 4, 8), nu
         network = nc.LENET.build(1, 32, 2)
         start = {name: value.detach() for name, value in network.named_parameters()}
 
-        def output(weights: dict[str, Tensor], image: Tensor, network: nn.Module = network) -> Tensor:
+        def output(
+            weights: dict[str, Tensor], image: Tensor, network: nn.Module = network
+        ) -> Tensor:
             logits = functional_call(network, weights, (image[None],))[0]
             return logits[1] - logits[0]
 
@@ -144,7 +163,9 @@ def candidate_family(name: str) -> Row:
     """Return law, gain and accuracy of one family of directions, and what a fit to the others predicts for it."""
     families = seen_families(independent_covariance()[0])
     family, others = families[name], [families[other] for other in FITTED if other != name]
-    first = signal_to_noise(nc.load_nads("lenet"), family["directions"], 10_000, family["noise_std"])
+    first = signal_to_noise(
+        nc.load_nads("lenet"), family["directions"], 10_000, family["noise_std"]
+    )
     return {
         "key": family["key"], "gain": family["gain"].round(4).tolist(), "accuracy": family["accuracy"].tolist(),
         "shipped": first.round(5).tolist(), "independent": family["z"].round(5).tolist(),
@@ -197,8 +218,12 @@ class LawCandidates(FileStudy):
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         found = content.get("candidates", {"families": {}, "probes": []})
-        families = [{"family": name, "probe": None, **family} for name, family in found["families"].items()]
-        return families + [{"family": None, "probe": each["index"], **each} for each in found["probes"]]
+        families = [
+            {"family": name, "probe": None, **family} for name, family in found["families"].items()
+        ]
+        return families + [
+            {"family": None, "probe": each["index"], **each} for each in found["probes"]
+        ]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
         def values(row: Row) -> Row:
@@ -206,7 +231,11 @@ class LawCandidates(FileStudy):
 
         families = {row["family"]: values(row) for row in rows if row["family"]}
         probes = [values(row) for row in rows if not row["family"]]
-        count = {"num_networks": independent_covariance()[1]} if rows and "candidates" not in content else {}
+        count = (
+            {"num_networks": independent_covariance()[1]}
+            if rows and "candidates" not in content
+            else {}
+        )
         made = content.get("candidates", {}) | count | {"families": families, "probes": probes}
         return content | {"candidates": made}
 
@@ -229,7 +258,9 @@ class LawPredictions(FileStudy):
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
         rows = content.get("prediction", {}).get("rows", [])
-        places = {index: place for place, index in enumerate(dict.fromkeys(row["index"] for row in rows))}
+        places = {
+            index: place for place, index in enumerate(dict.fromkeys(row["index"] for row in rows))
+        }
         return [{"pair": places[row["index"]], **row} for row in rows]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
@@ -237,7 +268,11 @@ class LawPredictions(FileStudy):
         if rows and not made:
             nads = nc.load_nads("lenet")
             facts = {"version": nads.provenance["version"], "fingerprint": nads.fingerprint}
-            made = {"nads": facts, "num_networks": independent_covariance()[1], "powers": laws()[True].powers}
+            made = {
+                "nads": facts,
+                "num_networks": independent_covariance()[1],
+                "powers": laws()[True].powers,
+            }
         values = [{key: row[key] for key in row if key != "pair"} for row in rows]
         return content | {"prediction": made | {"rows": values}}
 
@@ -268,7 +303,9 @@ class LawTrainings(FileStudy):
     many_rows = True
 
     def units(self) -> list[Unit]:
-        cells = [(*cell, nc.SEPARABLE_RECIPE.epochs) for cell in CELLS] + [(*CELLS[0], CONTROL_EPOCHS)]
+        cells = [(*cell, nc.SEPARABLE_RECIPE.epochs) for cell in CELLS] + [
+            (*CELLS[0], CONTROL_EPOCHS)
+        ]
         return [
             {"num_train": num_train, "noise_std": noise_std, "seed": 0, "epochs": epochs}
             for num_train, noise_std, epochs in cells
@@ -279,11 +316,17 @@ class LawTrainings(FileStudy):
         return super().key({"epochs": nc.SEPARABLE_RECIPE.epochs, **row})
 
     def run(self, unit: Unit, context: Context) -> list[Row]:
-        cell, seed, nads = (unit["num_train"], unit["noise_std"]), unit["seed"], nc.load_nads("lenet")
+        cell, seed, nads = (
+            (unit["num_train"], unit["noise_std"]),
+            unit["seed"],
+            nc.load_nads("lenet"),
+        )
         rows = load_study(LawPredictions.file)["prediction"]["rows"]
         indices = [row["index"] for row in rows if (row["num_train"], row["noise_std"]) == cell]
         sets, tests = (
-            nc.SeparableDatasets(nads.directions[indices], count, 1.0, cell[1], seed=seed_sequence(seed, part))
+            nc.SeparableDatasets(
+                nads.directions[indices], count, 1.0, cell[1], seed=seed_sequence(seed, part)
+            )
             for part, count in ((5, cell[0]), (6, NUM_TEST))
         )
         result = nc.train_networks(

@@ -19,7 +19,11 @@ from nads_book.experiments.study_files import FileStudy, StudyFile, write_compac
 from nads_book.studies.pairs import scratch
 from nads_core.directions import NADs
 
-SHAPE = (1, 64, 64)  # of one channel: channels of a random network are exchangeable and have random signs
+SHAPE = (
+    1,
+    64,
+    64,
+)  # of one channel: channels of a random network are exchangeable and have random signs
 FEW, MANY, FORECASTS = 2_048, 16_384, (16_384, 65_536, 262_144)
 SEEDS = (0, 1)
 COUNTS = (4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048)
@@ -34,13 +38,17 @@ def draw(seed: int, num_networks: int) -> None:
     """Draw networks of a run, with a forecast after the first of them."""
     scratch().mkdir(parents=True, exist_ok=True)
     facts = scratch() / f"nads64-{seed}.json"
-    found: dict[str, Any] = json.loads(facts.read_text("utf8")) if facts.exists() else {"seconds": {}, "forecasts": {}}
+    found: dict[str, Any] = (
+        json.loads(facts.read_text("utf8")) if facts.exists() else {"seconds": {}, "forecasts": {}}
+    )
     for count in (each for each in (FEW, MANY) if each <= num_networks):
         checkpoint, path = paths(seed, count)
         if path.exists():
             continue
         start = time.process_time()
-        nc.compute_nads(nc.LENET, count, image_shape=SHAPE, seed=seed, checkpoint=checkpoint).save(path)
+        nc.compute_nads(nc.LENET, count, image_shape=SHAPE, seed=seed, checkpoint=checkpoint).save(
+            path
+        )
         found["seconds"][str(count)] = round(time.process_time() - start, 1)
         found["forecasts"][str(count)] = [asdict(each) for each in forecast(checkpoint, [count, *FORECASTS])
                                           if each.num_networks >= count]  # fmt: skip
@@ -83,7 +91,9 @@ def compared(first: NADs, second: NADs) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "num_certain": int(certain.sum()),
-        "agreement_predicted": round(float(known.agreement[certain].mean()), 4) if certain.any() else None,
+        "agreement_predicted": round(float(known.agreement[certain].mean()), 4)
+        if certain.any()
+        else None,
         "agreement_found": round(float(squares[certain].mean()), 4) if certain.any() else None,
         "lowest_of_certain": round(float(squares[certain].min()), 4) if certain.any() else None,
         "last_certain": int(certain.nonzero().max()) if certain.any() else None,

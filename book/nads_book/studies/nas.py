@@ -19,7 +19,13 @@ from nads_book.experiments.study_files import FileStudy, StudyFile
 from nads_book.studies.definitions import sampled_halves
 from nads_book.studies.nas_contest import macro, proxies, score
 
-OPERATIONS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")  # digits 0 to 4
+OPERATIONS = (
+    "skip_connect",
+    "none",
+    "nor_conv_3x3",
+    "nor_conv_1x1",
+    "avg_pool_3x3",
+)  # digits 0 to 4
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # of the six digits of a cell
 NUM_NETWORKS, NUM_IMAGES, SHAPE = 64, 5_000, (3, 32, 32)
 NUM_MACRO = 300  # keys of NAS-Bench-Macro, drawn evenly from the ranks of accuracy
@@ -60,7 +66,9 @@ class Cell(nn.Module):
         """Return the sum at node 3."""
         nodes = [x]
         for node in (1, 2, 3):
-            terms = [op(nodes[a]) for (a, b), op in zip(EDGES, self.edges, strict=True) if b == node]
+            terms = [
+                op(nodes[a]) for (a, b), op in zip(EDGES, self.edges, strict=True) if b == node
+            ]
             nodes.append(torch.stack(terms).sum(0))
         return nodes[3]
 
@@ -70,8 +78,12 @@ class Reduction(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.main = nn.Sequential(convolution(channels, 2 * channels, 3, 2), convolution(2 * channels, 2 * channels, 3))
-        self.short = nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(channels, 2 * channels, 1, bias=False))
+        self.main = nn.Sequential(
+            convolution(channels, 2 * channels, 3, 2), convolution(2 * channels, 2 * channels, 3)
+        )
+        self.short = nn.Sequential(
+            nn.AvgPool2d(2), nn.Conv2d(channels, 2 * channels, 1, bias=False)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the sum of both paths."""
@@ -82,8 +94,16 @@ def nas_bench_201(digits: str, num_classes: int = 10) -> nn.Sequential:
     """Return a network of NAS-Bench-201 (Dong and Yang 2020) from the six digits of its cell."""
     layers: list[nn.Module] = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)]
     for channels in (16, 32, 64):
-        layers += [Reduction(channels // 2)] * (channels > 16) + [Cell(digits, channels) for _ in range(5)]
-    head = [nn.BatchNorm2d(64), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, num_classes)]
+        layers += [Reduction(channels // 2)] * (channels > 16) + [
+            Cell(digits, channels) for _ in range(5)
+        ]
+    head = [
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(64, num_classes),
+    ]
     return nn.Sequential(*layers, *head)
 
 
@@ -107,18 +127,26 @@ class InvertedResidual(nn.Module):
 
 def nas_bench_macro(digits: str, num_classes: int = 10) -> nn.Sequential:
     """Return a network of NAS-Bench-Macro (Su et al. 2021) from its eight digits."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 32, 3, padding=1, bias=False),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+    ]
     channels, blocks = 32, iter(digits)
     for width, length in ((64, 2), (128, 3), (256, 3)):
         for stride in (2, 1, 1)[:length]:
             digit = next(blocks)
             if digit != "0":
-                layers.append(InvertedResidual(channels, width, stride, *{"1": (3, 3), "2": (6, 5)}[digit]))
+                layers.append(
+                    InvertedResidual(channels, width, stride, *{"1": (3, 3), "2": (6, 5)}[digit])
+                )
             elif stride == 2:
                 layers += [nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)]
             channels = width
     layers += [nn.Conv2d(channels, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU()]
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, num_classes))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, num_classes)
+    )
 
 
 def macro_keys() -> list[str]:
@@ -129,7 +157,11 @@ def macro_keys() -> list[str]:
 
 def on_paths(digits: str) -> str:
     """Return the operations (digits) on a path from the input of a cell of NAS-Bench-201 to its output."""
-    edges = [(a, b, digit) for (a, b), digit in zip(EDGES, digits, strict=True) if OPERATIONS[int(digit)] != "none"]
+    edges = [
+        (a, b, digit)
+        for (a, b), digit in zip(EDGES, digits, strict=True)
+        if OPERATIONS[int(digit)] != "none"
+    ]
     reached, used = {0}, {3}
     for _ in range(3):  # the longest path has three edges
         reached |= {b for a, b, _ in edges if a in reached}
@@ -149,9 +181,14 @@ def check_parameters() -> int:
             for name, size in (("cifar10", 10), ("cifar100", 100), ("ImageNet16-120", 120))
             for cell, record in proxies()[name].items()
         ]
-        pairs += [(f"macro {key}", count(nas_bench_macro(key)), round(macro()[key]["params"])) for key in macro_keys()]
+        pairs += [
+            (f"macro {key}", count(nas_bench_macro(key)), round(macro()[key]["params"]))
+            for key in macro_keys()
+        ]
     wrong = [pair for pair in pairs if pair[1] != pair[2]]
-    print(f"{len(pairs) - len(wrong)} of {len(pairs)} networks have as many parameters as the table says; {wrong[:3]}")
+    print(
+        f"{len(pairs) - len(wrong)} of {len(pairs)} networks have as many parameters as the table says; {wrong[:3]}"
+    )
     return int(bool(wrong))
 
 
@@ -159,12 +196,18 @@ def check_parameters() -> int:
 def photo_moments() -> dict[str, Tensor]:
     """Return factors (r, D) of the covariances between and within classes, and principal components, of photos."""
     photos = nc.load_images("cifar10", num_images=NUM_IMAGES, progress=False)
-    images = (photos.images - photos.images.mean((0, 2, 3), keepdim=True)) / photos.images.std((0, 2, 3), keepdim=True)
+    images = (photos.images - photos.images.mean((0, 2, 3), keepdim=True)) / photos.images.std(
+        (0, 2, 3), keepdim=True
+    )
     flat = images.flatten(1) - images.flatten(1).mean(0)
     means = torch.stack([flat[photos.labels == label].mean(0) for label in range(10)])
     within = flat - means[photos.labels]
     components = torch.linalg.svd(flat, full_matrices=False).Vh
-    return {"between": means / 10**0.5, "within": within / len(flat) ** 0.5, "components": components[: max(LEADING)]}
+    return {
+        "between": means / 10**0.5,
+        "within": within / len(flat) ** 0.5,
+        "components": components[: max(LEADING)],
+    }
 
 
 def measures(benchmark: str, key: str) -> dict[str, Any]:
@@ -178,19 +221,27 @@ def measures(benchmark: str, key: str) -> dict[str, Any]:
     if benchmark == "201" and not on_paths(key):
         return row | {"rejected": "no path from input to output"}
     build = partial(nas_bench_201 if benchmark == "201" else nas_bench_macro, key)
-    halves = sampled_halves(build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0).double()  # (n, 2, D)
-    halves = halves / halves.square().sum(2).mean().sqrt()  # the scale of a network's output means nothing
+    halves = sampled_halves(
+        build, SHAPE, nc.SmoothedGradient(16), NUM_NETWORKS, 0
+    ).double()  # (n, 2, D)
+    halves = (
+        halves / halves.square().sum(2).mean().sqrt()
+    )  # the scale of a network's output means nothing
     mean, n = halves.mean(1), len(halves)
     gram = (mean @ mean.T).square()
     norms = (halves[:, 0] * halves[:, 1]).sum(1)
     row |= {"trace": norms.mean(), "squares": (gram.sum() - gram.diagonal().sum()) / (n * (n - 1))}
     row["heaviness"] = norms.square().mean() / norms.mean() ** 2
     for name, factor in photo_moments().items():
-        parts = {f"{name}_{k}": factor[:k] for k in LEADING} if name == "components" else {name: factor}
+        parts = (
+            {f"{name}_{k}": factor[:k] for k in LEADING} if name == "components" else {name: factor}
+        )
         for label, rows in parts.items():
             seen = (halves @ rows.T.double()).prod(1).sum(1)  # (n,)
             row |= {label: seen.mean(), f"{label}_each": (seen / norms).median()}
-    return {name: float(f"{float(x):.6g}") if isinstance(x, Tensor) else x for name, x in row.items()}
+    return {
+        name: float(f"{float(x):.6g}") if isinstance(x, Tensor) else x for name, x in row.items()
+    }
 
 
 class ArchitectureSearch(FileStudy):
@@ -203,7 +254,9 @@ class ArchitectureSearch(FileStudy):
     on_photos = True
 
     def units(self) -> list[Unit]:
-        keys = [("201", cell) for cell in proxies()["cifar10"]] + [("macro", key) for key in macro_keys()]
+        keys = [("201", cell) for cell in proxies()["cifar10"]] + [
+            ("macro", key) for key in macro_keys()
+        ]
         return [{"benchmark": benchmark, "key": key} for benchmark, key in keys]
 
     def facts(self) -> dict[str, Any]:
@@ -213,7 +266,10 @@ class ArchitectureSearch(FileStudy):
         """Return the content of the file, with the traces of the photos' covariances."""
         if "between_trace" not in results.facts:
             moments = photo_moments()
-            results.facts |= {f"{name}_trace": float(moments[name].square().sum()) for name in ("between", "within")}
+            results.facts |= {
+                f"{name}_trace": float(moments[name].square().sum())
+                for name in ("between", "within")
+            }
         return super().content(results)
 
     def run(self, unit: Unit, context: Context) -> Row:

@@ -35,7 +35,10 @@ def proxies() -> dict[str, dict[str, dict[str, float]]]:
     """Return the published table: data set -> digits of the cell -> proxies, parameters and accuracy."""
     tables = json.loads(read_table("zc_nasbench201.json.xz"))["nasbench201"]
     return {
-        name: {"".join(digit for digit in cell if digit.isdigit()): record for cell, record in table.items()}
+        name: {
+            "".join(digit for digit in cell if digit.isdigit()): record
+            for cell, record in table.items()
+        }
         for name, table in tables.items()
     }
 
@@ -67,7 +70,13 @@ def scores(row: Mapping[str, Any]) -> dict[str, float]:
     directions, tr(C^2), with either sign, the energy in the first 10 or 50 principal components, and how evenly slopes
     spread over networks.
     """
-    names = ("between", "between, each", "between over within", "fewer directions", "more directions")
+    names = (
+        "between",
+        "between, each",
+        "between over within",
+        "fewer directions",
+        "more directions",
+    )
     names += ("10 components", "50 components", "light tails")
     if "rejected" in row:
         return dict.fromkeys(names, -math.inf)
@@ -83,22 +92,34 @@ def table_of(data: str, cells: Iterable[str]) -> dict[str, np.ndarray]:
     """Return the scores, baselines and accuracies of cells (n,) on a data set, or of networks of NAS-Bench-Macro."""
     cells = list(cells)
     benchmark = "macro" if data == "macro" else "201"
-    rows = {row["key"]: row for row in load_study("nas.json")["rows"] if row["benchmark"] == benchmark}
+    rows = {
+        row["key"]: row for row in load_study("nas.json")["rows"] if row["benchmark"] == benchmark
+    }
     own = [scores(rows[cell]) for cell in cells]
     if data == "macro":
         known = [
-            {"params": macro()[c]["params"], "flops": macro()[c]["flops"], "val_accuracy": macro()[c]["mean_acc"]}
+            {
+                "params": macro()[c]["params"],
+                "flops": macro()[c]["flops"],
+                "val_accuracy": macro()[c]["mean_acc"],
+            }
             for c in cells
         ]
     else:
-        known = [{name: proxies()[data][c][name] for name in (*BASELINES, "val_accuracy")} for c in cells]
-    return {name: np.array([row[name] for row in table]) for table in (own, known) for name in table[0]}
+        known = [
+            {name: proxies()[data][c][name] for name in (*BASELINES, "val_accuracy")} for c in cells
+        ]
+    return {
+        name: np.array([row[name] for row in table]) for table in (own, known) for name in table[0]
+    }
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """Return midranks from 0 to 1, so that sums of ranks of different scores are comparable."""
     order = np.sort(values)
-    return (np.searchsorted(order, values) + np.searchsorted(order, values, "right")) / (2 * len(values))
+    return (np.searchsorted(order, values) + np.searchsorted(order, values, "right")) / (
+        2 * len(values)
+    )
 
 
 def compare(table: Mapping[str, np.ndarray], name: str) -> dict[str, Estimate]:
@@ -142,7 +163,10 @@ def choose() -> dict[str, float]:
     """Return the correlations of scores and proxies on the first half of the cells, on CIFAR-10, the largest first."""
     cells = [cell for cell in proxies()["cifar10"] if chosen_on(cell)]
     table = table_of("cifar10", cells)
-    found = {name: rank_correlation(ranks(values), table["val_accuracy"]) for name, values in table.items()}
+    found = {
+        name: rank_correlation(ranks(values), table["val_accuracy"])
+        for name, values in table.items()
+    }
     del found["val_accuracy"]
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 

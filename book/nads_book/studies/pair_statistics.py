@@ -18,7 +18,12 @@ from nads_book.experiments.stored import load_registered
 from nads_book.experiments.study import Estimate, Evidence
 
 Values = np.ndarray  # (data sets, variants, architectures) of images
-AS_IS, SERIES, LINEAR, SAME = "as is", "mnist1d", "logreg", "mlp"  # SAME: no permutation of the input matters to it
+AS_IS, SERIES, LINEAR, SAME = (
+    "as is",
+    "mnist1d",
+    "logreg",
+    "mlp",
+)  # SAME: no permutation of the input matters to it
 ACCURACIES = (
     "ridge",
     "nearest mean",
@@ -53,7 +58,10 @@ class Table:
     def of(cls, scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Table:
         """Return the table of the content of both results files."""
         rows = [row for row in scores["rows"] if row["data"] != SERIES]
-        axes = [list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "variant", "architecture")]
+        axes = [
+            list(dict.fromkeys(row[key] for row in rows))
+            for key in ("data", "variant", "architecture")
+        ]
         axes[1].sort(key=lambda variant: variant != AS_IS)
         shape = tuple(map(len, axes))
 
@@ -72,14 +80,18 @@ class Table:
                 row["parameters"],
                 row["smoothness"],
             )
-        textbook = np.zeros(shape)  # whatever has local filters or patches loses something, and all of it as much
+        textbook = np.zeros(
+            shape
+        )  # whatever has local filters or patches loses something, and all of it as much
         textbook[:, 1:, [name != SAME for name in axes[2]]] = -1
         results: dict[tuple[int, ...], list[float]] = {}
         linear: dict[tuple[int, int], list[float]] = {}
         series: dict[tuple[str, str], list[float]] = {}
         for row in sorted(trained["rows"], key=lambda row: row["seed"]):
             if row["data"] == SERIES:
-                series.setdefault((row["variant"], row["architecture"]), []).append(row["test_accuracy"])
+                series.setdefault((row["variant"], row["architecture"]), []).append(
+                    row["test_accuracy"]
+                )
             elif row["architecture"] == LINEAR:
                 where = axes[0].index(row["data"]), axes[1].index(row["variant"])
                 linear.setdefault(where, []).append(row["test_accuracy"])
@@ -92,7 +104,9 @@ class Table:
             predictors["logistic regression"][d, v] = np.mean(values)
         own = [row for row in scores["rows"] if row["data"] == SERIES]
         data, variants, names = axes
-        return cls(data, variants, names, accuracies, predictors | {"textbook": textbook}, own, series)
+        return cls(
+            data, variants, names, accuracies, predictors | {"textbook": textbook}, own, series
+        )
 
     def means(self) -> Values:
         """Return the accuracies, averaged over the seeds that are there."""
@@ -181,7 +195,10 @@ def prepared(table: Table, name: str, statistic: str, accuracies: Values) -> Val
 
 
 def compare(
-    table: Table, without: tuple[str, ...] = (), seed: int = 0, statistics: Sequence[str] = tuple(STATISTICS)
+    table: Table,
+    without: tuple[str, ...] = (),
+    seed: int = 0,
+    statistics: Sequence[str] = tuple(STATISTICS),
 ) -> dict[tuple[str, str], Estimate]:
     """Return all statistics of all predictors, and paired differences of the primary score to baselines.
 
@@ -197,7 +214,9 @@ def compare(
     """
     kept = np.array([name not in without for name in table.architectures])
     rng, means, errors = np.random.default_rng(seed), table.means(), table.seed_deviation()
-    scores = [name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)]
+    scores = [
+        name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)
+    ]
     found: dict[tuple[str, str], Estimate] = {}
     for statistic in statistics:
         function = STATISTICS[statistic]
@@ -208,17 +227,28 @@ def compare(
             noise = rng.normal(size=means.shape) * errors if draw else 0.0
             accuracies = means + noise
             if statistic == "all" and draw:  # cells are the units
-                cells = rng.integers(means.shape[0] * means.shape[1], size=means.shape[0] * means.shape[1])
+                cells = rng.integers(
+                    means.shape[0] * means.shape[1], size=means.shape[0] * means.shape[1]
+                )
             units: np.ndarray | None = None
             for column, name in enumerate(names):
-                values, target = prepared(table, name, statistic, accuracies)[..., chosen], accuracies[..., chosen]
+                values, target = (
+                    prepared(table, name, statistic, accuracies)[..., chosen],
+                    accuracies[..., chosen],
+                )
                 if statistic == "all" and draw:
-                    values, target = (x.reshape(-1, chosen.sum())[cells][None] for x in (values, target))
+                    values, target = (
+                        x.reshape(-1, chosen.sum())[cells][None] for x in (values, target)
+                    )
                 each = function(values, target)
                 if units is None:
-                    units = rng.integers(len(each), size=len(each)) if draw else np.arange(len(each))
+                    units = (
+                        rng.integers(len(each), size=len(each)) if draw else np.arange(len(each))
+                    )
                 each = each[units]
-                drawn[draw, column] = each[np.isfinite(each)].mean() if np.isfinite(each).any() else np.nan
+                drawn[draw, column] = (
+                    each[np.isfinite(each)].mean() if np.isfinite(each).any() else np.nan
+                )
         for column, name in enumerate(names):
             found[statistic, name] = with_interval(drawn[:, column])
             if name in BASELINES[statistic]:
@@ -232,22 +262,34 @@ def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = (
     means = table.means()
     values, function = prepared(table, name, statistic, means), STATISTICS[statistic]
     results = [
-        np.nanmean(function(values[..., list(order)], means[..., kept])) for order in itertools.permutations(kept)
+        np.nanmean(function(values[..., list(order)], means[..., kept]))
+        for order in itertools.permutations(kept)
     ]
     return float(np.mean(np.array(results) >= results[0] - 1e-12))
 
 
-def self_correlation(scores: Mapping[str, Any], statistic: str, without: tuple[str, ...] = ()) -> float:
+def self_correlation(
+    scores: Mapping[str, Any], statistic: str, without: tuple[str, ...] = ()
+) -> float:
     """Return the mean rank correlation of the primary score with itself, drawn again with its errors.
 
     It was added after the first results, and says how well anything could agree with a score that has such errors.
     """
-    rows = [row for row in scores["rows"] if row["data"] != SERIES and row["architecture"] not in without]
-    axes = [list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "variant", "architecture")]
+    rows = [
+        row
+        for row in scores["rows"]
+        if row["data"] != SERIES and row["architecture"] not in without
+    ]
+    axes = [
+        list(dict.fromkeys(row[key] for row in rows)) for key in ("data", "variant", "architecture")
+    ]
     axes[1].sort(key=lambda variant: variant != AS_IS)
     values = np.empty((2, *map(len, axes)))
     for row in rows:
-        place = tuple(axis.index(row[key]) for axis, key in zip(axes, ("data", "variant", "architecture"), strict=True))
+        place = tuple(
+            axis.index(row[key])
+            for axis, key in zip(axes, ("data", "variant", "architecture"), strict=True)
+        )
         values[:, place[0], place[1], place[2]] = next(iter(row["scores"].values()))[:2]
     rng, function = np.random.default_rng(0), STATISTICS[statistic]
     draws = (values[0] + rng.normal(size=values[0].shape) * values[1] for _ in range(NUM_DRAWS))
@@ -255,7 +297,9 @@ def self_correlation(scores: Mapping[str, Any], statistic: str, without: tuple[s
 
 
 def verdicts(
-    found: Mapping[tuple[str, str], Estimate], without: Mapping[tuple[str, str], Estimate], enough: float
+    found: Mapping[tuple[str, str], Estimate],
+    without: Mapping[tuple[str, str], Estimate],
+    enough: float,
 ) -> dict[str, str]:
     """Return what the primary score supports.
 
@@ -272,17 +316,27 @@ def verdicts(
         return "supported" if min(low for _, low, _ in (estimate, *others)) > 0 else "inconclusive"
 
     parts = {
-        "which architecture is best on given data": verdict(found["cells", primary], found["cells", "over parameters"]),
+        "which architecture is best on given data": verdict(
+            found["cells", primary], found["cells", "over parameters"]
+        ),
         "which architecture loses most": verdict(
             without["costs", primary], found["costs", primary], found["costs", "over textbook"]
         ),
     }
     both = set(parts.values())
-    whole = "falsified" if "falsified" in both else "supported" if both == {"supported"} else "inconclusive"
+    whole = (
+        "falsified"
+        if "falsified" in both
+        else "supported"
+        if both == {"supported"}
+        else "inconclusive"
+    )
     return parts | {"NADs rank pairs of architecture and data": whole}
 
 
-def series_tests(rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, str], float]) -> dict[str, bool]:
+def series_tests(
+    rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, str], float]
+) -> dict[str, bool]:
     """Return which accuracies of MNIST-1D the primary score predicts.
 
     Args:
@@ -290,7 +344,9 @@ def series_tests(rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, s
         accuracies: (variant, architecture) -> accuracy.
     """
     names = list(dict.fromkeys(row["architecture"] for row in rows))
-    score = {(row["variant"], row["architecture"]): next(iter(row["scores"].values())) for row in rows}
+    score = {
+        (row["variant"], row["architecture"]): next(iter(row["scores"].values())) for row in rows
+    }
 
     def fall(name: str) -> tuple[float, float]:
         """Return the fall of the score from as is to shuffled, and its standard error."""
@@ -299,16 +355,22 @@ def series_tests(rows: list[Mapping[str, Any]], accuracies: Mapping[tuple[str, s
 
     falls = {name: fall(name)[0] for name in names}
     costs = {name: accuracies[AS_IS, name] - accuracies["shuffled", name] for name in names}
-    order = [correlation(*(np.array([source[name] for name in names]) for source in (falls, costs)))]
+    order = [
+        correlation(*(np.array([source[name] for name in names]) for source in (falls, costs)))
+    ]
     order += [
-        correlation(np.array([score[v, n][0] for n in names]), np.array([accuracies[v, n] for n in names]))
+        correlation(
+            np.array([score[v, n][0] for n in names]), np.array([accuracies[v, n] for n in names])
+        )
         for v in (AS_IS, "shuffled")
     ]
     return {
         "the CNN's score falls": falls["cnn"] > 2 * fall("cnn")[1],
         "the GRU's score falls": falls["gru"] > 2 * fall("gru")[1],
-        "the MLP's and the linear model's scores stay": max(abs(falls[n]) for n in (SAME, "linear")) < 0.005,
-        "local models lose more than the others": min(falls["cnn"], falls["gru"]) > max(falls[SAME], falls["linear"]),
+        "the MLP's and the linear model's scores stay": max(abs(falls[n]) for n in (SAME, "linear"))
+        < 0.005,
+        "local models lose more than the others": min(falls["cnn"], falls["gru"])
+        > max(falls[SAME], falls["linear"]),
         "order of the costs (correlation above .7)": bool(order[0] > 0.7),
         "order of the accuracies as is (correlation above .7)": bool(order[1] > 0.7),
         "order of the accuracies, shuffled (correlation above .7)": bool(order[2] > 0.7),
@@ -328,16 +390,27 @@ def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
     registered = load_registered("other_data")
     for content in (scores, trained):
         if missing := content["num_units"] - len(content["rows"]):
-            raise ValueError(f"{missing} of {content['num_units']} units are missing: complete the design first")
+            raise ValueError(
+                f"{missing} of {content['num_units']} units are missing: complete the design first"
+            )
     if trained["scores"] != registered["sealed"]["scores"]:
-        raise ValueError("the networks were trained beside other scores than those that were sealed: restore them")
+        raise ValueError(
+            "the networks were trained beside other scores than those that were sealed: restore them"
+        )
     table = Table.of(scores, trained)
     published = registered["mnist1d"]
-    known = {(v, n): a for v, key in ((AS_IS, "as_is"), ("shuffled", "shuffled")) for n, a in published[key].items()}
+    known = {
+        (v, n): a
+        for v, key in ((AS_IS, "as_is"), ("shuffled", "shuffled"))
+        for n, a in published[key].items()
+    }
     own = {key: 100 * float(np.mean(values)) for key, values in table.series_accuracies.items()}
     met: dict[str, bool | None] = {}
     for label, accuracies in (("published", known), ("our trainings", own)):
-        met |= {f"MNIST-1D, {label}: {name}": holds for name, holds in series_tests(table.series, accuracies).items()}
+        met |= {
+            f"MNIST-1D, {label}: {name}": holds
+            for name, holds in series_tests(table.series, accuracies).items()
+        }
     found, fewer = compare(table), compare(table, without=(SAME,))
     estimates: dict[str, dict[str, Estimate]] = {}
     for label, each in (("all six", found), (f"without {SAME}", fewer)):
@@ -345,7 +418,9 @@ def judge(scores: Mapping[str, Any], trained: Mapping[str, Any]) -> Evidence:
         for (statistic, name), estimate in each.items():
             estimates.setdefault(f"{label}, {statistic}", {})[name] = estimate
             if expected := ranges.get(statistic, {}).get(name):
-                met[f"{label}, {statistic}, {name} as predicted"] = bool(expected[0] <= estimate[0] <= expected[1])
+                met[f"{label}, {statistic}, {name} as predicted"] = bool(
+                    expected[0] <= estimate[0] <= expected[1]
+                )
     decided = {"supported": True, "falsified": False, "inconclusive": None}
     for name, verdict in verdicts(found, fewer, registered["criteria"]["enough"]).items():
         met[name] = decided[verdict]

@@ -38,7 +38,12 @@ from nads_core.training.recipes import Dataset, Recipe, batches
 
 Shape = tuple[int, ...]  # channels and side of images; channels and length of series
 
-SHAPES: dict[str, Shape] = {"cifar10": (3, 32), "fashion-mnist": (1, 32), "imagenette": (3, 64), "mnist1d": (1, 40)}
+SHAPES: dict[str, Shape] = {
+    "cifar10": (3, 32),
+    "fashion-mnist": (1, 32),
+    "imagenette": (3, 64),
+    "mnist1d": (1, 40),
+}
 NUM_TRAIN = {"cifar10": 10_000, "fashion-mnist": 10_000, "imagenette": 8_000, "mnist1d": 4_000}
 NUM_TEST = {"cifar10": 5_000, "fashion-mnist": 5_000, "imagenette": 3_925, "mnist1d": 1_000}
 VARIANTS = ("as is", "shuffled", "flipped", "random phases")
@@ -46,7 +51,13 @@ SERIES_VARIANTS = VARIANTS[:2]
 SEEDS = (0, 1)
 NUM_NETWORKS, GROUPS, NUM_INPUTS = 2_048, 8, 16  # groups of networks, for standard errors
 NUM_CLASSES, PARTS = 10, 10  # parts of the images, for standard errors
-SCORE_NAMES = ("ridge", "nearest mean", "first step", "ratio", "lift")  # the first is the primary one
+SCORE_NAMES = (
+    "ridge",
+    "nearest mean",
+    "first step",
+    "ratio",
+    "lift",
+)  # the first is the primary one
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 _PERMUTATION, _PHASES = 17, 18  # seeds
 
@@ -92,7 +103,9 @@ def linear_series(num_classes: int) -> nn.Module:
 def dense_series(num_classes: int) -> nn.Module:
     """Return the MLP of MNIST-1D: two hidden layers of 100, the second with a skip connection."""
     hidden = Residual(nn.Linear(100, 100), nn.ReLU())
-    return nn.Sequential(nn.Flatten(), nn.Linear(40, 100), nn.ReLU(), hidden, nn.Linear(100, num_classes))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(40, 100), nn.ReLU(), hidden, nn.Linear(100, num_classes)
+    )
 
 
 SERIES: dict[str, Callable[[int], nn.Module]] = {
@@ -115,7 +128,9 @@ ISOTROPIC = ("linear", "mlp")
 def in_patches(name: str, patch: int) -> Architecture:
     """Return a network of the atlas on patches, with patches of another side."""
     architecture = ATLAS[name].architecture
-    return replace(architecture, options=architecture.options | {"patch": patch}, flip_multiple=patch)
+    return replace(
+        architecture, options=architecture.options | {"patch": patch}, flip_multiple=patch
+    )
 
 
 def architectures(data: str) -> tuple[str, ...]:
@@ -133,7 +148,9 @@ def build(data: str, name: str, num_classes: int = NUM_CLASSES) -> nn.Module:
     channels, side = SHAPES[data]
     if len_of(data) == 1:
         return SERIES[name](num_classes)
-    return (nc.LOGREG if name == "logreg" else IMAGES[name](side)).build(channels, side, num_classes)
+    return (nc.LOGREG if name == "logreg" else IMAGES[name](side)).build(
+        channels, side, num_classes
+    )
 
 
 def num_parameters(data: str, name: str) -> int:
@@ -161,7 +178,9 @@ def upright(data: str) -> tuple[Dataset, Dataset, str]:
     counts, shape = [NUM_TRAIN[data], NUM_TEST[data]], SHAPES[data]
     found, wanted = [len(part) for part in parts], (shape[0], *shape[1:] * len_of(data))
     if found != counts or tuple(parts[0].images.shape[1:]) != wanted:
-        raise ValueError(f"{data}: {counts} inputs of shape {wanted} needed, got {found} {parts[0].images.shape[1:]}")
+        raise ValueError(
+            f"{data}: {counts} inputs of shape {wanted} needed, got {found} {parts[0].images.shape[1:]}"
+        )
     first = parts[0].images.transpose(0, 1).flatten(1)  # (C, N D)
     mean, std = (value.view(-1, *[1] * len_of(data)) for value in (first.mean(1), first.std(1)))
     train, test = (((part.images - mean) / std, part.labels) for part in parts)
@@ -170,7 +189,9 @@ def upright(data: str) -> tuple[Dataset, Dataset, str]:
 
 def permutation(size: int) -> Tensor:
     """Return the permutation of all positions, (size,), the same for every channel and image."""
-    return torch.randperm(size, generator=torch.Generator().manual_seed(seed_sequence(_PERMUTATION, size)))
+    return torch.randperm(
+        size, generator=torch.Generator().manual_seed(seed_sequence(_PERMUTATION, size))
+    )
 
 
 def random_phases(images: Tensor) -> Tensor:
@@ -193,7 +214,9 @@ def flipping_nads(side: int) -> NADs:
     path = scratch() / f"lenet-{side}.npz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        nc.compute_nads(nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False).save(path)
+        nc.compute_nads(
+            nc.LENET, NUM_NETWORKS, image_shape=(1, side, side), seed=0, progress=False
+        ).save(path)
     return NADs.load(path).completed()
 
 
@@ -211,7 +234,9 @@ def smoothness(inputs: Tensor) -> float:
     """Return the share of the variance at frequencies of at most 1/8 cycle per pixel."""
     waves = torch.fft.fftn(inputs - inputs.mean(0), dim=tuple(range(2, inputs.dim())))
     energy = waves.abs().square().sum((0, 1))  # (H, W) or (T,)
-    squares = sum(f.square() for f in torch.meshgrid(*map(torch.fft.fftfreq, energy.shape), indexing="ij"))
+    squares = sum(
+        f.square() for f in torch.meshgrid(*map(torch.fft.fftfreq, energy.shape), indexing="ij")
+    )
     return float(energy[squares <= 1 / 64].sum() / energy.sum())
 
 
@@ -245,7 +270,9 @@ def second_moments(data: str, name: str) -> Tensor:
         return torch.load(path)
     factory, groups = partial(build, data, name, 1), []
     for group in range(GROUPS):
-        halves = sampled_halves(factory, shape, nc.SmoothedGradient(NUM_INPUTS), NUM_NETWORKS // GROUPS, group)
+        halves = sampled_halves(
+            factory, shape, nc.SmoothedGradient(NUM_INPUTS), NUM_NETWORKS // GROUPS, group
+        )
         x, y = halves.view(-1, 2, channels, size).movedim(1, 0).flatten(1, 2)  # each (n C, D)
         products = x.T @ y / len(x)
         moments = (products + products.T) / 2
@@ -312,10 +339,14 @@ def votes(moment: Tensor, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """
     flat = inputs.flatten(2)
     halves = parts_of(labels, 2)
-    right = {name: torch.zeros(len(flat), dtype=torch.bool) for name in ("nearest mean", "first step")}
+    right = {
+        name: torch.zeros(len(flat), dtype=torch.bool) for name in ("nearest mean", "first step")
+    }
     for half in (0, 1):
         others, members = halves != half, halves == half
-        means = torch.stack([flat[others & (labels == label)].mean(0) for label in range(NUM_CLASSES)])
+        means = torch.stack(
+            [flat[others & (labels == label)].mean(0) for label in range(NUM_CLASSES)]
+        )
         centre = means.mean(0)  # (C, D)
         steps = (means - centre) @ moment  # (K, C, D)
         logits = flat[members].flatten(1) @ steps.flatten(1).T  # (n, K)
@@ -325,7 +356,9 @@ def votes(moment: Tensor, inputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
     return right
 
 
-def ridge_accuracies(moment: Tensor, inputs: Tensor, labels: Tensor, penalties: Sequence[float]) -> list[float]:
+def ridge_accuracies(
+    moment: Tensor, inputs: Tensor, labels: Tensor, penalties: Sequence[float]
+) -> list[float]:
     """Return the accuracies of linear classifiers with prior covariance C of their weights, one for each penalty.
 
     It is where first steps along C lead if they are repeated: kernel ridge regression of the classes with the kernel
@@ -377,7 +410,9 @@ def jackknife(values: Tensor) -> float:
     return float(((len(values) - 1) * values.var(correction=0)).sqrt())
 
 
-def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor) -> dict[str, list[float]]:
+def scores_of(
+    groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels: Tensor
+) -> dict[str, list[float]]:
     """Return the scores of random networks for training inputs, each with its standard error.
 
     ``ratio`` is tr(C B) / tr(C W) with the covariances B between and W within classes; ``lift`` is tr(C B) D / (tr C
@@ -400,10 +435,14 @@ def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels:
         return torch.tensor([between / float((moment * data.within).sum()), between / free])
 
     def accuracies(moment: Tensor) -> Tensor:
-        return torch.stack([right.double().mean() for right in votes(moment, inputs, labels).values()])
+        return torch.stack(
+            [right.double().mean() for right in votes(moment, inputs, labels).values()]
+        )
 
     def all_scores(moment: Tensor) -> Tensor:
-        return torch.cat([accuracies(moment), traces(moment)])  # in the order of SCORE_NAMES, without the first
+        return torch.cat(
+            [accuracies(moment), traces(moment)]
+        )  # in the order of SCORE_NAMES, without the first
 
     value, half = all_scores(total / count), all_scores(groups[: count // 2].mean(0))
     of_networks = torch.stack([all_scores(moment) for moment in without])
@@ -411,7 +450,11 @@ def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels:
     found = {"ridge": ridge(metrics, inputs, labels)}
     for place, name in enumerate(SCORE_NAMES[1:]):
         p = float(value[place])
-        image_error = math.sqrt(p * (1 - p) / len(labels)) if place < 2 else jackknife(of_images[:, place - 2])
+        image_error = (
+            math.sqrt(p * (1 - p) / len(labels))
+            if place < 2
+            else jackknife(of_images[:, place - 2])
+        )
         error = math.hypot(jackknife(of_networks[:, place]), image_error)
         found[name] = [p, error, float(half[place])]
     return {name: [float(f"{x:.5g}") for x in numbers] for name, numbers in found.items()}
@@ -419,7 +462,11 @@ def scores_of(groups: Tensor, metrics: Sequence[Tensor], inputs: Tensor, labels:
 
 def cells() -> list[tuple[str, str]]:
     """Return all pairs of a data set and a variant."""
-    return [(data, variant) for data in SHAPES for variant in (VARIANTS if len_of(data) == 2 else SERIES_VARIANTS)]
+    return [
+        (data, variant)
+        for data in SHAPES
+        for variant in (VARIANTS if len_of(data) == 2 else SERIES_VARIANTS)
+    ]
 
 
 class PairScores(FileStudy):
@@ -439,7 +486,12 @@ class PairScores(FileStudy):
 
     def facts(self) -> dict[str, Any]:
         names = list(SCORE_NAMES)
-        return {"num_networks": NUM_NETWORKS, "num_inputs": NUM_INPUTS, "num_train": NUM_TRAIN, "names": names}
+        return {
+            "num_networks": NUM_NETWORKS,
+            "num_inputs": NUM_INPUTS,
+            "num_train": NUM_TRAIN,
+            "names": names,
+        }
 
     def run_many(self, units: Sequence[Unit], context: Context, keep: Keep) -> None:
         """Compute the second moments of each architecture once, for all variants."""
@@ -473,8 +525,12 @@ def fingerprint_of_scores() -> str:
     """
     rows = load_study(PairScores.file)["rows"]
     if missing := len(PairScores().missing(rows)):
-        raise ValueError(f"{missing} scores are missing: compute and commit all before the first training")
-    return fingerprint(canonical([{key: row[key] for key in row if key not in ("run", "source")} for row in rows]))
+        raise ValueError(
+            f"{missing} scores are missing: compute and commit all before the first training"
+        )
+    return fingerprint(
+        canonical([{key: row[key] for key in row if key not in ("run", "source")} for row in rows])
+    )
 
 
 # --- Trainings ---
@@ -482,20 +538,36 @@ def fingerprint_of_scores() -> str:
 
 SGD = replace(nc.CIFAR10_RECIPE, epochs=10)
 ADAM = Recipe(epochs=10, learning_rate=1e-3)
-PUBLISHED = Recipe(epochs=150, learning_rate=1e-2, batch_size=100)  # of MNIST-1D: Adam at a constant rate, 6,000 steps
+PUBLISHED = Recipe(
+    epochs=150, learning_rate=1e-2, batch_size=100
+)  # of MNIST-1D: Adam at a constant rate, 6,000 steps
 BY_SGD = ("lenet", "cnn", "resnet", "logreg")  # of images
 # Seconds of a training of 10,000 images at 32 x 32, or of one of MNIST-1D, on one core: for the order only.
-COSTS = {"logreg": 1, "linear": 2, "mlp": 4, "lenet": 8, "cnn": 11, "gru": 60, "mixer": 90, "vit": 130, "resnet": 200}
+COSTS = {
+    "logreg": 1,
+    "linear": 2,
+    "mlp": 4,
+    "lenet": 8,
+    "cnn": 11,
+    "gru": 60,
+    "mixer": 90,
+    "vit": 130,
+    "resnet": 200,
+}
 
 
-def fitted(network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool) -> nn.Module:
+def fitted(
+    network: nn.Module, train: Dataset, recipe: Recipe, seed: int, adam: bool, constant: bool
+) -> nn.Module:
     """Train a network by SGD with clipped gradients, or by Adam; the rate falls linearly to zero or is constant."""
     device = next(network.parameters()).device
     data = (train[0].to(device), train[1].to(device))
     parameters = list(network.train().parameters())
     optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters)
     if not adam:
-        optimiser = torch.optim.SGD(parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+        optimiser = torch.optim.SGD(
+            parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        )
     total = recipe.num_steps(len(train[0]))
     loss = torch.tensor(torch.nan)
     for _, loss in training_steps(  # noqa: B007  # the last loss is looked at
@@ -524,13 +596,18 @@ def train_unit(unit: Unit, by_sgd: Sequence[str], device: torch.device) -> Row:
     *parts, source = upright(unit["data"])
     train, test = ((changed(inputs, unit["variant"]), labels) for inputs, labels in parts)
     names = [*IMAGES, *SERIES, "logreg"]
-    own = seed_sequence(unit["seed"], names.index(unit["architecture"]), list(SHAPES).index(unit["data"]), 13)
+    own = seed_sequence(
+        unit["seed"], names.index(unit["architecture"]), list(SHAPES).index(unit["data"]), 13
+    )
     with seeded(own):
         network = faster_max_pooling(build(unit["data"], unit["architecture"])).to(device)
     series, adam = len_of(unit["data"]) == 1, unit["architecture"] not in by_sgd
     recipe = PUBLISHED if series else ADAM if adam else SGD
     fitted(network, train, recipe, own % 2**31, adam or series, constant=series)
-    reached = {"test_accuracy": nc.accuracy(network, test), "train_accuracy": nc.accuracy(network, train)}
+    reached = {
+        "test_accuracy": nc.accuracy(network, test),
+        "train_accuracy": nc.accuracy(network, train),
+    }
     row: Row = {name: round(value, 5) for name, value in reached.items()}
     return row | {"seconds": round(time.process_time() - start, 1), "source": source}
 
@@ -576,7 +653,9 @@ class PairTrainings(FileStudy):
         """
         sealed, found = self.facts()["scores"], fingerprint_of_scores()
         if sealed != found:
-            raise ValueError(f"the scores have the fingerprint {found}, but {sealed!r} is sealed: restore them")
+            raise ValueError(
+                f"the scores have the fingerprint {found}, but {sealed!r} is sealed: restore them"
+            )
         for side in {SHAPES[unit["data"]][1] for unit in units if unit["variant"] == "flipped"}:
             flipping_nads(side)
 
@@ -584,7 +663,10 @@ class PairTrainings(FileStudy):
         return train_unit(unit, self.by_sgd, context.device)
 
     def score(self, rows: Sequence[Row]) -> Evidence:
-        return judge(load_study(PairScores.file), {**self.facts(), "rows": rows, "num_units": len(self.units())})
+        return judge(
+            load_study(PairScores.file),
+            {**self.facts(), "rows": rows, "num_units": len(self.units())},
+        )
 
 
 class PairControl(PairTrainings):

@@ -41,7 +41,9 @@ class PhotoStudy(TrainingStudy):
         """Return the normalised training or test images of a unit, and their labels."""
         raise NotImplementedError
 
-    def datasets(self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None) -> Sets:
+    def datasets(
+        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
+    ) -> Sets:
         prepared = partial(PhotoDatasets, self, tuple(units), root=root, source=photos)
         return prepared(train=True), prepared(train=False)
 
@@ -62,9 +64,13 @@ class PhotoStudy(TrainingStudy):
         try:
             photos = load_photos(dataset, train, count, root)
         except DatasetNotFoundError as error:
-            raise DatasetNotFoundError(f"{self.name} at preset {self.preset} needs the photos: {error}") from error
+            raise DatasetNotFoundError(
+                f"{self.name} at preset {self.preset} needs the photos: {error}"
+            ) from error
         if len(photos) != count:
-            raise ValueError(f"{self.name} needs {count:,} images, but {photos.source} has {len(photos):,} (NADS_DATA)")
+            raise ValueError(
+                f"{self.name} needs {count:,} images, but {photos.source} has {len(photos):,} (NADS_DATA)"
+            )
         return photos
 
 
@@ -123,7 +129,9 @@ class Fig7(PhotoStudy):
             images = poison(images, labels, self.nads, unit["index"])
         return normalize(images), labels
 
-    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
+    def measures(
+        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
+    ) -> Measures:
         return [partial(self._use_of_nads, root)] * len(units)
 
     def _use_of_nads(self, root: str | None, network: nn.Module) -> dict[str, Any]:
@@ -131,7 +139,10 @@ class Fig7(PhotoStudy):
         images = normalize(self.photos(False, root).images[:2_000])
         indices = [index for index in USE_INDICES if index < len(self.nads)]
         shares = {
-            change: [round(x, 4) for x in changed_predictions(network, images, self.nads, indices, change).tolist()]
+            change: [
+                round(x, 4)
+                for x in changed_predictions(network, images, self.nads, indices, change).tolist()
+            ]
             for change in ("remove", "flip")
         }
         return {"use": {"indices": indices, "num_images": len(images), **shares}}
@@ -151,4 +162,6 @@ class Fig8(PhotoStudy):
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
         photos = self.photos(train, root)
-        return normalize(flip(photos.images, self.nads) if unit["flipped"] else photos.images), photos.labels
+        return normalize(
+            flip(photos.images, self.nads) if unit["flipped"] else photos.images
+        ), photos.labels

@@ -26,14 +26,20 @@ class PoisonDips(FileStudy):
 
     name = "poison-dips"
     file = "poison-dips.json"
-    summary = "accuracy of LeNet with the poison, and with holes at zero and at the mean, at four NADs"
+    summary = (
+        "accuracy of LeNet with the poison, and with holes at zero and at the mean, at four NADs"
+    )
     unit_fields = ("index", "mode", "seed")
     needs = ("fig7-lenet",)
     on_photos = True
 
     def units(self) -> list[Unit]:
         carriers = [(None, "none"), *((index, mode) for index in INDICES for mode in MODES)]
-        return [{"index": index, "mode": mode, "seed": seed} for seed in SEEDS for index, mode in carriers]
+        return [
+            {"index": index, "mode": mode, "seed": seed}
+            for seed in SEEDS
+            for index, mode in carriers
+        ]
 
     def facts(self) -> dict[str, Any]:
         return {"num_train": NUM_TRAIN, "epochs": EPOCHS}
@@ -48,7 +54,13 @@ class PoisonDips(FileStudy):
             carriers = []
             for index in sorted({row["index"] for row in stored.rows if row["index"] is not None}):
                 one = ShortcutInjection(photos.images, nads, index)
-                carriers.append({"index": index, "mean": one.mean.T.tolist(), "deviation": one.deviation.T.tolist()})
+                carriers.append(
+                    {
+                        "index": index,
+                        "mean": one.mean.T.tolist(),
+                        "deviation": one.deviation.T.tolist(),
+                    }
+                )
             facts = {"num_test": NUM_TEST, "nads": stored.settings["nads"], "photos": stored.photos}
             results.facts |= facts | {"carriers": carriers}
         return super().content(results)
@@ -57,7 +69,9 @@ class PoisonDips(FileStudy):
         stored = Fig7.load("lenet")
         assert stored is not None
         nads = load_nads("lenet", stored.nads_version)
-        train = nc.load_images("cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False)
+        train = nc.load_images(
+            "cifar10", num_images=NUM_TRAIN, seed=unit["seed"], root=context.root, progress=False
+        )
         test = nc.load_images("cifar10", train=False, seed=0, root=context.root, progress=False)
         images = train.images
         if unit["index"] is not None:
@@ -68,4 +82,7 @@ class PoisonDips(FileStudy):
             recipe=dataclasses.replace(nc.CIFAR10_RECIPE, epochs=EPOCHS), num_classes=10, seed=unit["seed"],
             device=context.device, progress=False,
         )  # fmt: skip
-        return {name: round(float(getattr(found, name)), 4) for name in ("test_accuracy", "train_accuracy")}
+        return {
+            name: round(float(getattr(found, name)), 4)
+            for name in ("test_accuracy", "train_accuracy")
+        }

@@ -46,7 +46,9 @@ def mixture(waves: Sequence[tuple[int, int]], num_samples: int, seed: int) -> tu
 
     The noise w has no component along any of the waves, so the classes are separable along their sum.
     """
-    directions = torch.stack([nc.fourier_direction(wave) for wave in waves]).flatten(1)  # (k, D), orthonormal
+    directions = torch.stack([nc.fourier_direction(wave) for wave in waves]).flatten(
+        1
+    )  # (k, D), orthonormal
     generator = torch.Generator().manual_seed(seed)
     noise = NOISE_STD * torch.randn(num_samples, directions.shape[1], generator=generator)
     noise -= noise @ directions.T @ directions
@@ -58,7 +60,9 @@ def mixture(waves: Sequence[tuple[int, int]], num_samples: int, seed: int) -> tu
 def photos(train: bool, flipped: bool) -> ImageSet:
     """Return photos of CIFAR-10, or photos whose components along LeNet's NADs are in the opposite order."""
     loaded = nc.load_images("cifar10", train=train, num_images=NUM_SAMPLES)
-    return replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
+    return (
+        replace(loaded, images=nc.flip(loaded.images, nc.load_nads("lenet"))) if flipped else loaded
+    )
 
 
 def dataset(data: str, train: bool, seed: int) -> tuple[Tensor, Tensor]:
@@ -75,7 +79,11 @@ def scores(entry: str) -> dict[str, list[float]]:
     Of a mixture it is the mean over its waves, of photos the lift of `nads_core.class_differences`.
     """
     nads = nc.compute_nads(
-        ATLAS[entry].architecture, NUM_NETWORKS, image_shape=(1, 32, 32), debiasing="subtract", seed=0
+        ATLAS[entry].architecture,
+        NUM_NETWORKS,
+        image_shape=(1, 32, 32),
+        debiasing="subtract",
+        seed=0,
     )
     found = {}
     for data, waves in MIXTURES.items():
@@ -102,7 +110,9 @@ def train_one(pooling: str, data: str, seed: int, device: torch.device) -> Row:
     num_classes = int(train[1].max()) + 1
     network = architecture(pooling, num_classes).build(train[0].shape[1], 32, num_classes)
     recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS) if data in PHOTOS else nc.SEPARABLE_RECIPE
-    result = nc.train_network(network, train, test, recipe=recipe, seed=seed, device=device, progress=False)
+    result = nc.train_network(
+        network, train, test, recipe=recipe, seed=seed, device=device, progress=False
+    )
     reached = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
     return {name: round(float(value), 5) for name, value in reached.items()}  # type: ignore[arg-type]
 
@@ -123,10 +133,15 @@ class PoolingPredictions(FileStudy):
         return {"num_networks": NUM_NETWORKS}
 
     def rows_of(self, content: Mapping[str, Any]) -> list[Row]:
-        return [{"pooling": pooling, **scores} for pooling, scores in content.get("prediction", {}).items()]
+        return [
+            {"pooling": pooling, **scores}
+            for pooling, scores in content.get("prediction", {}).items()
+        ]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        prediction = {row["pooling"]: {name: row[name] for name in row if name != "pooling"} for row in rows}
+        prediction = {
+            row["pooling"]: {name: row[name] for name in row if name != "pooling"} for row in rows
+        }
         return content | {"prediction": prediction, "rows": content.get("rows", [])}
 
     def run(self, unit: Unit, context: Context) -> Row:

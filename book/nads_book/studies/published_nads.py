@@ -19,7 +19,16 @@ from nads_book.studies.directions import Fig6
 from nads_core.runtime.seeds import seed_sequence
 
 ARCHITECTURES = ("lenet", "vgg11", "resnet18")
-UNITS = ((22, 1.0), (4, 1.0), (4, 3.0), (102, 1.0), (22, 3.0), (6, 1.0), (1, 3.0), (102, 3.0))  # index, sigma
+UNITS = (
+    (22, 1.0),
+    (4, 1.0),
+    (4, 3.0),
+    (102, 1.0),
+    (22, 3.0),
+    (6, 1.0),
+    (1, 3.0),
+    (102, 3.0),
+)  # index, sigma
 COMPLETE = 1023  # directions that the authors published of each network
 SEED = 3  # that of the preset "laptop"
 
@@ -32,7 +41,9 @@ def authors_directions(name: str) -> Tensor:
     """
     found = published.directions(name, COMPLETE)
     if found is None:
-        raise FileNotFoundError("the complete sets of the authors' directions are needed: NADS_REFERENCE names them")
+        raise FileNotFoundError(
+            "the complete sets of the authors' directions are needed: NADS_REFERENCE names them"
+        )
     return found
 
 
@@ -69,7 +80,10 @@ class PublishedLaws(FileStudy):
         return [{"architecture": name, **found} for name, found in content.get("laws", {}).items()]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        laws = {row["architecture"]: {key: row[key] for key in row if key != "architecture"} for row in rows}
+        laws = {
+            row["architecture"]: {key: row[key] for key in row if key != "architecture"}
+            for row in rows
+        }
         return {"rows": []} | content | {"laws": laws}
 
     def run(self, unit: Unit, context: Context) -> Row:
@@ -85,7 +99,9 @@ class PublishedTrainings(FileStudy):
     unit_fields = ("index", "noise_std", "seed")
 
     def units(self) -> list[Unit]:
-        return [{"index": index, "noise_std": noise_std, "seed": SEED} for index, noise_std in UNITS]
+        return [
+            {"index": index, "noise_std": noise_std, "seed": SEED} for index, noise_std in UNITS
+        ]
 
     def run(self, unit: Unit, context: Context) -> Row:
         start = time.perf_counter()
@@ -93,9 +109,17 @@ class PublishedTrainings(FileStudy):
         direction = authors_directions("vgg11")[[unit["index"]]]
         sets, tests = (
             nc.SeparableDatasets(
-                direction, number, 1.0, unit["noise_std"], seed=seed_sequence(SEED, part), paired=paired
+                direction,
+                number,
+                1.0,
+                unit["noise_std"],
+                seed=seed_sequence(SEED, part),
+                paired=paired,
             )
-            for part, number, paired in ((5, size.num_train, False), (6, size.num_test, size.paired_test))
+            for part, number, paired in (
+                (5, size.num_train, False),
+                (6, size.num_test, size.paired_test),
+            )
         )
         result = nc.train_networks(
             nc.VGG11, sets, tests, recipe=size.recipe, seed=SEED, stop_at_full_accuracy=True, mixed_precision=True,

@@ -109,7 +109,9 @@ class Repair(FileStudy):
             size = SIZES["narrow"].separable
             directions = torch.stack([nc.fourier_direction(wave) for wave in waves()])
             sets, tests = (
-                nc.SeparableDatasets(directions, count, 1.0, NOISE_STD, seed=seed_sequence(seed, part))
+                nc.SeparableDatasets(
+                    directions, count, 1.0, NOISE_STD, seed=seed_sequence(seed, part)
+                )
                 for part, count in ((7, size.num_train), (8, size.num_test))
             )
             result = nc.train_networks(
@@ -118,7 +120,8 @@ class Repair(FileStudy):
             )  # fmt: skip
             return {"accuracies": [round(float(accuracy), 5) for accuracy in result.test_accuracy]}  # type: ignore[union-attr]
         parts = [
-            nc.load_images("cifar10", train=part, num_images=NUM_PHOTOS, root=context.root) for part in (True, False)
+            nc.load_images("cifar10", train=part, num_images=NUM_PHOTOS, root=context.root)
+            for part in (True, False)
         ]
         data, held_out = ((nc.normalize(part.images), part.labels) for part in parts)
         torch.manual_seed(seed)

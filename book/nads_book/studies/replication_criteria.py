@@ -39,7 +39,9 @@ def rows_on_cifar10() -> list[Row]:
         for row in _rows(f"maps-{network}", size):
             if row["draw"] == 0 and row["target"] == own and row["source"] in (own, "pca"):
                 ours = row["source"] == own
-                name = names.get((row["order"], row["signs"])) if ours else matched.get(row["order"])
+                name = (
+                    names.get((row["order"], row["signs"])) if ours else matched.get(row["order"])
+                )
                 if name is not None:
                     found.append({**row, **cell, "map": name})
     return found
@@ -60,15 +62,23 @@ class Cell:
             use the available rows.
     """
 
-    def __init__(self, rows: Iterable[Row], data: str, network: str, design: Mapping[str, Any] | None = None):
+    def __init__(
+        self, rows: Iterable[Row], data: str, network: str, design: Mapping[str, Any] | None = None
+    ):
         self.rows = [row for row in rows if (row["data"], row["network"]) == (data, network)]
         self.maps = {row["map"] for row in self.rows} - {None}
         indices = sorted({row["index"] for row in self.rows if row["map"] is None})
-        sizes = [row["size"] for row in self.rows if row["map"] is None and row["background"] == "emptied"]
+        sizes = [
+            row["size"]
+            for row in self.rows
+            if row["map"] is None and row["background"] == "emptied"
+        ]
         self.seeds = {row["seed"] for row in self.rows} if design is None else set(design["seeds"])
         self.planned_maps = self.maps if design is None else set(design["maps"])
         self.indices = indices if design is None else list(design["indices"])
-        self.largest = max(filter(None, sizes), default=None) if design is None else design["largest"]
+        self.largest = (
+            max(filter(None, sizes), default=None) if design is None else design["largest"]
+        )
         groups: dict[str, list[float]] = {}
         for row in self.rows:
             key = str([row["map"], *(row.get(name) for name in SHORTCUT_FIELDS)])
@@ -78,9 +88,15 @@ class Cell:
     def map_accuracies(self, name: str) -> list[float]:
         """Return the accuracies under a map, one for each seed, in %; empty until all seeds are trained."""
         rows = [row for row in self.rows if row["map"] == name]
-        return [100 * row["test_accuracy"] for row in rows] if {row["seed"] for row in rows} == self.seeds else []
+        return (
+            [100 * row["test_accuracy"] for row in rows]
+            if {row["seed"] for row in rows} == self.seeds
+            else []
+        )
 
-    def shortcut_rows(self, index: int, background: str, written: str, size: float | None = None) -> list[Row]:
+    def shortcut_rows(
+        self, index: int, background: str, written: str, size: float | None = None
+    ) -> list[Row]:
         """Return the trainings with a shortcut at a NAD, one for each seed; empty until all seeds are trained."""
         wanted = (index, background, written, size)
         rows = [row for row in self.rows
@@ -93,7 +109,11 @@ class Cell:
         if not clean or not accuracies:
             return [np.nan]
         value = float(np.mean(clean) - np.mean(accuracies))
-        half = self.spread.half_width(len(clean), len(accuracies)) if min(len(clean), len(accuracies)) > 1 else np.nan
+        half = (
+            self.spread.half_width(len(clean), len(accuracies))
+            if min(len(clean), len(accuracies)) > 1
+            else np.nan
+        )
         return [value, value - half, value + half] if np.isfinite(half) else [value]
 
     def difference(self, first: str, second: str) -> Estimate:
@@ -110,7 +130,9 @@ class Cell:
 
     def loss_of_shortcut(self, index: int, written: str, size: float | None = None) -> Estimate:
         """Return the points lost by a change of one coordinate of the training images."""
-        return self.loss([100 * row["test_accuracy"] for row in self.shortcut_rows(index, "kept", written, size)])
+        return self.loss(
+            [100 * row["test_accuracy"] for row in self.shortcut_rows(index, "kept", written, size)]
+        )
 
     def losses(self, written: str, size: float | None = None) -> np.ndarray:
         """Return the points lost at each index."""
@@ -137,7 +159,11 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
         cell: trainings of an architecture.
         linear: trainings of logistic regression on the same data.
     """
-    replaced, hole, added = cell.losses("replaced", 0.05), cell.losses("hole"), cell.losses("added", 0.05)
+    replaced, hole, added = (
+        cell.losses("replaced", 0.05),
+        cell.losses("hole"),
+        cell.losses("added", 0.05),
+    )
     complete = np.isfinite([replaced, hole, added]).all() and replaced.size > 0
     shares = np.array([cell.following(index) for index in cell.indices])
     complete_shares = shares.size > 0 and np.isfinite(shares).all()
@@ -160,9 +186,12 @@ def criteria(cell: Cell, linear: Cell) -> dict[str, bool | None]:
 
 def measured(cell: Cell) -> dict[str, float]:
     """Return what was predicted as a range: accuracies in %, points lost."""
-    found = {name: float(np.mean(cell.map_accuracies(name) or np.nan)) for name in cell.planned_maps}
+    found = {
+        name: float(np.mean(cell.map_accuracies(name) or np.nan)) for name in cell.planned_maps
+    }
     return found | {
-        f"replacement at {index}": cell.loss_of_shortcut(index, "replaced", 0.05)[0] for index in cell.indices
+        f"replacement at {index}": cell.loss_of_shortcut(index, "replaced", 0.05)[0]
+        for index in cell.indices
     }
 
 
@@ -186,5 +215,7 @@ def judge(rows: Sequence[Row], designs: Mapping[str, Mapping[str, Any]]) -> Evid
         estimates[label] = {name: (value, np.nan, np.nan) for name, value in values.items()}
         for name, (low, high) in registered.get(label, {}).items():
             value = values.get(name, np.nan)
-            met[f"{label}: {name} as predicted"] = bool(low <= value <= high) if np.isfinite(value) else None
+            met[f"{label}: {name} as predicted"] = (
+                bool(low <= value <= high) if np.isfinite(value) else None
+            )
     return Evidence(estimates, met)

@@ -18,7 +18,12 @@ from nads_book.experiments.study_files import FileStudy
 from nads_book.studies.injection import followed_shares
 from nads_book.studies.pairs import NUM_NETWORKS, SHAPES, build, flipping_nads, second_moments
 from nads_book.studies.replication_criteria import judge
-from nads_book.studies.shortcut_injection import BACKGROUNDS, INJECTION_MODES, ShortcutInjection, wrong_labels
+from nads_book.studies.shortcut_injection import (
+    BACKGROUNDS,
+    INJECTION_MODES,
+    ShortcutInjection,
+    wrong_labels,
+)
 from nads_book.studies.transforms import (
     covariance,
     match,
@@ -33,7 +38,9 @@ from nads_core.training.recipes import Dataset
 RECIPE = replace(nc.CIFAR10_RECIPE, epochs=10)
 MAP_SEED = 0  # of random orders and signs
 
-Injection = tuple[str, str, float | None]  # background, mode and size, by the names of chapter 7's results
+Injection = tuple[
+    str, str, float | None
+]  # background, mode and size, by the names of chapter 7's results
 Map = tuple[str, str, bool]  # basis whose coordinates are mapped to NADs, order, random signs
 HOLES: tuple[Injection, ...] = (
     ("kept", "replaced", 0.05), ("kept", "hole", None), ("kept", "hole at mean", None), ("kept", "added", 0.05),
@@ -106,9 +113,13 @@ def trainings() -> list[Unit]:
 @lru_cache(maxsize=2)
 def photos(data: str, train: bool, count: int) -> nc.ImageSet:
     """Return the first images of a data set: grey 32 x 32 of Fashion-MNIST, coloured 64 x 64 of Imagenette."""
-    loaded = nc.load_images(data, train=train, num_images=count, size=SHAPES[data][1], progress=False)
+    loaded = nc.load_images(
+        data, train=train, num_images=count, size=SHAPES[data][1], progress=False
+    )
     if tuple(loaded.images.shape) != (count, SHAPES[data][0], *SHAPES[data][1:] * 2):
-        raise ValueError(f"{count} images of {SHAPES[data]} expected, {loaded.source} has {tuple(loaded.images.shape)}")
+        raise ValueError(
+            f"{count} images of {SHAPES[data]} expected, {loaded.source} has {tuple(loaded.images.shape)}"
+        )
     return loaded
 
 
@@ -118,8 +129,14 @@ def nads_of(data: str, network: str) -> NADs:
     if network == "resnet":
         values, vectors = torch.linalg.eigh(second_moments(data, network).mean(0))
         side = SHAPES[data][1]
-        return NADs(vectors.flip(1).T.reshape(-1, 1, side, side).contiguous(), values.flip(0).contiguous())
-    return load_nads("lenet", 2).completed() if SHAPES[data][1] == 32 else flipping_nads(SHAPES[data][1])
+        return NADs(
+            vectors.flip(1).T.reshape(-1, 1, side, side).contiguous(), values.flip(0).contiguous()
+        )
+    return (
+        load_nads("lenet", 2).completed()
+        if SHAPES[data][1] == 32
+        else flipping_nads(SHAPES[data][1])
+    )
 
 
 @lru_cache(maxsize=1)
@@ -151,7 +168,10 @@ def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]
         matrix_of(unit["data"], unit["network"], design.num_train, unit["map"] or ""),
         scaling(unit["data"], design.num_train),
     )
-    parts = [photos(unit["data"], True, design.num_train), photos(unit["data"], False, design.num_test)]
+    parts = [
+        photos(unit["data"], True, design.num_train),
+        photos(unit["data"], False, design.num_test),
+    ]
     train, test = ((transform(standard(part.images), matrix), part.labels) for part in parts)
     after = matrix.double() @ spread(unit["data"], design.num_train) @ matrix.double().T
     facts = {"neighbours": round(neighbour_correlation(after, SHAPES[unit["data"]][1]), 5)}
@@ -162,11 +182,15 @@ def mapped(unit: Unit, design: Design) -> tuple[Dataset, Dataset, dict[str, Any]
     return train, test, facts
 
 
-def trained(unit: Unit, train: Dataset, test: Dataset, device: torch.device) -> tuple[nn.Module, Row]:
+def trained(
+    unit: Unit, train: Dataset, test: Dataset, device: torch.device
+) -> tuple[nn.Module, Row]:
     """Return a trained network, and its accuracies; networks of one seed begin with equal weights."""
     torch.manual_seed(unit["seed"])
     network = build(unit["data"], unit["network"])
-    result = nc.train_network(network, train, test, recipe=RECIPE, seed=unit["seed"], device=device, progress=False)
+    result = nc.train_network(
+        network, train, test, recipe=RECIPE, seed=unit["seed"], device=device, progress=False
+    )
     accuracies = {"test_accuracy": result.test_accuracy, "train_accuracy": result.train_accuracy}
     return network.eval(), {name: round(float(value), 5) for name, value in accuracies.items()}  # type: ignore[arg-type]
 
@@ -178,12 +202,21 @@ def measured(unit: Unit, device: torch.device) -> Row:
         train, test, facts = mapped(unit, design)
         return trained(unit, train, test, device)[1] | facts
     standard = scaling(unit["data"], design.num_train)
-    first, last = photos(unit["data"], True, design.num_train), photos(unit["data"], False, design.num_test)
-    injection = ShortcutInjection(first.images, nads_of(unit["data"], unit["network"]), unit["index"] or 0)
+    first, last = (
+        photos(unit["data"], True, design.num_train),
+        photos(unit["data"], False, design.num_test),
+    )
+    injection = ShortcutInjection(
+        first.images, nads_of(unit["data"], unit["network"]), unit["index"] or 0
+    )
     background, mode = BACKGROUNDS[unit["background"] or ""], INJECTION_MODES[unit["written"] or ""]
-    changed = injection.inject(injection.prepare(first.images, background), first.labels, mode, unit["size"])
+    changed = injection.inject(
+        injection.prepare(first.images, background), first.labels, mode, unit["size"]
+    )
     clean = injection.prepare(last.images, background)
-    network, row = trained(unit, (standard(changed), first.labels), (standard(clean), last.labels), device)
+    network, row = trained(
+        unit, (standard(changed), first.labels), (standard(clean), last.labels), device
+    )
     wrong = wrong_labels(last.labels, channels=SHAPES[unit["data"]][0])
 
     def followed(images: Tensor) -> dict[str, float]:
@@ -198,8 +231,16 @@ def measured(unit: Unit, device: torch.device) -> Row:
 
 def facts_of(design: Design) -> dict[str, Any]:
     """Return the fields that define a complete design."""
-    sizes = [size for background, *_, size in design.injections if background == "emptied" and size is not None]
-    facts = {"indices": list(design.indices), "maps": list(design.maps), "seeds": list(design.seeds)}
+    sizes = [
+        size
+        for background, *_, size in design.injections
+        if background == "emptied" and size is not None
+    ]
+    facts = {
+        "indices": list(design.indices),
+        "maps": list(design.maps),
+        "seeds": list(design.seeds),
+    }
     return facts | {"largest": max(sizes, default=None)}
 
 

@@ -41,11 +41,20 @@ class ShortcutInjection:
         table = torch.tensor(carriers(num_classes, index, images.shape[1]))
         last = int(table[:, 0].max())
         if index < 0 or last >= len(nads):
-            raise ValueError(f"shortcuts at NADs {index} to {last} need more than the {len(nads)} given")
+            raise ValueError(
+                f"shortcuts at NADs {index} to {last} need more than the {len(nads)} given"
+            )
         self.directions = nads.directions[index : last + 1, 0]  # (K, H, W)
-        self.nad, self.channel, self.sign = table[:, 0] - index, table[:, 1], table[:, 2]  # (classes,) each
+        self.nad, self.channel, self.sign = (
+            table[:, 0] - index,
+            table[:, 1],
+            table[:, 2],
+        )  # (classes,) each
         coordinates = self.coordinates(images)
-        self.mean, self.deviation = coordinates.mean(0), coordinates.std(0, unbiased=False)  # (C, K) each
+        self.mean, self.deviation = (
+            coordinates.mean(0),
+            coordinates.std(0, unbiased=False),
+        )  # (C, K) each
 
     def coordinates(self, images: Tensor) -> Tensor:
         """Return the coordinates (N, C, K) of images along the carriers."""
@@ -55,7 +64,9 @@ class ShortcutInjection:
     def carrier_moments(self) -> tuple[float, float]:
         """Mean and deviation of the coordinate that carries a class, root mean squares over classes."""
         used = (self.channel, self.nad)  # (classes,) each
-        mean, deviation = (float(values[used].square().mean().sqrt()) for values in (self.mean, self.deviation))
+        mean, deviation = (
+            float(values[used].square().mean().sqrt()) for values in (self.mean, self.deviation)
+        )
         return mean, deviation
 
     def residual_deviation(self, covariance: Tensor) -> float:
@@ -66,7 +77,9 @@ class ShortcutInjection:
         Args:
             covariance: C of the images, (C H W, C H W).
         """
-        rows = torch.zeros(len(self.nad), len(self.mean), *self.directions.shape[1:], dtype=covariance.dtype)
+        rows = torch.zeros(
+            len(self.nad), len(self.mean), *self.directions.shape[1:], dtype=covariance.dtype
+        )
         rows[torch.arange(len(rows)), self.channel] = self.directions[self.nad].to(rows)
         flat = rows.flatten(1)
         inverse = (flat * torch.linalg.solve(covariance, flat.T).T).sum(1)
@@ -83,7 +96,9 @@ class ShortcutInjection:
             ValueError: for another background.
         """
         if background not in BACKGROUNDS.values():
-            raise ValueError(f"unknown background {background!r}: choose from {(*BACKGROUNDS.values(),)}")
+            raise ValueError(
+                f"unknown background {background!r}: choose from {(*BACKGROUNDS.values(),)}"
+            )
         if background == "kept":
             return images
         if background == "scaled" and not self.deviation.all():
@@ -92,7 +107,9 @@ class ShortcutInjection:
         factor = -1.0 if background == "mean_ablated" else COMMON_DEVIATION / self.deviation - 1
         return images + torch.einsum("nck,khw->nchw", factor * centred, self.directions.to(images))
 
-    def inject(self, images: Tensor, labels: Tensor, mode: str, size: float | None = None) -> Tensor:
+    def inject(
+        self, images: Tensor, labels: Tensor, mode: str, size: float | None = None
+    ) -> Tensor:
         """Inject the shortcut of a class into each image.
 
         Args:
@@ -106,9 +123,13 @@ class ShortcutInjection:
             ValueError: for another mode, or a negative size.
         """
         if mode not in INJECTION_MODES.values():
-            raise ValueError(f"unknown injection mode {mode!r}: choose from {(*INJECTION_MODES.values(),)}")
+            raise ValueError(
+                f"unknown injection mode {mode!r}: choose from {(*INJECTION_MODES.values(),)}"
+            )
         if size is not None and size < 0:
-            raise ValueError(f"size must not be negative, its sign depends on the class: got {size}")
+            raise ValueError(
+                f"size must not be negative, its sign depends on the class: got {size}"
+            )
         if mode == "none":
             return images
         rows, nad, channel = torch.arange(len(images)), self.nad[labels], self.channel[labels]
@@ -119,17 +140,23 @@ class ShortcutInjection:
             "mean_ablated": self.mean[channel, nad],
         }  # fmt: skip
         injected = images.clone()
-        injected[rows, channel] += (target[mode] - present)[:, None, None] * self.directions[nad].to(images)
+        injected[rows, channel] += (target[mode] - present)[:, None, None] * self.directions[
+            nad
+        ].to(images)
         return injected
 
 
 def same_coordinate(num_classes: int = 10, channels: int = 3) -> Tensor:
     """Return which classes have their shortcuts at one coordinate, whatever their signs: (classes, classes)."""
-    places = torch.tensor([(nad, channel) for nad, channel, _ in carriers(num_classes, 0, channels)])
+    places = torch.tensor(
+        [(nad, channel) for nad, channel, _ in carriers(num_classes, 0, channels)]
+    )
     return (places[:, None] == places).all(2)
 
 
-def wrong_labels(labels: Tensor, num_classes: int = 10, channels: int = 3, *, seed: int = 0) -> Tensor:
+def wrong_labels(
+    labels: Tensor, num_classes: int = 10, channels: int = 3, *, seed: int = 0
+) -> Tensor:
     """Return for each label (N,) a random class whose shortcut is at another coordinate."""
     allowed = (~same_coordinate(num_classes, channels)).double()[labels]  # (N, classes)
     return allowed.multinomial(1, generator=torch.Generator().manual_seed(seed))[:, 0]
@@ -158,4 +185,6 @@ def gaussian_images(photos: ImageSet, count: int, *, seed: int = 0) -> ImageSet:
     drawn = torch.randn(count, flat.shape[1], generator=generator)
     images = (drawn * values.clamp(min=0).sqrt().float()) @ axes.T.float() + means[labels].float()
     source = f"Gaussian mixture with the class means and the covariance of {photos.source}"
-    return ImageSet(images.view(count, *photos.images.shape[1:]), labels, photos.class_names, source)
+    return ImageSet(
+        images.view(count, *photos.images.shape[1:]), labels, photos.class_names, source
+    )

@@ -26,7 +26,13 @@ class TwoHoles(NamedTuple):
 
 
 def learn_two_holes(
-    deviations: tuple[float, float], mean: float = 0.0, *, strength: float, seed: int, size: int = 600, steps: int = 600
+    deviations: tuple[float, float],
+    mean: float = 0.0,
+    *,
+    strength: float,
+    seed: int,
+    size: int = 600,
+    steps: int = 600,
 ) -> TwoHoles:
     """Train a perceptron on samples whose class-specific coordinate is replaced by ±``strength``.
 

@@ -52,7 +52,9 @@ class TrainingStudy(TrainingSize, Study):
     image_shape: ClassVar[tuple[int, int, int]] = (1, 32, 32)
     num_classes: ClassVar[int] = 2
     stop_loss: ClassVar[float | None] = None
-    same_weights: ClassVar[bool] = False  # whether networks of one seed begin with equal weights: see `paired_seeds`
+    same_weights: ClassVar[bool] = (
+        False  # whether networks of one seed begin with equal weights: see `paired_seeds`
+    )
 
     @classmethod
     def create(cls, model: str, preset: str, nads_version: int | None = None) -> Self:
@@ -60,7 +62,9 @@ class TrainingStudy(TrainingSize, Study):
         size = SIZES[preset]
         if nads_version is not None and not cls.about_nads:
             raise ValueError(f"{cls.figure}-{model} is not about NADs: leave nads_version out")
-        version = shipped_nads(model, nads_version).provenance["version"] if cls.about_nads else None
+        version = (
+            shipped_nads(model, nads_version).provenance["version"] if cls.about_nads else None
+        )
         targets = cls.targets(model, size, version)
         seeds = size.paired_seeds if cls.same_weights else size.seeds
         units = tuple({**target, "seed": seed} for seed in seeds for target in targets)
@@ -76,7 +80,9 @@ class TrainingStudy(TrainingSize, Study):
         path = results_path(name, preset)
         path = path if folder is None else folder / path.name
         try:
-            results = Results.load(path)  # opened in any case: the build sees that it was looked for
+            results = Results.load(
+                path
+            )  # opened in any case: the build sees that it was looked for
         except FileNotFoundError:
             return None
         try:
@@ -84,7 +90,9 @@ class TrainingStudy(TrainingSize, Study):
                 raise ValueError(f"it holds {results.job} at preset {results.preset}")
             results.attach(cls.create(model, preset, results.nads_version))
         except ValueError as error:
-            raise ValueError(f"{path} does not belong to {name} at preset {preset}: {error}") from error
+            raise ValueError(
+                f"{path} does not belong to {name} at preset {preset}: {error}"
+            ) from error
         return results
 
     @classmethod
@@ -102,7 +110,9 @@ class TrainingStudy(TrainingSize, Study):
         """Return the architecture with the changes that the experiment is about."""
         return architecture
 
-    def datasets(self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None) -> Sets:
+    def datasets(
+        self, units: Sequence[Unit], seed: int, root: str | None, photos: str | None
+    ) -> Sets:
         """Return the training and the test sets of some units, made when they are asked for.
 
         Args:
@@ -113,7 +123,9 @@ class TrainingStudy(TrainingSize, Study):
         """
         raise NotImplementedError
 
-    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures | None:
+    def measures(
+        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
+    ) -> Measures | None:
         """Return for each unit the measurements on its trained network, as further entries of its row.
 
         Args:
@@ -141,13 +153,25 @@ class TrainingStudy(TrainingSize, Study):
         Args:
             photos: `ImageSet.source` of the images of an experiment on photos.
         """
-        settings = {"recipe": asdict(self.recipe), "num_train": self.num_train, "num_test": self.num_test}
+        settings = {
+            "recipe": asdict(self.recipe),
+            "num_train": self.num_train,
+            "num_test": self.num_test,
+        }
         settings["numbers"] = RNG_VERSION
         settings |= {name: True for name in ("stop_perfect", "paired_test") if getattr(self, name)}
-        settings |= {name: self.architecture.options[name] for name in THIN if name in self.architecture.options}
+        settings |= {
+            name: self.architecture.options[name]
+            for name in THIN
+            if name in self.architecture.options
+        }
         if self.about_nads:
             name, version = self.architecture.name, self.nads_version
-            settings["nads"] = {"name": name, "version": version, "fingerprint": self.nads.fingerprint}
+            settings["nads"] = {
+                "name": name,
+                "version": version,
+                "fingerprint": self.nads.fingerprint,
+            }
         return settings
 
     @property
@@ -190,7 +214,9 @@ class TrainingStudy(TrainingSize, Study):
         """Return `ImageSet.source` of the training images; None for studies without photos."""
         return None
 
-    def choose_precision(self, stored: Any, device: torch.device, requested: bool | None = None) -> bool:
+    def choose_precision(
+        self, stored: Any, device: torch.device, requested: bool | None = None
+    ) -> bool:
         """Return whether layers run in bfloat16.
 
         A study keeps the precision of its stored networks. By default a new one takes bfloat16 on a GPU that has it,
@@ -202,7 +228,9 @@ class TrainingStudy(TrainingSize, Study):
         before = set() if stored is None else stored.precisions
         if requested is not None and before - {requested}:
             names = " and ".join(map(str, sorted(before)))
-            raise ValueError(f"{self.name} began with mixed_precision={names}: leave it out, or name another file")
+            raise ValueError(
+                f"{self.name} began with mixed_precision={names}: leave it out, or name another file"
+            )
         if before or requested is not None:
             return bool(min(before)) if requested is None else requested
         if device.type == "cuda":
@@ -242,5 +270,12 @@ class TrainingStudy(TrainingSize, Study):
         out = context.out
         assert out is not None
         settings = self.settings(context.source)
-        identity = [self.name, self.preset, settings, unit, context.device.type, context.mixed_precision]
+        identity = [
+            self.name,
+            self.preset,
+            settings,
+            unit,
+            context.device.type,
+            context.mixed_precision,
+        ]
         return TrainingState(out.with_name(f".{out.name}.{fingerprint(canonical(identity))}.part"))

@@ -42,7 +42,9 @@ def kind_of(row: Row) -> str:
     onto = "" if row["source"] == row["target"] else f" onto {BASES[row['target']]}"
     if row["order"] == "kept" and not onto and not row["signs"]:
         return AS_THEY_ARE
-    return f"{BASES[row['source']]}{onto}, {row['order']}" + (", random signs" if row["signs"] and not onto else "")
+    return f"{BASES[row['source']]}{onto}, {row['order']}" + (
+        ", random signs" if row["signs"] and not onto else ""
+    )
 
 
 def order_of(row: Row) -> str:
@@ -85,8 +87,14 @@ def by_kind(results: Results) -> list[KindOfMap]:
     kinds = []
     for label, same in groups.items():
         fields = ("match", "neighbours", "test_accuracy", "train_accuracy")
-        match, neighbours, test, train = (float(np.mean([row[key] or 0 for row in same])) for key in fields)
-        kinds.append(KindOfMap(label, match, neighbours, test, train, half_interval(results, same), len(same)))
+        match, neighbours, test, train = (
+            float(np.mean([row[key] or 0 for row in same])) for key in fields
+        )
+        kinds.append(
+            KindOfMap(
+                label, match, neighbours, test, train, half_interval(results, same), len(same)
+            )
+        )
     return sorted(kinds, key=lambda kind: -kind.test_accuracy)
 
 
@@ -101,7 +109,9 @@ def contrast(results: Results, one: Row, other: Row) -> tuple[float, float, list
     Returns:
         The difference in points, half of its 95 % interval, and the rows of both groups.
     """
-    sides: list[list[Row]] = [[row for row in results.rows if wanted.items() <= row.items()] for wanted in (one, other)]
+    sides: list[list[Row]] = [
+        [row for row in results.rows if wanted.items() <= row.items()] for wanted in (one, other)
+    ]
     if not all(sides):
         return None
     first, second = (float(np.mean([row["test_accuracy"] for row in side])) for side in sides)

@@ -52,9 +52,15 @@ def orthogonal_map(
         raise ValueError(f"unknown order {order!r}: choose from {ORDERS}")
     dimension = len(source)
     if source.shape != target.shape or source.shape != (dimension, dimension):
-        raise ValueError(f"two square bases are needed, got {tuple(source.shape)} and {tuple(target.shape)}")
+        raise ValueError(
+            f"two square bases are needed, got {tuple(source.shape)} and {tuple(target.shape)}"
+        )
     generator = torch.Generator().manual_seed(seed)
-    signed = 2.0 * torch.randint(2, (dimension,), generator=generator) - 1 if signs else torch.ones(dimension)
+    signed = (
+        2.0 * torch.randint(2, (dimension,), generator=generator) - 1
+        if signs
+        else torch.ones(dimension)
+    )
     place = torch.arange(dimension)
     if order == "reversed":
         place = place.flip(0)
@@ -98,10 +104,14 @@ def match(sensitivity: Tensor, covariance: Tensor) -> float:
     Raises:
         ValueError: if all maps have the same trace, because one of the two is a multiple of the identity.
     """
-    sensitive, variances = (torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance))
+    sensitive, variances = (
+        torch.linalg.eigvalsh(matrix.double()) for matrix in (sensitivity, covariance)
+    )
     most, least = float(sensitive @ variances), float(sensitive @ variances.flip(0))
     if most - least <= 1e-6 * most:
-        raise ValueError("one of the two is a multiple of the identity: no map matches better than another")
+        raise ValueError(
+            "one of the two is a multiple of the identity: no map matches better than another"
+        )
     return (float((sensitivity.double() * covariance.double()).sum()) - least) / (most - least)
 
 
@@ -138,8 +148,12 @@ def transform_units(architecture: str) -> list[dict[str, Any]]:
              for basis in (same, other, "fourier", "random") for order in ("kept", "reversed")]  # fmt: skip
     drawn += [_kind(same, same, "kept", True), _kind(same, same, "shuffled in octaves"), _kind(same, same, "shuffled"),
               _kind("pca", same, "shuffled in octaves", True), _kind("pca", same, "shuffled", True)]  # fmt: skip
-    drawn.remove(_kind("pca", "random", "reversed", True))  # the reversed order of a random basis is as random
-    return [unit | {"draw": 0} for unit in fixed] + [unit | {"draw": draw} for draw in range(_DRAWS) for unit in drawn]
+    drawn.remove(
+        _kind("pca", "random", "reversed", True)
+    )  # the reversed order of a random basis is as random
+    return [unit | {"draw": 0} for unit in fixed] + [
+        unit | {"draw": draw} for draw in range(_DRAWS) for unit in drawn
+    ]
 
 
 def _basis(name: str, draw: int, covariance: Tensor) -> Tensor:
@@ -163,7 +177,9 @@ def matrix_of(unit: dict[str, Any], covariance: Tensor) -> Tensor:
         covariance: covariance of the photos' channels, see `covariance`.
     """
     source, target = (_basis(unit[end], unit["draw"], covariance) for end in ("source", "target"))
-    return orthogonal_map(source, target, unit["order"], signs=unit["signs"], seed=seed_sequence(unit["draw"], 8))
+    return orthogonal_map(
+        source, target, unit["order"], signs=unit["signs"], seed=seed_sequence(unit["draw"], 8)
+    )
 
 
 def describe(architecture: str, matrix: Tensor, covariance: Tensor) -> dict[str, float | None]:
@@ -201,14 +217,22 @@ class TransformStudy(PhotoStudy):
     def settings(self, photos: str | None = None) -> dict[str, Any]:
         names = sorted({unit["target"] for unit in self.trainings} & set(ARCHITECTURES))
         fingerprints = {name: shipped_nads(name, NADS_VERSION).fingerprint for name in names}
-        bases = {name: {"version": NADS_VERSION, "fingerprint": value} for name, value in fingerprints.items()}
+        bases = {
+            name: {"version": NADS_VERSION, "fingerprint": value}
+            for name, value in fingerprints.items()
+        }
         return super().settings(photos) | {"bases": bases}
 
     def dataset(self, unit: Unit, train: bool, root: str | None) -> Dataset:
-        photos, matrix = self.photos(train, root), matrix_of(unit, _photo_covariance(*self.source(root)))
+        photos, matrix = (
+            self.photos(train, root),
+            matrix_of(unit, _photo_covariance(*self.source(root))),
+        )
         return transform(normalize(photos.images), matrix), photos.labels
 
-    def measures(self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None) -> Measures:
+    def measures(
+        self, units: Sequence[Unit], root: str | None, mixed_precision: bool | None
+    ) -> Measures:
         return [partial(self._describe, unit, root) for unit in units]
 
     def _describe(self, unit: Unit, root: str | None, network: nn.Module) -> dict[str, Any]:

@@ -21,13 +21,17 @@ WAVES = {"coarse": (0, 2), "fine": (0, 8)}
 def curves(frequency: tuple[int, int], job: WaveStudy) -> dict[str, list[float]]:
     """Train a LeNet on one wave by the job's recipe, and return its accuracies on all images of both sets."""
     direction = nc.fourier_direction(frequency, 32)[None]
-    images, labels = nc.SeparableDatasets(direction, job.num_train, noise_std=job.noise_std, seed=SEED)[0]
+    images, labels = nc.SeparableDatasets(
+        direction, job.num_train, noise_std=job.noise_std, seed=SEED
+    )[0]
     test = nc.SeparableDatasets(direction, job.num_test, noise_std=job.noise_std, seed=SEED + 1)[0]
     torch.manual_seed(SEED)
     network, recipe = nc.LENET.build(1, 32, 2), job.recipe
     total = recipe.num_steps(len(labels))
     order = torch.cat([torch.randperm(len(labels)) for _ in range(recipe.epochs)])
-    batches = [part for epoch in order.split(len(labels)) for part in epoch.split(recipe.batch_size)]
+    batches = [
+        part for epoch in order.split(len(labels)) for part in epoch.split(recipe.batch_size)
+    ]
     found: dict[str, list[float]] = {"train": [], "test": []}
 
     def measure() -> None:
@@ -67,7 +71,9 @@ class TwoTrainings(FileStudy):
         return [{"wave": name, **curve} for name, curve in content.get("waves", {}).items()]
 
     def with_rows(self, content: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
-        return content | {"waves": {row["wave"]: {key: row[key] for key in row if key != "wave"} for row in rows}}
+        return content | {
+            "waves": {row["wave"]: {key: row[key] for key in row if key != "wave"} for row in rows}
+        }
 
     def run(self, unit: Unit, context: Context) -> Row:
         frequency = WAVES[unit["wave"]]

@@ -40,7 +40,9 @@ def photo_energies(images: Tensor, directions: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def changed(network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor) -> dict[str, float]:
+def changed(
+    network: nn.Module, images: Tensor, before: Tensor, own: Tensor, along: Tensor
+) -> dict[str, float]:
     """Return the share of predictions that change when the components along ``own`` are taken away along ``along``.
 
     Args:
@@ -52,7 +54,9 @@ def changed(network: nn.Module, images: Tensor, before: Tensor, own: Tensor, alo
     """
     change = (images * own).sum((2, 3), keepdim=True) * along
     return {
-        name: float((predicted_classes(network, images - factor * change) != before).double().mean())
+        name: float(
+            (predicted_classes(network, images - factor * change) != before).double().mean()
+        )
         for name, factor in FACTORS.items()
     }
 
@@ -73,7 +77,10 @@ def measured(name: str, network: nn.Module, images: Tensor, seed: int) -> list[d
             "wave": [changed(network, images, before, waves[k], waves[k]) for k in nearest],
             "random": [changed(network, images, before, nad, direction) for direction in random],
         }
-        means = {kind: {c: sum(s[c] for s in shares) / len(shares) for c in FACTORS} for kind, shares in along.items()}
+        means = {
+            kind: {c: sum(s[c] for s in shares) / len(shares) for c in FACTORS}
+            for kind, shares in along.items()
+        }
         records.append({
             "index": index, "eigenvalue": float(nads.eigenvalues[index] / nads.eigenvalues.mean()),
             "energy": float(energy), "wave energy": float(energies[nearest].mean()),

@@ -44,7 +44,13 @@ class LinearClassifier(nn.Sequential):
 
 
 def pooled_samples(
-    directions: Tensor, layer: Tensor, margin: float, noise_std: float, num_samples: int, *, generator: torch.Generator
+    directions: Tensor,
+    layer: Tensor,
+    margin: float,
+    noise_std: float,
+    num_samples: int,
+    *,
+    generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
     """Draw D(v) for every direction and apply a linear layer.
 
@@ -60,8 +66,15 @@ def pooled_samples(
         Outputs (F, N, M) and labels (F, N) in {0, 1}, float64.
     """
     labels = torch.randint(0, 2, (len(directions), num_samples), generator=generator).double()
-    noise = noise_std * torch.randn(len(directions), num_samples, directions.shape[1], generator=generator).double()
-    noise -= (noise @ directions[:, :, None]) * directions[:, None]  # (F, N, D), orthogonal to its direction
+    noise = (
+        noise_std
+        * torch.randn(
+            len(directions), num_samples, directions.shape[1], generator=generator
+        ).double()
+    )
+    noise -= (noise @ directions[:, :, None]) * directions[
+        :, None
+    ]  # (F, N, D), orthogonal to its direction
     signals = margin * (2 * labels - 1)[..., None] * directions[:, None] + noise
     return signals @ layer.T, labels
 
@@ -88,7 +101,9 @@ def train_classifiers(
     with seeded(seed):
         models = [build() for _ in inputs]
     parameters, buffers = torch.func.stack_module_state(models)  # name -> (F, *shape)
-    scale = inputs.std(dim=(1, 2), keepdim=True)  # (F, 1, 1): the layer shrinks directions by different factors
+    scale = inputs.std(
+        dim=(1, 2), keepdim=True
+    )  # (F, 1, 1): the layer shrinks directions by different factors
     run_model = torch.func.vmap(partial(torch.func.functional_call, models[0]))
 
     def logits(x: Tensor) -> Tensor:
@@ -100,10 +115,16 @@ def train_classifiers(
     for step in range(num_steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * (1 - step / num_steps)
-        rows = torch.randint(0, inputs.shape[1], (batch_size,), generator=generator)  # the same rows of all data sets
-        loss = F.binary_cross_entropy_with_logits(logits(inputs[:, rows]), labels[:, rows].float(), reduction="none")
+        rows = torch.randint(
+            0, inputs.shape[1], (batch_size,), generator=generator
+        )  # the same rows of all data sets
+        loss = F.binary_cross_entropy_with_logits(
+            logits(inputs[:, rows]), labels[:, rows].float(), reduction="none"
+        )
         optimizer.zero_grad()
-        loss.mean(1).sum().backward()  # (F, batch); classifiers share no weight, so that each gets its own gradient
+        loss.mean(
+            1
+        ).sum().backward()  # (F, batch); classifiers share no weight, so that each gets its own gradient
         optimizer.step()
     return torch.no_grad()(logits)
 
@@ -133,8 +154,12 @@ def learning_curve(
     generator = torch.Generator().manual_seed(seed)
     accuracies = []
     for size in train_sizes:
-        inputs, labels = pooled_samples(repeated, layer, margin, noise_std, size + num_test, generator=generator)
-        classify = train_classifiers(build, inputs[:, :size], labels[:, :size], seed=seed + size, **training)
+        inputs, labels = pooled_samples(
+            repeated, layer, margin, noise_std, size + num_test, generator=generator
+        )
+        classify = train_classifiers(
+            build, inputs[:, :size], labels[:, :size], seed=seed + size, **training
+        )
         correct = (classify(inputs[:, size:]) > 0) == (labels[:, size:] > 0)
         accuracies.append(correct.double().mean(1).view(num_runs, -1))
     stacked = torch.stack(accuracies, -1)  # (runs, F, sizes)

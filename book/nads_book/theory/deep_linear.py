@@ -22,7 +22,9 @@ from torch import Tensor
 from nads_core.theory.pooling import Array, integer_frequencies, num_outputs, real_vector
 
 
-def deep_linear_output(theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4) -> Tensor:
+def deep_linear_output(
+    theta: Tensor, phi: Tensor, x: Tensor, response: Array, stride: int = 4
+) -> Tensor:
     """Return f(x) = theta^T A (m * phi * x): theta (..., M), phi and x (..., D) -> (...)."""
     response = _response(response, stride).to(x)
     folded = (response * phi * x).unflatten(-1, (stride, -1)).sum(-2) / math.sqrt(stride)
@@ -72,16 +74,24 @@ def expected_hessian(
     if block not in ("phi", "theta", "both"):
         raise ValueError(f"unknown block {block!r}: choose 'phi', 'theta' or 'both'")
     response = _response(response, stride)
-    at_signal = torch.nn.functional.one_hot(_frequencies(frequency, len(response)), len(response)).to(response)
+    at_signal = torch.nn.functional.one_hot(
+        _frequencies(frequency, len(response)), len(response)
+    ).to(response)
     # Expected energies of m * x, signal and noise: (..., D)
     energy = margin**2 * at_signal * response.square() + noise_std**2 * response.square()
     of_phi = torch.diag_embed(2 / stride * theta_std**2 * energy)  # (..., D, D)
-    folded = energy.unflatten(-1, (stride, -1)).sum(-2)  # (..., D) -> (..., S, M) -> (..., M): aliases share theta
+    folded = energy.unflatten(-1, (stride, -1)).sum(
+        -2
+    )  # (..., D) -> (..., S, M) -> (..., M): aliases share theta
     of_theta = torch.diag_embed(2 / stride * phi_std**2 * folded)  # (..., M, M)
     if block != "both":
         return of_phi if block == "phi" else of_theta
-    fold = torch.eye(len(response) // stride).to(response).repeat(stride, 1)  # (D, M): row i has its 1 at i mod M
-    mixed = torch.diag_embed(-2 / math.sqrt(stride) * margin * at_signal * response) @ fold  # (..., D, M)
+    fold = (
+        torch.eye(len(response) // stride).to(response).repeat(stride, 1)
+    )  # (D, M): row i has its 1 at i mod M
+    mixed = (
+        torch.diag_embed(-2 / math.sqrt(stride) * margin * at_signal * response) @ fold
+    )  # (..., D, M)
     return torch.cat([torch.cat([of_phi, mixed], -1), torch.cat([mixed.mT, of_theta], -1)], -2)
 
 
@@ -95,10 +105,14 @@ def expected_hessian_printed(
     theta_std: float = 1.0,
 ) -> Tensor:
     """Return Lemma 1 as printed: 2 theta_std^2 (eps^2 m[l]^2 diag(e_l) + sigma^2 diag(m^2)), without 1 / S."""
-    return stride * expected_hessian(frequency, response, stride, margin, noise_std, theta_std=theta_std)
+    return stride * expected_hessian(
+        frequency, response, stride, margin, noise_std, theta_std=theta_std
+    )
 
 
-def zeta(frequency: int | Array, response: Array, margin: float = 1.0, noise_std: float = 3.0) -> Tensor:
+def zeta(
+    frequency: int | Array, response: Array, margin: float = 1.0, noise_std: float = 3.0
+) -> Tensor:
     """Return the curvature of the signal over the largest of the noise, eps^2 m[l]^2 / (sigma^2 max m^2).
 
     Source: as printed below Lemma 1; the factor that the lemma misses cancels in the ratio.
@@ -108,7 +122,9 @@ def zeta(frequency: int | Array, response: Array, margin: float = 1.0, noise_std
     return (margin / noise_std) ** 2 * response[frequency].square() / response.square().max()
 
 
-def gradient_covariance(response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+def gradient_covariance(
+    response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0
+) -> Tensor:
     """Return E grad_x f grad_x f^T = (theta_std^2 phi_std^2 / S) diag(m^2): (D, D) float64.
 
     Source: eq. (4). Derivation: df/dx[i] = theta[i mod M] m[i] phi[i] / sqrt(S), and E phi[i] phi[j] = 0 for i != j
@@ -118,12 +134,16 @@ def gradient_covariance(response: Array, stride: int = 4, *, theta_std: float = 
     return theta_std**2 * phi_std**2 / stride * response.square().diag()
 
 
-def gradient_covariance_printed(response: Array, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+def gradient_covariance_printed(
+    response: Array, *, theta_std: float = 1.0, phi_std: float = 1.0
+) -> Tensor:
     """Return eq. (4) as printed: theta_std^2 phi_std^2 diag(m^2)."""
     return theta_std**2 * phi_std**2 * _response(response, 1).square().diag()
 
 
-def mixed_second_moment(response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0) -> Tensor:
+def mixed_second_moment(
+    response: Array, stride: int = 4, *, theta_std: float = 1.0, phi_std: float = 1.0
+) -> Tensor:
     """Return E B^T B = ((theta_std^2 + phi_std^2) / S) diag(m^2) for B = d^2 f / d(theta, phi) dx: (D, D) float64.
 
     Source: eq. (5). Derivation: the row of theta[t] holds m[i] phi[i] / sqrt(S) where i mod M = t, the row of phi[j]
@@ -150,5 +170,7 @@ def _response(response: Array, stride: int) -> Tensor:
 def _frequencies(frequency: int | Array, size: int) -> Tensor:
     frequency = integer_frequencies(frequency)
     if frequency.numel() and not (0 <= int(frequency.min()) and int(frequency.max()) < size):
-        raise ValueError(f"frequencies must lie in [0, {size}), got {int(frequency.min())} to {int(frequency.max())}")
+        raise ValueError(
+            f"frequencies must lie in [0, {size}), got {int(frequency.min())} to {int(frequency.max())}"
+        )
     return frequency

@@ -66,7 +66,9 @@ def gradient_descent(
     response, frequency = torch.as_tensor(response).double(), torch.as_tensor(frequency)
     size, shape = len(response), (len(frequency), num_runs)
     generator = torch.Generator().manual_seed(seed)
-    theta = theta_std * torch.randn(num_runs, size // stride, generator=generator, dtype=torch.float64)
+    theta = theta_std * torch.randn(
+        num_runs, size // stride, generator=generator, dtype=torch.float64
+    )
     phi = phi_std * torch.randn(num_runs, size, generator=generator, dtype=torch.float64)
     theta, phi = theta.expand(*shape, -1).clone(), phi.expand(*shape, -1).clone()
     signal = torch.nn.functional.one_hot(frequency, size)[:, None].double()  # (F, 1, D)
@@ -76,18 +78,29 @@ def gradient_descent(
         shared = theta.repeat(1, 1, stride)  # theta[i mod M], (F, runs, D)
         beta = shared * weights * phi  # (F, runs, D): the model as a linear map
         on_signal = (beta * signal).sum(-1)  # (F, runs): beta[l]
-        losses.append(1 - 2 * margin * on_signal + margin**2 * on_signal**2 + noise_std**2 * beta.square().sum(-1))
+        losses.append(
+            1
+            - 2 * margin * on_signal
+            + margin**2 * on_signal**2
+            + noise_std**2 * beta.square().sum(-1)
+        )
         if step == num_steps:
             break
         if batch_size is None:
-            slope = 2 * (noise_std**2 * beta + (margin**2 * on_signal[..., None] - margin) * signal)  # dL / dbeta
+            slope = 2 * (
+                noise_std**2 * beta + (margin**2 * on_signal[..., None] - margin) * signal
+            )  # dL / dbeta
         else:
-            noise = noise_std * torch.randn(*shape, batch_size, size, generator=generator, dtype=torch.float64)
+            noise = noise_std * torch.randn(
+                *shape, batch_size, size, generator=generator, dtype=torch.float64
+            )
             # (F, runs, batch, D): y x with y = +-1, since the loss only sees y f(x) = f(y x)
             x = margin * signal[:, :, None] + noise
             residual = torch.einsum("frbd,frd->frb", x, beta) - 1
             slope = 2 * torch.einsum("frb,frbd->frd", residual, x) / batch_size
-        to_theta = (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)  # folded: (F, runs, M)
+        to_theta = (
+            (slope * weights * phi).unflatten(-1, (stride, -1)).sum(-2)
+        )  # folded: (F, runs, M)
         phi = phi - learning_rate * slope * weights * shared
         theta = theta - learning_rate * to_theta
     losses = torch.stack(losses, -1)  # (F, runs, steps + 1)

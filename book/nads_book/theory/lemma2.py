@@ -27,18 +27,27 @@ def dipole_slope(network: nn.Module, image: Tensor, direction: Tensor) -> tuple[
         ValueError: if image and direction have different shapes.
     """
     if image.shape != direction.shape:
-        raise ValueError(f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape")
+        raise ValueError(
+            f"image {tuple(image.shape)} and direction {tuple(direction.shape)} must have one shape"
+        )
     image = image.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(network(image[None]).flatten()[0], image, create_graph=True)
     slope = (gradient * direction).sum()
     parameters = [p for p in network.parameters() if p.requires_grad]
-    rates = torch.autograd.grad(slope, parameters, allow_unused=True)  # None where the slope does not depend on one
+    rates = torch.autograd.grad(
+        slope, parameters, allow_unused=True
+    )  # None where the slope does not depend on one
     rate = torch.stack([r.square().sum() for r in rates if r is not None]).sum().sqrt()
     return slope.detach(), rate.detach()
 
 
 def dipole_statistics(
-    factory: Callable[[], nn.Module], image: Tensor, direction: Tensor, num_networks: int, *, seed: int
+    factory: Callable[[], nn.Module],
+    image: Tensor,
+    direction: Tensor,
+    num_networks: int,
+    *,
+    seed: int,
 ) -> tuple[Tensor, Tensor]:
     """Return `dipole_slope` of many freshly drawn networks: slopes (N,) and rates (N,), float64.
 
@@ -55,7 +64,9 @@ def dipole_statistics(
     return torch.stack(slopes).double(), torch.stack(rates).double()
 
 
-def dipole_gradient_norms(metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor) -> Tensor:
+def dipole_gradient_norms(
+    metric: Callable[[Tensor], Tensor], slopes: Tensor, rates: Tensor
+) -> Tensor:
     """Return the norm of the gradient of g(abs(s)) with respect to the weights, for every network: (N,).
 
     Args:
@@ -84,7 +95,9 @@ def lemma2_bound(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Te
         alpha: slope in ``|g'(t)| <= alpha t + beta``.
         beta: offset in the same.
     """
-    return alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()
+    return (
+        alpha * slopes.square().mean().sqrt() * rates.square().mean().sqrt() + beta * rates.mean()
+    )
 
 
 def lemma2_bound_printed(slopes: Tensor, rates: Tensor, alpha: float, beta: float) -> Tensor:

@@ -49,7 +49,12 @@ def row_space_energy(layer: Tensor, directions: Tensor) -> Tensor:
 
 
 def measured_energy(
-    layer: Callable[[Tensor], Tensor], directions: Tensor, num_samples: int, *, num_batches: int = 10, seed: int
+    layer: Callable[[Tensor], Tensor],
+    directions: Tensor,
+    num_samples: int,
+    *,
+    num_batches: int = 10,
+    seed: int,
 ) -> tuple[Tensor, Tensor]:
     """Estimate q of any layer: the share of the variance of v^T x that a linear function of the output explains.
 
@@ -71,11 +76,19 @@ def measured_energy(
         x = torch.randn(2, count, directions.shape[1], generator=generator, dtype=torch.float64)
         targets = x @ directions.T  # (2, n, F), of the two halves
         outputs = torch.stack([layer(half).flatten(1) for half in x])
-        outputs = torch.cat([outputs, torch.ones_like(outputs[..., :1])], -1)  # (2, n, p), with a constant
+        outputs = torch.cat(
+            [outputs, torch.ones_like(outputs[..., :1])], -1
+        )  # (2, n, p), with a constant
         gram = outputs[0].T @ outputs[0]
-        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (outputs[0].T @ targets[0])  # (p, F)
-        unexplained = (targets[1] - outputs[1] @ weights).square().mean(0) / targets[1].square().mean(0)
-        shares.append(1 - unexplained * (count - outputs.shape[-1]) / count)  # fitting p weights costs p / (n - p)
+        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (
+            outputs[0].T @ targets[0]
+        )  # (p, F)
+        unexplained = (targets[1] - outputs[1] @ weights).square().mean(0) / targets[
+            1
+        ].square().mean(0)
+        shares.append(
+            1 - unexplained * (count - outputs.shape[-1]) / count
+        )  # fitting p weights costs p / (n - p)
     shares = torch.stack(shares)  # (batches, F)
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
 

@@ -21,7 +21,12 @@ from torch import Tensor
 POISON_RESNET18 = {0: 0.17, 10: 0.36, 50: 0.42, 100: 0.42, 200: 0.49, 250: 0.66, 300: 0.78, 350: 0.72, 400: 0.80,
                    600: 0.79, 800: 0.78, 1000: 0.79}  # fmt: skip
 # Fig. 8: accuracy on CIFAR-10, and on its flipped version.
-FLIP = {"lenet": (0.69, 0.48), "vgg11": (0.87, 0.53), "resnet18": (0.89, 0.58), "densenet121": (0.92, 0.56)}
+FLIP = {
+    "lenet": (0.69, 0.48),
+    "vgg11": (0.87, 0.53),
+    "resnet18": (0.89, 0.58),
+    "densenet121": (0.92, 0.56),
+}
 # Fig. 3: range of the accuracy over the DFT directions without pooling.
 NO_POOLING = {"lenet": (1.0, 1.0), "resnet18": (0.88, 1.0)}
 
@@ -51,7 +56,9 @@ def fourier_accuracies(architecture: str) -> dict[tuple[int, int], float]:
     Raises:
         ValueError: for another one.
     """
-    return {(ky, kx): value for (ky, kx), value in _column("fig1", ("ky", "kx"), architecture).items()}
+    return {
+        (ky, kx): value for (ky, kx), value in _column("fig1", ("ky", "kx"), architecture).items()
+    }
 
 
 def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int, float]:
@@ -68,11 +75,18 @@ def nad_accuracies(architecture: str, *, interpolated: bool = False) -> dict[int
         ValueError: for another one.
     """
     values = {index: value for (index,), value in _column("fig6", ("index",), architecture).items()}
-    return {index: value for index, value in values.items() if interpolated or index <= 10 or (index - 10) % 4 == 0}
+    return {
+        index: value
+        for index, value in values.items()
+        if interpolated or index <= 10 or (index - 10) % 4 == 0
+    }
 
 
 def _path(architecture: str) -> Path:
-    complete = Path(os.environ.get("NADS_REFERENCE") or os.devnull, f"{_FILES.get(architecture)}_published_nads.npz")
+    complete = Path(
+        os.environ.get("NADS_REFERENCE") or os.devnull,
+        f"{_FILES.get(architecture)}_published_nads.npz",
+    )
     return complete if complete.exists() else Path(__file__).with_name(f"{architecture}.npz")
 
 
@@ -92,7 +106,9 @@ def directions(architecture: str, num_required: int = 1) -> Tensor | None:
         num_required: number of directions below which the result is None, such as 1,023 for a complete set.
     """
     array = _array(architecture, "nads", num_required)
-    return None if array is None else torch.nn.functional.normalize(array, dim=1).view(-1, 1, 32, 32)
+    return (
+        None if array is None else torch.nn.functional.normalize(array, dim=1).view(-1, 1, 32, 32)
+    )
 
 
 def eigenvalues(architecture: str, num_required: int = 1) -> Tensor | None:
