@@ -270,9 +270,10 @@ def test_the_images_of_a_task_differ_along_its_wave_only(reader):
     """Classes are noise plus and minus the wave, of the strength of the paper, or a hundred times it."""
     reader.page.goto(f"{reader.site}/guess.html")
     wave = nc.fourier_direction((0, 2), 32)[0].double().numpy()
-    size = lambda label: (
-        float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42
-    )  # noqa: E731
+
+    def size(label):
+        return float(((reader.see(label, "nad-guess")[..., 0] - 128.0) * wave).sum()) * 3 / 42  # noqa: E731
+
     assert (
         abs(size("Noise plus")) < 4 and abs(size("Noise minus")) < 4
     )  # 1, next to rounding and clipping of noise

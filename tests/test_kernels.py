@@ -120,9 +120,11 @@ def test_faster_layers_can_be_transformed(transform):
         faster_first_convolutions(faster_max_pooling(copy.deepcopy(network))),
         torch.randn(1, 6, 6),
     )
-    expected, got = (
-        transform(lambda image: one(image[None]).square().sum())(x) for one in (network, twin)
-    )  # noqa: B023
+
+    def derivative(one):
+        return transform(lambda image: one(image[None]).square().sum())(x)
+
+    expected, got = derivative(network), derivative(twin)
     torch.testing.assert_close(got, expected)
 
 

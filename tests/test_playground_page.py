@@ -184,7 +184,10 @@ def test_two_networks_side_by_side_and_their_address(reader, energies, browser, 
 
 
 def test_an_address_that_makes_no_sense_is_left_out(reader, energies):
-    nonsense = "network=2-8-3-average-relu-flat-maybe-zeros&playground.against=pooling-7&playground.wave=9,x&playground.bet=9"
+    nonsense = (
+        "network=2-8-3-average-relu-flat-maybe-zeros&playground.against=pooling-7"
+        "&playground.wave=9,x&playground.bet=9"
+    )
     reader.open(f"playground.html#playground.{nonsense}&playground.trained-a=0,99;q", wait=False)
     found, second = drawn(reader)
     assert second is None and np.abs(found - energies(DEFAULT)).max() < 1e-6 * found.max()

@@ -343,9 +343,11 @@ def test_bad_tolerances_are_refused(options, message):
 @pytest.mark.parametrize("options", [{}, {"tolerance": 0.1}], ids=str)
 @pytest.mark.parametrize(("shape", "leading"), [((1, 2, 2), 3), ((1, 1, 10), 9), ((1, 3, 4), 10)])
 def test_fewer_than_ten_pixels_have_fewer_leading_directions(shape, leading, options):
-    factory = lambda: nn.Sequential(
-        nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1)
-    )  # noqa: E731
+    def factory():
+        return nn.Sequential(
+            nn.Flatten(), nn.Linear(math.prod(shape), 9), nn.ReLU(), nn.Linear(9, 1)
+        )  # noqa: E731
+
     nads = nc.compute_nads(
         factory,
         256,

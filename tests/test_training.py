@@ -848,9 +848,11 @@ def test_the_state_of_another_training_is_rejected(tmp_path, monkeypatch, change
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
 
     def train(direction=0, count=300, width=4, labels=False, **options):
-        network = lambda: nn.Sequential(
-            nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2)
-        )  # noqa: E731
+        def network():
+            return nn.Sequential(
+                nn.Conv2d(1, width, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36 * width, 2)
+            )  # noqa: E731
+
         x, y = nc.separable_dataset(torch.eye(64)[direction].view(1, 8, 8), count)
         options = {
             "recipe": nc.Recipe(epochs=3),

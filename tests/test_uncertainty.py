@@ -506,9 +506,12 @@ def test_a_completed_basis_claims_nothing_about_the_rest():
 def test_an_interrupted_run_has_the_same_certificate(tmp_path):
     path = tmp_path / "run.ckpt"
     options = dict(image_shape=(1, 8, 8), progress=False)
-    small = lambda: torch.nn.Sequential(
-        torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.Linear(20, 1)
-    )  # noqa: E731
+
+    def small():
+        return torch.nn.Sequential(
+            torch.nn.Flatten(), torch.nn.Linear(64, 20), torch.nn.Linear(20, 1)
+        )
+
     whole = nc.compute_nads(small, 256, **options)
     nc.compute_nads(small, 128, checkpoint=path, **options)
     resumed = nc.compute_nads(small, 256, checkpoint=path, **options)
