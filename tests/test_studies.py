@@ -25,6 +25,9 @@ ADDED = {
 }  # what a file gets when it is written again
 
 
+REGISTERED_ONLY = ("poison-parts",)  # studies that are about to run
+
+
 class Squares(FileStudy):
     """Squares of some numbers, and of one unit two rows."""
 
@@ -53,6 +56,8 @@ def test_stored_rows_are_of_units_and_are_written_as_they_were(name):
     if name in ("law-published-energies", "law-published", "poison-dips", "nas"):
         pytest.importorskip("torchvision")
     study = experiment(name)
+    if name in REGISTERED_ONLY and not study.path.exists():
+        pytest.skip("its predictions are committed before its first row")
     results = study.stored(study.path)
     assert results.rows and results.in_order()
     before, now = (

@@ -45,6 +45,7 @@ OTHERS = {
     "replications": "nads_book.studies.replications.Replications",
     "nads64": "nads_book.studies.nads64.NADs64",
     "poison-dips": "nads_book.studies.poison_dips.PoisonDips",
+    "poison-parts": "nads_book.studies.poison_parts.PoisonParts",
     "two-trainings": "nads_book.studies.two_trainings.TwoTrainings",
     "calibration": "nads_book.studies.calibration.Calibration",
     "agreement": "nads_book.studies.calibration.Agreement",
