@@ -1,4 +1,4 @@
-"""The poison in its parts (`nads_book.studies.poison_parts`): reused rows, units of two studies, and the rule."""
+"""The poison in its parts (`nads_book.studies.poison_parts`): reused rows, units, and the rule."""
 
 import pytest
 from nads_book.experiments.stored import load_registered

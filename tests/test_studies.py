@@ -25,7 +25,7 @@ ADDED = {
 }  # what a file gets when it is written again
 
 
-REGISTERED_ONLY = ("poison-parts",)  # studies that are about to run
+REGISTERED_ONLY = ("poison-parts", "exact-first-step")  # studies that are about to run
 
 
 class Squares(FileStudy):

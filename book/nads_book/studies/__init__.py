@@ -32,6 +32,7 @@ OTHERS = {
     "forgetting": "nads_book.studies.forgetting.Forgetting",
     "geometry": "nads_book.studies.geometry.Geometry",
     "first-steps": "nads_book.studies.geometry.FirstSteps",
+    "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",
     "repair": "nads_book.studies.repair.Repair",

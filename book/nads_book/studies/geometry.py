@@ -361,7 +361,12 @@ def _ratio(values: Tensor, groups: Tensor) -> float:
 
 
 def measured(
-    network: str, data: str, gradients: list[Tensor], accuracies: list[Tensor], start: Tensor
+    network: str,
+    data: str,
+    gradients: list[Tensor],
+    accuracies: list[Tensor],
+    start: Tensor,
+    last: int | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each time.
 
@@ -372,10 +377,12 @@ def measured(
             step, and later times have fewer networks.
         accuracies: accuracies on training images, of the same networks at each time, (n,).
         start: G_0 of other networks, (groups, D, D).
+        last: last step; that of the network by default.
     """
     laws = laws_of(data, start)
+    last = NETWORKS[network].last if last is None else last
     signal = laws["signal"][0] if "signal" in laws else None
-    reached = [step for step in STEPS if step <= NETWORKS[network].last]
+    reached = [step for step in STEPS if step <= last]
     for step, after, accuracy in zip([0, "small", *reached], gradients, accuracies, strict=True):
         before = torch.stack([moment(part) for part in gradients[0][: len(after)].chunk(GROUPS)])
         now = torch.stack([moment(part) for part in after.chunk(GROUPS)])

@@ -22,8 +22,7 @@ from nads_book.experiments.study_files import FileStudy
 from nads_book.studies.injection import InjectionStudy
 from nads_book.studies.replications import measured
 
-# As stored by the studies of injected shortcuts: what is written, and its size; None is one deviation
-# of the photos.
+# As stored by the studies of injected shortcuts: what is written, and its size; None is one deviation.
 PARTS: dict[str, tuple[str, float | None]] = {
     "poison": ("replaced", 0.05),
     "hole at zero": ("hole", None),
@@ -36,7 +35,7 @@ SEEDS = (3, 4, 5)
 
 
 class Case(NamedTuple):
-    """Networks and photos: their names in the results of other studies, and what this one adds, by part."""
+    """Networks and photos: their names in other results, and what this study adds, by part."""
 
     data: str
     network: str
@@ -78,7 +77,7 @@ def stored_networks(network: str) -> Results:
 
 
 def points_lost(case: str, rows: Sequence[Row] = ()) -> dict[str, dict[int, list[float]]]:
-    """Return the points lost by each part at each NAD, one number per seed: part -> NAD index -> values.
+    """Return the points lost, one number per seed: part -> NAD index -> values.
 
     Args:
         case: key of `CASES`.
@@ -104,7 +103,7 @@ def points_lost(case: str, rows: Sequence[Row] = ()) -> dict[str, dict[int, list
 
 
 def deviations(case: str, rows: Sequence[Row] = ()) -> dict[int, float]:
-    """Return the deviation of the photos' coordinates at each NAD, which is the size of the number there."""
+    """Return the deviation of the photos' coordinates at each NAD: the size of the number."""
     data, network, *_ = CASES[case]
     known = load_study("replications.json")["rows"] if data != "cifar10" else []
     known = [row for row in known if (row["data"], row["network"]) == (data, network)]
@@ -141,7 +140,7 @@ class PoisonParts(FileStudy):
         known = {name: value for name, value in unit.items() if name != "case"} | BASE
         if data != "cifar10":
             return measured(known | {"data": data, "network": network, "map": None}, context.device)
-        # The networks of the other study, which has fewer units: same recipe, photos, weights and precision.
+        # As the other study trains them: same recipe, photos, weights and precision.
         results = stored_networks(network)
         study = results.experiment()
         chosen = study.choose_precision(results, context.device)

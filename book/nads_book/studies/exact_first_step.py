@@ -1,0 +1,312 @@
+"""The first step of training by exact derivatives, and steps 10 and 30 with as many photos of both classes.
+
+The first change of the second moment G does not depend on the labels (`nads_book.studies.geometry`), and is too small
+for finite differences in LeNet. Here G's derivative by the learning rate is computed: the input gradient g of a network
+is differentiated along the descent direction of its weights, forward over reverse,
+    dG / d rate = E[dg g' + g dg'],  dg = (d / dt) g(weights - t dL / d weights)  at t = 0,
+where L is the part of the loss without labels. ``book/preregistered/exact_first_step.toml`` has what was expected.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, jvp
+from torch.nn import functional as F
+
+import nads_core as nc
+from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.studies.geometry import (
+    BALANCED,
+    DIMENSION,
+    GROUPS,
+    NETWORKS,
+    NUM_INPUTS,
+    SIZE,
+    compared,
+    dataset,
+    laws_of,
+    measured,
+    moment,
+    photos,
+    trajectories,
+    with_jackknife,
+)
+from nads_core.directions import NADs
+from nads_core.runtime.seeds import seed_sequence, seeded
+
+Weights = Mapping[str, Tensor]
+FIRST_IDENTITY = 3 * 10**6  # of the networks of this study; other studies have smaller ones
+NUM_DERIVATIVES = {"lenet": 1_024, "mlp": 1_024, "linear": 1_024, "cnn": 768, "resnet": 96}
+NUM_BALANCED = {"lenet": 256, "cnn": 256}
+NUM_UNTRAINED = {"cnn": 4_096, "resnet": 1_024}  # for G_0; LeNet's ships, the others' is known
+BATCH, BATCH_RESNET = 512, 128
+SHOWN_STEPS = (10, 30)
+LAW = "G_0 S G_0"
+
+
+class SharedNorm(nn.Module):
+    """Batch norm whose statistics are those of the first images of a batch.
+
+    Args:
+        norm: layer of which it takes weights and settings.
+    """
+
+    def __init__(self, norm: nn.BatchNorm2d):
+        super().__init__()
+        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
+        self.count: int | None = None  # number of images that give the statistics; all by default
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise channels, (N, C, H, W)."""
+        first = x[: self.count]
+        mean = first.mean((0, 2, 3), keepdim=True)
+        variance = first.var((0, 2, 3), unbiased=False, keepdim=True)
+        scale = self.weight[:, None, None] * (variance + self.eps).rsqrt()
+        return (x - mean) * scale + self.bias[:, None, None]
+
+
+def with_shared_norms(network: nn.Module) -> list[SharedNorm]:
+    """Replace all batch norms of a network, and return the new ones."""
+    made = []
+    for module in list(network.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.BatchNorm2d):
+                made.append(SharedNorm(child))
+                setattr(module, name, made[-1])
+    return made
+
+
+def difference(network: nn.Module, weights: Weights, images: Tensor) -> Tensor:
+    """Return the difference of both logits, (N,)."""
+    logits = functional_call(network, dict(weights), (images,))
+    return logits[:, 1] - logits[:, 0]
+
+
+def loss_without_labels(network: nn.Module, images: Tensor, weights: Weights) -> Tensor:
+    """Return the mean cross-entropy of both labels: half of log(1 + e^d) + log(1 + e^-d)."""
+    d = difference(network, weights, images)
+    return (F.softplus(d) + F.softplus(-d)).mean() / 2
+
+
+def gradients_and_change(
+    network: nn.Module, images: Tensor, inputs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return input gradients (2, D), each a mean over half of the inputs, and their derivatives.
+
+    Args:
+        network: two logits from images; its batch norms take the statistics of ``images``.
+        images: training images (N, C, H, W).
+        inputs: (2, n, C, H, W).
+    """
+    norms = with_shared_norms(network)
+    weights = {name: value.detach() for name, value in network.named_parameters()}
+
+    def use(count: int | None) -> None:
+        for norm in norms:
+            norm.count = count
+
+    use(None)
+    slope = grad(partial(loss_without_labels, network, images))(weights)
+    descent = {name: -value for name, value in slope.items()}
+    use(len(images))
+    before = images if norms else images[:0]
+
+    def gradient(weights: Weights) -> Tensor:
+        def total(x: Tensor) -> Tensor:
+            every = torch.cat([before, x.flatten(0, 1)])
+            return difference(network, weights, every)[len(before) :].sum()
+
+        return grad(total)(inputs).mean(1).flatten(1)
+
+    return jvp(gradient, (weights,), (descent,))
+
+
+def derivatives(identities: range, network: str, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return gradients and their derivatives by the learning rate, (n, 2, D) each.
+
+    Args:
+        identities: seeds of weights, inputs and batches.
+        network: name in `NETWORKS`.
+        images: all training images.
+    """
+    size = BATCH_RESNET if network == "resnet" else BATCH
+    found = []
+    for identity in identities:
+        generator = torch.Generator().manual_seed(seed_sequence(identity, 1))
+        inputs = torch.randn(2, NUM_INPUTS, 1, SIZE, SIZE, generator=generator)
+        batch = torch.randint(len(images), (size,), generator=generator)
+        with seeded(seed_sequence(identity, 0)):
+            model = NETWORKS[network].architecture.build(1, SIZE, 2).train()
+        found.append(gradients_and_change(model, images[batch], inputs))
+    gradients, changes = zip(*found, strict=True)
+    return torch.stack(gradients), torch.stack(changes)
+
+
+def moment_change(gradients: Tensor, changes: Tensor) -> Tensor:
+    """Return the derivative of `moment`, (D, D), from (n, 2, D) each."""
+    products = changes[:, 0].double().T @ gradients[:, 1].double()
+    products += gradients[:, 0].double().T @ changes[:, 1].double()
+    return (products + products.T) / (2 * len(gradients))
+
+
+def initial(network: str) -> Tensor:
+    """Return G_0, (1, D, D), up to a factor: shipped, of other networks, or the identity."""
+    if network in NUM_UNTRAINED:
+        architecture = NETWORKS[network].architecture
+        nads = nc.compute_nads(
+            architecture,
+            num_networks=NUM_UNTRAINED[network],
+            estimator=nc.SmoothedGradient(NUM_INPUTS),
+            image_shape=(1, SIZE, SIZE),
+            seed=1,
+            progress=False,
+        )
+    elif network == "lenet":
+        nads = load_nads("lenet", 2)
+    else:
+        return torch.eye(DIMENSION, dtype=torch.float64)[None]
+    return second_moment_of(nads)[None]
+
+
+def second_moment_of(nads: NADs) -> Tensor:
+    """Return the matrix of some NADs, (D, D), with a trace of D."""
+    basis, values = nads.basis.double(), nads.eigenvalues.double()
+    values = values * len(basis) / values.sum()
+    return (basis * values) @ basis.T
+
+
+class ExactFirstStep(FileStudy):
+    """What does the first step change, exactly, and what do the next thirty with balanced classes?"""
+
+    name = "exact-first-step"
+    file = "exact-first-step.json"
+    summary = "derivative of the second moment by the rate, and its change with balanced classes"
+    unit_fields = ("network", "measured")
+    many_rows = True
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        order = [("lenet", "derivative"), ("cnn", "derivative"), ("lenet", "balanced")]
+        order += [("mlp", "derivative"), ("cnn", "balanced")]
+        order += [("linear", "derivative"), ("resnet", "derivative")]
+        return [{"network": network, "measured": what} for network, what in order]
+
+    def run(self, unit: Unit, context: Context) -> list[Row]:
+        network = unit["network"]
+        if unit["measured"] == "balanced":
+            return balanced_steps(network, NUM_BALANCED[network], initial(network))
+        identities = range(FIRST_IDENTITY, FIRST_IDENTITY + NUM_DERIVATIVES[network])
+        gradients, changes = derivatives(identities, network, photos()[0])
+        return [first_change(gradients, changes, laws_of("photos", initial(network)))]
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule (``exact_first_step.toml``)."""
+        return judge(rows, load_registered("exact_first_step")["criteria"])
+
+
+def first_change(gradients: Tensor, changes: Tensor, laws: dict[str, Tensor]) -> Row:
+    """Return how the derivative of the second moment agrees with laws, and that of log tr G.
+
+    Args:
+        gradients: (n, 2, D).
+        changes: their derivatives, (n, 2, D).
+        laws: see `geometry.laws_of`; the signal is left out, since no labels are used.
+    """
+    parts = list(zip(gradients.chunk(GROUPS), changes.chunk(GROUPS), strict=True))
+    stack = torch.stack([moment_change(*part) for part in parts])
+    grown = stack.diagonal(dim1=1, dim2=2).sum(1)
+    before = torch.stack([moment(part).trace() for part, _ in parts])
+
+    def growth(groups: Tensor) -> float:
+        return float(grown[groups].sum() / before[groups].sum())
+
+    known = {name: law for name, law in laws.items() if name not in ("signal", "class means")}
+    return {
+        "num_networks": len(gradients),
+        "change": compared(stack, known),
+        "growth": with_jackknife(growth),
+    }
+
+
+def balanced_steps(network: str, count: int, start: Tensor) -> list[Row]:
+    """Return how the change agrees with signal and rivals at steps 10 and 30, classes balanced."""
+    images, labels = dataset(BALANCED)
+    identities = range(FIRST_IDENTITY, FIRST_IDENTITY + count)
+    gradients, accuracies = trajectories(identities, network, images, labels, max(SHOWN_STEPS))
+    times = range(gradients.shape[1])
+    rows = measured(
+        network,
+        BALANCED,
+        [gradients[:, t] for t in times],
+        [accuracies[:, t] for t in times],
+        start,
+        last=max(SHOWN_STEPS),
+    )
+    kept = ("step", "num_networks", "accuracy", "growth", "change")
+    return [{name: row[name] for name in kept} for row in rows if row["step"] in SHOWN_STEPS]
+
+
+def judge(rows: Sequence[Mapping[str, Any]], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    """Return cosines and growth by network, and which of the registered criteria are met.
+
+    Args:
+        rows: rows of the study.
+        criteria: table of the registration.
+    """
+    derived = {row["network"]: row for row in rows if row["measured"] == "derivative"}
+    balanced = {(row["network"], row["step"]): row for row in rows if "step" in row}
+    estimates: dict[str, dict[str, Estimate]] = {}
+    for network, row in derived.items():
+        estimates[network] = {
+            f"cosine with {law}": tuple(values)
+            for law, values in row["change"]["cosine"].items()
+            if None not in values
+        }
+        estimates[network]["growth of log tr G"] = tuple(row["growth"])
+    for (network, step), row in balanced.items():
+        estimates[f"{network}, step {step}"] = {
+            law: tuple(values)
+            for law, values in row["change"]["cosine"].items()
+            if None not in values
+        }
+    rules: dict[str, Callable[[Row, Any], bool | None]] = {
+        "cosine_below": lambda row, limit: _opposite(row["change"]["cosine"][LAW], limit),
+        "cosine_between": lambda row, ends: _between(row["change"]["cosine"][LAW], ends),
+        "trace": lambda row, _: row["growth"][2] < 0,
+        "ahead_of": lambda row, rival: _positive(row["change"]["law ahead"][rival]),
+    }
+    met: dict[str, bool | None] = {}
+    for name, rule in criteria.items():
+        network = name.partition(",")[0]
+        ((kind, value),) = rule.items()
+        if kind == "balanced":
+            found = [balanced.get((network, step)) for step in value]
+            met[name] = None if None in found else all(map(_signal_leads, found))
+        else:
+            met[name] = rules[kind](derived[network], value) if network in derived else None
+    return Evidence(estimates, met)
+
+
+def _opposite(cosine: Sequence[float | None], limit: float) -> bool | None:
+    return None if None in cosine else cosine[0] < limit and cosine[2] < 0  # type: ignore[operator]
+
+
+def _between(cosine: Sequence[float | None], ends: Sequence[float]) -> bool | None:
+    return None if None in cosine else ends[0] < cosine[0] < ends[1]  # type: ignore[operator]
+
+
+def _positive(lead: Sequence[float | None]) -> bool | None:
+    return None if None in lead else lead[1] > 0  # type: ignore[operator]
+
+
+def _signal_leads(row: Row | None) -> bool:
+    """Return whether the interval of the cosine with the signal is above those of all rivals."""
+    assert row is not None
+    cosines = row["change"]["cosine"]
+    rivals = [values[2] for law, values in cosines.items() if law != "signal"]
+    return cosines["signal"][1] is not None and all(cosines["signal"][1] > high for high in rivals)

@@ -1,0 +1,161 @@
+"""The first step by exact derivatives (`nads_book.studies.exact_first_step`)."""
+
+import pytest
+import torch
+from nads_book.experiments.stored import load_registered
+from nads_book.studies import exact_first_step, geometry
+from nads_book.studies.exact_first_step import LAW
+from torch import nn
+
+import nads_core as nc
+
+# The first forward derivative imports functions that torch compiles in a way that it deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+CRITERIA = load_registered("exact_first_step")["criteria"]
+
+
+def small_network(norm):
+    """Return a convolutional network in double precision, smooth so that differences converge."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3) if norm else nn.Identity()]
+    layers += [nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(48, 2)]
+    return nn.Sequential(*layers).double()
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_the_derivative_is_the_limit_of_small_steps(norm):
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randn(6, 1, 8, 8, generator=generator, dtype=torch.float64)
+    inputs = torch.randn(2, 3, 1, 8, 8, generator=generator, dtype=torch.float64)
+    before, change = exact_first_step.gradients_and_change(small_network(norm), images, inputs)
+
+    def after(rate):
+        """Return the gradients after one step of plain training with both labels."""
+        network = small_network(norm).train()
+        logits = network(images)
+        loss = sum(nn.functional.cross_entropy(logits, torch.full((6,), y)) for y in (0, 1)) / 2
+        weights = list(network.parameters())
+        with torch.no_grad():
+            for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+                weight -= rate * slope
+        x = inputs.flatten(0, 1).clone().requires_grad_()
+        if norm:  # with the statistics of the training images
+            layer = network[1]
+            features = network[0](images)
+            mean, std = features.mean((0, 2, 3)), features.var((0, 2, 3), unbiased=False)
+            scaled = (network[0](x) - mean[:, None, None]) / (std + layer.eps)[:, None, None].sqrt()
+            logits = network[2:](scaled * layer.weight[:, None, None] + layer.bias[:, None, None])
+        else:
+            logits = network(x)
+        (found,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), x)
+        return found.unflatten(0, (2, 3)).mean(1).flatten(1)
+
+    torch.testing.assert_close(before, after(0.0))
+    rate = 1e-4
+    torch.testing.assert_close(
+        change, (after(rate) - after(-rate)) / (2 * rate), rtol=1e-5, atol=1e-9
+    )
+
+
+def test_networks_of_the_study_can_be_differentiated_twice():
+    images = torch.randn(12, 1, 32, 32, generator=torch.Generator().manual_seed(2))
+    for network in exact_first_step.NUM_DERIVATIVES:
+        gradients, changes = exact_first_step.derivatives(range(2), network, images)
+        assert gradients.shape == changes.shape == (2, 2, 1024)
+        assert changes.isfinite().all() and changes.abs().max() > 0
+
+
+def test_the_second_moment_moves_as_the_gradients_do():
+    gradients, changes = torch.randn(
+        2, 5, 2, 7, generator=torch.Generator().manual_seed(3)
+    ).double()
+    step = 1e-6
+    moments = [geometry.moment(gradients + sign * step * changes) for sign in (1, -1)]
+    found = exact_first_step.moment_change(gradients, changes)
+    torch.testing.assert_close(found, (moments[0] - moments[1]) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_opposite_labels_cancel_in_the_loss():
+    network = small_network(False)
+    images = torch.randn(5, 1, 8, 8, generator=torch.Generator().manual_seed(4)).double()
+    both = [nn.functional.cross_entropy(network(images), torch.full((5,), y)) for y in (0, 1)]
+    weights = dict(network.named_parameters())
+    found = exact_first_step.loss_without_labels(network, images, weights)
+    torch.testing.assert_close(found, sum(both) / 2)
+
+
+def test_the_law_is_found_where_it_holds():
+    generator = torch.Generator().manual_seed(5)
+    factor = torch.randn(1024, 8, generator=generator).double()
+    law = factor @ factor.T
+    gradients = torch.randn(160, 2, 1024, generator=generator).mean(1, keepdim=True).repeat(1, 2, 1)
+    changes = -1e-3 * (gradients.double() @ law).float()  # E[g g'] is proportional to 1
+    laws = {
+        LAW: law[None],
+        "S": torch.eye(1024).double()[None],
+        "G_0": torch.eye(1024).double()[None],
+    }
+    found = exact_first_step.first_change(gradients, changes, laws)
+    assert found["change"]["cosine"][LAW][0] == pytest.approx(-1, abs=0.05)
+    assert found["growth"][2] < 0 and found["change"]["law ahead"]["G_0"][1] > 0
+
+
+def test_the_matrix_of_nads_has_their_eigenvalues():
+    nads = nc.load_nads("lenet")
+    matrix = exact_first_step.second_moment_of(nads)
+    direction = nads.directions[3].flatten().double()
+    share = float(nads.eigenvalues[3] / nads.eigenvalues.mean())
+    assert float(direction @ matrix @ direction) == pytest.approx(share, rel=1e-4)
+
+
+def rows(cosine=-0.95, growth=-0.05, lead=0.5, signal=0.9, rival=0.4):
+    """Return rows that meet all criteria, with intervals of .1 on each side."""
+    ends = lambda value: [value, value - 0.1, value + 0.1]  # noqa: E731
+    found = []
+    for network in ("lenet", "cnn", "mlp", "resnet"):
+        own = -0.1 if network == "resnet" else cosine
+        change = {"cosine": {LAW: ends(own)}, "law ahead": {"G_0": ends(lead)}}
+        shrinks = [growth, 2 * growth, growth / 2]
+        found.append(
+            {"network": network, "measured": "derivative", "change": change, "growth": shrinks}
+        )
+    for network in ("lenet", "cnn"):
+        for step in (10, 30):
+            cosines = {"signal": ends(signal), LAW: ends(rival), "class means": ends(rival - 0.1)}
+            found.append(
+                {
+                    "network": network,
+                    "measured": "balanced",
+                    "step": step,
+                    "change": {"cosine": cosines},
+                }
+            )
+    return found
+
+
+def test_the_rule_is_met():
+    evidence = exact_first_step.judge(rows(), CRITERIA)
+    assert all(evidence.met.values()) and len(evidence.met) == 10
+    assert evidence.estimates["lenet"]["growth of log tr G"][0] == -0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "failing"),
+    [
+        ({"cosine": -0.6}, {"lenet, opposite", "mlp, opposite"}),
+        ({"growth": 0.05}, {"lenet, shrinks", "cnn, shrinks", "mlp, shrinks"}),
+        ({"lead": 0.05}, {"lenet, law before pure shrinking"}),
+        ({"signal": 0.55}, {"lenet, signal", "cnn, signal"}),
+    ],
+)
+def test_each_rule_can_fail(change, failing):
+    met = exact_first_step.judge(rows(**change), CRITERIA).met
+    assert {name for name, holds in met.items() if not holds} == failing
+
+
+def test_what_is_missing_or_unresolved_is_undecided():
+    some = rows()
+    some[3]["change"]["cosine"][LAW] = [None, None, None]
+    met = exact_first_step.judge(some[1:], CRITERIA).met
+    assert met["lenet, opposite"] is None and met["resnet, neither"] is None
+    assert met["cnn, opposite"] is True
