@@ -25,7 +25,11 @@ ADDED = {
 }  # what a file gets when it is written again
 
 
-REGISTERED_ONLY = ("poison-parts", "exact-first-step")  # studies that are about to run
+REGISTERED_ONLY = (
+    "poison-parts",
+    "exact-first-step",
+    "nonlinear-tasks",
+)  # studies that are about to run
 
 
 class Squares(FileStudy):

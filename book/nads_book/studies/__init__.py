@@ -33,6 +33,7 @@ OTHERS = {
     "geometry": "nads_book.studies.geometry.Geometry",
     "first-steps": "nads_book.studies.geometry.FirstSteps",
     "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
+    "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",
     "repair": "nads_book.studies.repair.Repair",

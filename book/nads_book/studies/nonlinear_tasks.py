@@ -1,0 +1,238 @@
+"""Tasks that no linear classifier learns, along two NADs: does their order tell what is learned?
+
+The separable data of the paper have one direction, and the classes differ in its sign. Here the
+label depends on the coordinates along two neighbouring NADs together: XOR, a ring, and the sign of
+a product; and, as a control, a linear task of the same size.
+``book/preregistered/nonlinear_tasks.toml`` has what was expected.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import nads_core as nc
+from nads_book.analysis.statistics import rank_correlation
+from nads_book.experiments.presets import MODELS
+from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.studies.geometry import kept
+from nads_core.directions import NADs
+from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training import Dataset
+
+TASKS = ("xor", "ring", "product", "linear")
+NONLINEAR = TASKS[:3]
+NETWORKS = ("lenet", "cnn")
+FIRST_NADS = (0, 4, 10, 20, 40, 80, 160, 400, 1000)  # each with its successor
+SPREAD = (0, 160, 20, 1000, 40, 4, 400, 80, 10)  # the same, any beginning of which covers the order
+SEEDS = (0, 1, 2)
+MARGIN, NOISE_STD = 3.0, 1.0
+NUM_TRAIN, NUM_TEST = 10_000, 4_000
+RECIPE = replace(nc.SEPARABLE_RECIPE, epochs=4, batch_size=48, learning_rate=0.2)
+NUM_NETWORKS = 4_096  # for the NADs of the small CNN
+
+
+def coordinates(task: str, signs: Tensor, generator: torch.Generator) -> Tensor:
+    """Return the coordinates along both directions, (N, 2).
+
+    Samples n and n + N / 2 differ in their label alone: in a sign, or in the radius.
+
+    Args:
+        task: one of `TASKS`.
+        signs: labels -1 or +1, (N,), those of the first half negative.
+        generator: generator of all else.
+
+    Raises:
+        ValueError: for an unknown task.
+    """
+    half = len(signs) // 2
+    free = (torch.randint(2, (half,), generator=generator) * 2.0 - 1).repeat(2)
+    if task == "linear":
+        return MARGIN * torch.stack([signs, free], 1)
+    if task == "xor":
+        return MARGIN * torch.stack([free, signs * free], 1)
+    if task == "product":
+        sizes = torch.randn(half, 2, generator=generator).abs().repeat(2, 1)
+        return MARGIN * sizes * torch.stack([free, signs * free], 1)
+    if task == "ring":
+        angles = (2 * math.pi * torch.rand(half, generator=generator)).repeat(2)
+        # Radii of .5 and 1.5 have a mean square of 1.25; that of XOR is 2.
+        radii = MARGIN * math.sqrt(2 / 1.25) * (1 + signs / 2)
+        return radii[:, None] * torch.stack([angles.cos(), angles.sin()], 1)
+    raise ValueError(f"unknown task {task!r}: choose from {TASKS}")
+
+
+def sampled(task: str, directions: Tensor, num_samples: int, seed: int) -> Dataset:
+    """Draw images (N, 1, H, W) and labels (N,) of a task.
+
+    Args:
+        task: one of `TASKS`.
+        directions: two orthonormal images, (2, 1, H, W).
+        num_samples: an even number.
+        seed: seed of noise and coordinates.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    basis = directions.flatten(1)  # (2, D)
+    noise = NOISE_STD * torch.randn(num_samples // 2, basis.shape[1], generator=generator)
+    noise = noise - noise @ basis.T @ basis
+    labels = torch.arange(2).repeat_interleave(num_samples // 2)
+    along = coordinates(task, 2.0 * labels - 1, generator)
+    return (noise.repeat(2, 1) + along @ basis).unflatten(1, directions.shape[1:]), labels
+
+
+def mean_frequency(directions: Tensor) -> float:
+    """Return the mean frequency of images (n, 1, H, W), weighted by energy, in cycles per image."""
+    energy = torch.fft.fft2(directions[:, 0]).abs().square().mean(0)
+    ky, kx = (torch.fft.fftfreq(size, 1 / size) for size in energy.shape)
+    distance = (ky[:, None].square() + kx.square()).sqrt()
+    return float((energy * distance).sum() / energy.sum())
+
+
+@lru_cache(maxsize=2)
+def _computed(network: str) -> NADs:
+    if network == "lenet":
+        return load_nads("lenet", 2)
+    return nc.compute_nads(
+        MODELS[network],
+        num_networks=NUM_NETWORKS,
+        estimator=nc.SmoothedGradient(16),
+        image_shape=(1, 32, 32),
+        seed=1,
+        progress=False,
+    )
+
+
+def directions_of(network: str, first: int, context: Context) -> tuple[Tensor, float]:
+    """Return two neighbouring NADs, (2, 1, 32, 32), and their mean energy, relative to all."""
+
+    def compute() -> tuple[Tensor, Tensor]:
+        nads = _computed(network)
+        return nads.directions, nads.eigenvalues / nads.eigenvalues.mean()
+
+    directions, energies = kept(f"nads of {network}, {NUM_NETWORKS}", context, compute)
+    return directions[first : first + 2], float(energies[first : first + 2].mean())
+
+
+class NonlinearTasks(FileStudy):
+    """Do NADs order what is learned from tasks that are not linear? See ``nonlinear_tasks.toml``."""
+
+    name = "nonlinear-tasks"
+    file = "nonlinear-tasks.json"
+    summary = "accuracy in XOR, ring and product tasks along pairs of NADs"
+    unit_fields = ("network", "task", "first", "seed")
+
+    def units(self) -> list[Unit]:
+        return [
+            {"network": network, "task": task, "first": first, "seed": seed}
+            for seed in SEEDS
+            for first in SPREAD
+            for network in NETWORKS
+            for task in TASKS
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "margin": MARGIN,
+            "noise_std": NOISE_STD,
+            "num_train": NUM_TRAIN,
+            "epochs": RECIPE.epochs,
+        }
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        directions, energy = directions_of(unit["network"], unit["first"], context)
+        own = seed_sequence(unit["seed"], 20, unit["first"], TASKS.index(unit["task"]))
+        train, test = (
+            sampled(unit["task"], directions, count, seed_sequence(own, part))
+            for part, count in enumerate((NUM_TRAIN, NUM_TEST))
+        )
+        with seeded(seed_sequence(own, 2)):
+            network = MODELS[unit["network"]].build(1, 32, 2)
+        result = nc.train_network(
+            network,
+            train,
+            test,
+            recipe=RECIPE,
+            seed=own % 2**31,
+            device=context.device,
+            progress=False,
+        )
+        accuracies = {
+            "test_accuracy": result.test_accuracy,
+            "train_accuracy": result.train_accuracy,
+        }
+        assert result.test_accuracy is not None
+        return {name: round(float(value or 0), 5) for name, value in accuracies.items()} | {
+            "energy": round(energy, 6),
+            "frequency": round(mean_frequency(directions), 4),
+        }
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule (``nonlinear_tasks.toml``)."""
+        return judge(rows, load_registered("nonlinear_tasks")["criteria"])
+
+
+def by_pair(
+    rows: Sequence[Row], network: str, task: str, value: str = "test_accuracy"
+) -> dict[int, float]:
+    """Return the mean of a field over seeds: index of the first NAD -> mean."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        if (row["network"], row["task"]) == (network, task):
+            found.setdefault(row["first"], []).append(row[value])
+    return {first: float(np.mean(found[first])) for first in sorted(found)}
+
+
+def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    """Return rank correlations by network and task, and which of the registered criteria are met.
+
+    Args:
+        rows: rows of the study.
+        criteria: table of the registration.
+    """
+    estimates: dict[str, dict[str, Estimate]] = {}
+    met: dict[str, bool | None] = {}
+    learned, unlearned = (criteria["spread"][name] for name in ("learned", "unlearned"))
+    stronger, later = list[bool](), list[bool]()
+    for network in NETWORKS:
+        linear = by_pair(rows, network, "linear")
+        for task in TASKS:
+            means = by_pair(rows, network, task)
+            complete = len(means) == len(FIRST_NADS)
+            if not complete:
+                if task in NONLINEAR:
+                    met[f"{network}, {task}"] = None
+                continue
+            accuracies = np.array(list(means.values()))
+            frequencies = np.array(list(by_pair(rows, network, task, "frequency").values()))
+            places = np.arange(len(means), dtype=float)
+            order, frequency = (rank_correlation(accuracies, x) for x in (places, frequencies))
+            last = max((first for first, mean in means.items() if mean > unlearned), default=-1)
+            estimates[f"{network}, {task}"] = {
+                "rank correlation with NADs": (order, np.nan, np.nan),
+                "rank correlation with frequency": (frequency, np.nan, np.nan),
+                "last learned": (float(last), np.nan, np.nan),
+            }
+            if task == "linear":
+                continue
+            decided = (accuracies > learned).any() and (accuracies < unlearned).sum() >= 2
+            met[f"{network}, {task}"] = (
+                bool(order <= criteria["order"]["at_most"]) if decided else None
+            )
+            stronger.append(bool(order <= frequency))
+            if len(linear) == len(FIRST_NADS):
+                limit = max(
+                    (first for first, mean in linear.items() if mean > unlearned), default=-1
+                )
+                later.append(last > limit)
+    cells = len(NETWORKS) * len(NONLINEAR)
+    name = "order ahead of frequency"
+    met[name] = sum(stronger) >= criteria[name]["cells"] if len(stronger) == cells else None
+    met["no later than linear"] = not any(later) if len(later) == cells else None
+    return Evidence(estimates, met)
