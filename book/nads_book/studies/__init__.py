@@ -34,6 +34,7 @@ OTHERS = {
     "first-steps": "nads_book.studies.geometry.FirstSteps",
     "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
     "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
+    "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",
     "repair": "nads_book.studies.repair.Repair",

@@ -1,0 +1,203 @@
+"""Why does the flip cost an MLP accuracy with Adam and not with SGD? How variance is spread.
+
+SGD does not notice an orthogonal map of the inputs of an MLP; Adam does, since it scales the step of
+each weight. Two controls separate that from all else: Adam with one scale per matrix, and SGD on
+inputs of equal variance. ``book/preregistered/adam_flip.toml`` has what was expected.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import nads_core as nc
+from nads_book.analysis.statistics import pooled_variance
+from nads_book.experiments.stored import load_registered
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.experiments.trainer import training_steps
+from nads_book.studies.pairs import ADAM, SGD, build, changed, flipping_nads, upright
+from nads_core.runtime.seeds import seed_sequence, seeded
+from nads_core.training import Dataset
+from nads_core.training.recipes import batches
+
+BASES = ("as is", "rotated", "flipped", "nads", "components")
+ONE_STEP_SIZE, EQUAL_VARIANCES = "adam, one step size", "sgd, equal variances"
+TREATMENTS = ("adam", "sgd", ONE_STEP_SIZE, EQUAL_VARIANCES)
+SEEDS = (0, 1, 2)
+ROTATION_SEED = 19
+
+
+class SharedScaleAdam(torch.optim.Adam):
+    """Adam whose squared gradients are averaged over each parameter: one step size per matrix."""
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take a step, as Adam with the mean square of each parameter's gradient."""
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                gradient = parameter.grad
+                state = self.state[parameter]
+                if not state:
+                    state |= {"count": 0, "mean": torch.zeros_like(gradient), "square": 0.0}
+                state["count"] += 1
+                state["mean"].lerp_(gradient, 1 - first)
+                square = float(gradient.square().mean())
+                state["square"] = second * state["square"] + (1 - second) * square
+                mean = state["mean"] / (1 - first ** state["count"])
+                scale = (state["square"] / (1 - second ** state["count"])) ** 0.5 + group["eps"]
+                parameter.data.add_(mean, alpha=-group["lr"] / scale)
+
+
+@lru_cache(maxsize=1)
+def principal_axes() -> Tensor:
+    """Return the eigenvectors of the covariance of training images, all channels, (C D, C D)."""
+    flat = upright("cifar10")[0][0].flatten(1).double()
+    return torch.linalg.eigh(torch.cov(flat.T)).eigenvectors.flip(1).float()
+
+
+@lru_cache(maxsize=1)
+def rotation(size: int) -> Tensor:
+    """Return a random orthogonal matrix, (D, D)."""
+    generator = torch.Generator().manual_seed(ROTATION_SEED)
+    return torch.linalg.qr(torch.randn(size, size, generator=generator))[0]
+
+
+def in_basis(images: Tensor, basis: str) -> Tensor:
+    """Return images (N, C, H, W) in other coordinates, an orthogonal map of them.
+
+    Args:
+        images: standardised images.
+        basis: one of `BASES`.
+
+    Raises:
+        ValueError: for an unknown basis.
+    """
+    if basis not in BASES:
+        raise ValueError(f"unknown basis {basis!r}: choose from {BASES}")
+    size = images.shape[-2] * images.shape[-1]
+    if basis == "components":
+        return (images.flatten(1) @ principal_axes()).view_as(images)
+    if basis == "rotated":
+        return (images.flatten(2) @ rotation(size)).view_as(images)
+    if basis == "nads":
+        return (images.flatten(2) @ flipping_nads(images.shape[-1]).basis.float()).view_as(images)
+    return changed(images, basis)
+
+
+def effective_inputs(images: Tensor) -> float:
+    """Return over how many inputs the variance is spread: (sum of v)^2 / sum of v^2."""
+    variances = images.flatten(1).double().var(0)
+    return float(variances.sum().square() / variances.square().sum())
+
+
+def with_equal_variances(train: Tensor, test: Tensor) -> tuple[Tensor, Tensor]:
+    """Return images whose inputs have equal variances in training; their sum stays.
+
+    Inputs that vary by less than a thousandth of the mean deviation are not amplified further.
+    """
+    deviations = train.std(0)
+    typical = deviations.square().mean().sqrt()
+    scale = typical / deviations.clamp(min=1e-3 * float(typical))
+    return train * scale, test * scale
+
+
+def trained(train: Dataset, test: Dataset, treatment: str, seed: int) -> Row:
+    """Train an MLP and return its accuracies; weights and batches depend on the seed alone."""
+    own = seed_sequence(seed, 21)
+    with seeded(own):
+        network = build("cifar10", "mlp").train()
+    recipe = SGD if treatment.startswith("sgd") else ADAM
+    parameters = list(network.parameters())
+    optimiser: torch.optim.Optimizer
+    if recipe is SGD:
+        optimiser = torch.optim.SGD(
+            parameters, 1.0, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        )
+    else:
+        kind = SharedScaleAdam if treatment == ONE_STEP_SIZE else torch.optim.Adam
+        optimiser = kind(parameters)
+    total = recipe.num_steps(len(train[0]))
+    for _ in training_steps(
+        network,
+        train,
+        optimiser,
+        batches(len(train[0]), recipe, own % 2**31),
+        rate=lambda step: recipe.rate(step, total),
+        clip_norm=recipe.clip_norm if recipe is SGD else None,
+    ):
+        pass
+    reached = {"test_accuracy": test, "train_accuracy": train}
+    return {name: round(nc.accuracy(network.eval(), data), 5) for name, data in reached.items()}
+
+
+class AdamFlip(FileStudy):
+    """Why does Adam lose on flipped photos? Five bases, four treatments (``adam_flip.toml``)."""
+
+    name = "adam-flip"
+    file = "adam-flip.json"
+    summary = "accuracy of an MLP by basis of the inputs, with Adam, SGD and two controls"
+    unit_fields = ("basis", "treatment", "seed")
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        return [
+            {"basis": basis, "treatment": treatment, "seed": seed}
+            for seed in SEEDS
+            for basis in BASES
+            for treatment in TREATMENTS
+        ]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        (images, labels), (tests, truth), source = upright("cifar10")
+        train, test = (in_basis(part, unit["basis"]) for part in (images, tests))
+        effective = effective_inputs(train)
+        if unit["treatment"] == EQUAL_VARIANCES:
+            train, test = with_equal_variances(train, test)
+        row = trained((train, labels), (test, truth), unit["treatment"], unit["seed"])
+        return row | {"effective_inputs": round(effective, 1), "source": source}
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule (``adam_flip.toml``)."""
+        return judge(rows, load_registered("adam_flip")["criteria"])
+
+
+def points_lost(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
+    """Return points lost against the images as they are: treatment -> basis -> one per seed."""
+    known = {(row["treatment"], row["basis"], row["seed"]): row["test_accuracy"] for row in rows}
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in TREATMENTS}
+    for (treatment, basis, seed), accuracy in known.items():
+        before = known.get((treatment, BASES[0], seed))
+        if basis != BASES[0] and before is not None:
+            found[treatment].setdefault(basis, []).append(100 * (before - accuracy))
+    return found
+
+
+def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    """Return the points lost by treatment and basis, with Student's intervals, and the criteria met.
+
+    Args:
+        rows: rows of the study.
+        criteria: table of the registration.
+    """
+    lost = points_lost(rows)
+    estimates: dict[str, dict[str, Estimate]] = {}
+    for treatment, found in lost.items():
+        variance = pooled_variance(found.values())
+        estimates[treatment] = {}
+        for basis, values in found.items():
+            half = variance.half_width(len(values))
+            mean = float(np.mean(values))
+            estimates[treatment][basis] = (mean, mean - half, mean + half)
+    met: dict[str, bool | None] = {}
+    for name, rule in criteria.items():
+        means = [estimates[rule["treatment"]].get(basis) for basis in rule["bases"]]
+        low, high = rule.get("at_least", -np.inf), rule.get("at_most", np.inf)
+        if None in means:
+            met[name] = None
+        else:
+            met[name] = all(low <= mean[0] <= high for mean in means if mean is not None)
+    return Evidence(estimates, met)

@@ -1,0 +1,130 @@
+"""Adam and the flip (`nads_book.studies.adam_flip`): bases, both controls, and the rule."""
+
+import pytest
+import torch
+from nads_book.experiments.stored import load_registered
+from nads_book.studies import adam_flip
+from nads_book.studies.adam_flip import BASES, SEEDS, TREATMENTS
+
+CRITERIA = load_registered("adam_flip")["criteria"]
+
+
+SMALL = ("as is", "rotated", "components")  # bases of images of any size
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """Return smooth random images of 8 x 8, which replace the photos."""
+    generator = torch.Generator().manual_seed(0)
+    small = torch.randn(60, 3, 4, 4, generator=generator)
+    found = torch.nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
+    found = found + 0.1 * torch.randn(found.shape, generator=generator)
+    data = (found, torch.arange(60) % 10)
+    monkeypatch.setattr(adam_flip, "upright", lambda name: (data, data, "generated"))
+    monkeypatch.setattr(adam_flip, "build", lambda data, name: logistic_regression())
+    adam_flip.principal_axes.cache_clear()
+    yield found
+    adam_flip.principal_axes.cache_clear()
+
+
+def logistic_regression():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10))
+
+
+@pytest.mark.parametrize("basis", BASES)
+def test_all_bases_are_orthogonal_maps(images, basis):
+    if basis not in SMALL:  # NADs are of 32 x 32
+        images = images.repeat(1, 1, 4, 4) * torch.linspace(0, 1, 32)
+    found = adam_flip.in_basis(images, basis)
+    distances = torch.pdist(images.flatten(1))
+    torch.testing.assert_close(torch.pdist(found.flatten(1)), distances, rtol=1e-3, atol=1e-3)
+    assert (found is images) == (basis == "as is")
+
+
+def test_there_are_no_other_bases(images):
+    with pytest.raises(ValueError, match="wavelets"):
+        adam_flip.in_basis(images, "wavelets")
+
+
+def test_effective_inputs_count_equal_and_unequal_variances(images):
+    noise = torch.randn(4_000, 1, 4, 4, generator=torch.Generator().manual_seed(1))
+    assert adam_flip.effective_inputs(noise) == pytest.approx(16, rel=0.02)
+    noise[:, :, 0] *= 100
+    assert adam_flip.effective_inputs(noise) == pytest.approx(4, rel=0.02)
+    spread = {
+        basis: adam_flip.effective_inputs(adam_flip.in_basis(images, basis)) for basis in SMALL
+    }
+    assert spread["components"] < 0.7 * spread["rotated"]
+
+
+def test_equal_variances_are_equal_and_of_the_same_sum(images):
+    train, test = adam_flip.with_equal_variances(images, images[:10])
+    variances = train.var(0)
+    assert float(variances.max() / variances.min()) == pytest.approx(1, rel=1e-3)
+    assert float(variances.sum()) == pytest.approx(float(images.var(0).sum()), rel=1e-3)
+    torch.testing.assert_close(test, train[:10])
+    images[:, 0, 0, 0] = 0.0  # a constant input is not divided by zero
+    assert adam_flip.with_equal_variances(images, images)[0].isfinite().all()
+
+
+def test_one_step_size_keeps_the_direction_of_the_gradient():
+    weight = torch.nn.Parameter(torch.zeros(2, 3))
+    optimiser = adam_flip.SharedScaleAdam([weight], lr=0.1)
+    gradient = torch.tensor([[1.0, 10.0, 0.0], [0.0, 0.0, -5.0]])
+    (weight * gradient).sum().backward()
+    optimiser.step()
+    expected = -0.1 * gradient / gradient.square().mean().sqrt()
+    torch.testing.assert_close(weight.detach(), expected)
+    (weight * gradient).sum().backward()
+    optimiser.step()
+    assert float((weight[0, 1] / weight[0, 0]).detach()) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("treatment", TREATMENTS)
+def test_each_treatment_fits_images_that_differ(images, treatment):
+    labels = torch.arange(60) % 10
+    found = [
+        adam_flip.trained((images, labels), (images[:20], labels[:20]), treatment, seed)
+        for seed in (0, 0, 1)
+    ]
+    assert found[0] == found[1] and all(0 <= row["test_accuracy"] <= 1 for row in found)
+
+
+def rows(lost):
+    """Return rows with these points lost: treatment -> basis -> points."""
+    return [
+        {"basis": basis, "treatment": treatment, "seed": seed}
+        | {"test_accuracy": 0.5 + 0.001 * seed - lost(treatment, basis) / 100}
+        for seed in SEEDS
+        for basis in BASES
+        for treatment in TREATMENTS
+    ]
+
+
+def as_expected(treatment, basis):
+    uneven = basis in ("flipped", "nads", "components")
+    return 4.0 if uneven and treatment in ("adam", "sgd, equal variances") else 0.0
+
+
+def test_the_rule_is_met_as_expected_and_each_criterion_can_fail():
+    evidence = adam_flip.judge(rows(as_expected), CRITERIA)
+    assert all(evidence.met.values()) and len(evidence.met) == 5
+    assert evidence.estimates["adam"]["nads"][0] == pytest.approx(4)
+    nothing = adam_flip.judge(rows(lambda treatment, basis: 0.0), CRITERIA).met
+    assert [name for name, holds in nothing.items() if not holds] == [
+        "uneven bases cost with Adam",
+        "SGD on equal variances loses like Adam",
+    ]
+    always = adam_flip.judge(rows(lambda treatment, basis: 4.0 * (basis != "as is")), CRITERIA).met
+    assert [name for name, holds in always.items() if not holds] == [
+        "an even basis costs nothing with Adam",
+        "no basis costs with SGD",
+        "no basis costs with one step size",
+    ]
+
+
+def test_missing_bases_are_undecided():
+    some = [row for row in rows(as_expected) if row["basis"] != "nads"]
+    met = adam_flip.judge(some, CRITERIA).met
+    assert met["uneven bases cost with Adam"] is None
+    assert met["an even basis costs nothing with Adam"] is True
