@@ -304,7 +304,7 @@ def test_marks_become_signs_and_records_become_anchors(book):
     text, anchor, code = notebook.cells
     assert (
         "<!--" not in text.source
-        and 'href="../book/claims.html#measured" title="Claim, verified"' in text.source
+        and 'href="../book/lab_notes/01_small.html#measured" title="Claim: verified"' in text.source
     )
     assert (
         'id="evidence-measured"' in anchor.source and 'id="evidence-errata-lemma"' in anchor.source
@@ -312,15 +312,29 @@ def test_marks_become_signs_and_records_become_anchors(book):
     assert code.outputs == []
 
 
-def test_the_page_has_a_row_for_each_claim_and_the_file_all_fields(book, tmp_path):
+def test_a_conclusion_is_shown_below_the_cell_that_asks_for_it(book):
+    found = collected(book)
+    notebook = nbformat.read(book / "executed" / "01_small.ipynb", as_version=4)
+    notebook.cells[1].outputs = [
+        nbformat.v4.new_output("display_data", {report.CLAIM: {"id": "measured", "shown": True}})
+    ]
+    *_, code, shown = claims.with_claims(notebook, found).cells
+    assert code.outputs == [] and "It is 3." in shown.source
+    assert "value: 3" in shown.source
+    assert ">✓</a>" in shown.source
+
+
+def test_the_index_has_a_line_for_each_claim_and_the_file_all_fields(book, tmp_path):
     found = collected(book)
     page = claims.page("# Claims\n\n<!-- claims -->\n", found, book)
     for claim in found.values():
-        assert f'id="{claim.id}"' in page and claim.falsified_by in page
-    assert (
-        "verdict-falsified chapter-errata chapter-01-small" in page
-        and '<option value="verdict-verified">verified (2)' in page
-    )
+        assert f'id="{claim.id}"' in page and claim.statement in page
+        assert claim.falsified_by not in page
+    assert 'href="../book/lab_notes/01_small.html#measured"' in page
+    assert "verdict-falsified chapter-01-small chapter-errata" in page
+    assert '<option value="verdict-verified">✓ verified (2)' in page
+    assert "| ✓ verified | 2 |" in page and "| ✗ falsified | 1 |" in page
+    assert page.index('id="errata-lemma"') < page.index('id="measured"')
     claims.write(tmp_path / "claims.json", found)
     stored = {
         entry["id"]: entry for entry in json.loads((tmp_path / "claims.json").read_text("utf8"))
@@ -334,7 +348,80 @@ def test_the_page_has_a_row_for_each_claim_and_the_file_all_fields(book, tmp_pat
         "num_trainings",
         "size",
         "verdict",
+        "prediction",
+        "post_hoc",
     } <= set(stored["derived"])
+
+
+NOTES = "# Lab notes of chapter 1\n\n<!-- lab notes -->\n"
+
+
+def test_lab_notes_have_the_chapters_claims_and_tables(book):
+    found = collected(book)
+    notes = claims.notes(
+        NOTES, "01_small", found.values(), {"Sizes": lambda: "<table></table>"}, book
+    )
+    for claim in found.values():
+        assert f"### {claim.id}\n" in notes and claim.falsified_by in notes
+    assert "value: 3; 2 trainings; 1 seed" in notes
+    assert "### Sizes\n\n```{raw} html\n<table></table>\n```" in notes
+    others = claims.notes(NOTES, "02_other", found.values(), {}, book)
+    assert not any(claim.falsified_by in others for claim in found.values())
+
+
+def test_a_table_that_cannot_be_made_names_itself(book):
+    with pytest.raises(claims.ClaimError, match="'Sizes'.*01_small"):
+        claims.notes(NOTES, "01_small", [], {"Sizes": lambda: 1 / 0}, book)
+
+
+def test_the_module_of_a_page_decides_where_a_claim_is_told(book):
+    found = collected(book)
+    found["measured"].chapter = "02_other"
+    assert "### measured" in claims.notes(NOTES, "02_other", found.values(), {}, book)
+    assert "### measured" not in claims.notes(NOTES, "01_small", found.values(), {}, book)
+
+
+def test_each_chapter_has_lab_notes():
+    notes = {path.stem for path in (claims.ROOT / "book" / "lab_notes").glob("*.md")}
+    assert {path.stem for path in (claims.ROOT / "notebooks").glob("*.ipynb")} <= notes
+
+
+# Predictions and sizes
+
+
+@pytest.mark.parametrize("outcome, mark", [("failed", "prediction failed"), ("met", "✓")])
+def test_a_failed_prediction_has_no_check_mark(book, outcome, mark):
+    found = collected(book)
+    found["measured"].prediction = outcome
+    shown = [
+        claims.conclusion(found["measured"]),
+        claims.with_badges("It is 3.<!-- claim: measured -->", found),
+        claims.page("<!-- claims -->", {"measured": found["measured"]}, book).split("## ")[-1],
+        claims.notes(NOTES, "01_small", [found["measured"]], {}, book),
+    ]
+    for text in shown:
+        assert mark in text and ("✓" in text) is (mark == "✓")
+
+
+def test_an_unknown_outcome_of_a_prediction_is_rejected(book):
+    path = book / "book" / "claims.toml"
+    path.write_text(REGISTER.replace("[measured]", '[measured]\nprediction = "perhaps"'))
+    with pytest.raises(claims.ClaimError, match="perhaps"):
+        claims.load(book)
+
+
+@pytest.mark.parametrize("sources, label", [
+    (["book/results/fig1-lenet.json"], "verified at the paper’s size"),
+    (["book/nads_book/analysis/published/fig1.csv"], "verified at the paper’s size"),
+    (["book/results/fig1-lenet.json", "book/results/law-lenet.json"], "verified at its own size"),
+    (["book/results/studies/forgetting.json"], "verified at its own size"),
+])  # fmt: skip
+def test_only_what_the_paper_did_is_verified_at_its_size(book, sources, label):
+    claim = collected(book)["measured"]
+    claim.sources, claim.size = sources, "paper"
+    assert claim.label == label
+    claim.size, claim.verdict = "laptop", "toy"
+    assert claim.label == "holds at reduced size"
 
 
 # Preregistrations

@@ -241,15 +241,21 @@ def record_claim(
         publish(id, evidence(holds, sentence, results=found, **facts))
 
 
-def publish(id: str, found: Evidence | None = None) -> None:
-    """Mark the output of a cell as the place that shows a claim, and store its evidence if there is one."""
+def publish(id: str, found: Evidence | None = None, shown: bool = False) -> None:
+    """Mark the output of a cell as the place that shows a claim, and store its evidence if there is one.
+
+    Args:
+        id: name in `book/claims.toml`.
+        found: evidence.
+        shown: whether the build displays the claim there.
+    """
     from IPython.display import publish_display_data
 
     facts = asdict(found) if found else {}
     as_json = {
         name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
     }
-    publish_display_data({CLAIM: {"id": id, **as_json}})
+    publish_display_data({CLAIM: {"id": id, **({"shown": True} if shown else {}), **as_json}})
 
 
 def size_of_run(results: Results, images: str = "training photos", draws: str = "") -> str:

@@ -31,12 +31,32 @@ def recorded(executed: Iterable[Path]) -> tuple[dict[str, Evidence], dict[str, s
                     continue
                 facts = dict(output["data"][CLAIM])
                 key = facts.pop("id")
+                facts.pop("shown", None)
                 cells[key] = f"notebooks/{path.stem}.html#evidence-{key}"
                 if facts and facts["size"] != "smoke":
                     earlier = found[key].sources if key in found else ()
                     facts["sources"] = tuple(dict.fromkeys([*earlier, *facts["sources"]]))
                     found[key] = Evidence(**facts)
     return found, cells
+
+
+def decided(claim: Claim, one: Evidence) -> Claim:
+    """Put the evidence for a claim into it, with the verdict that follows, and return it.
+
+    Raises:
+        ClaimError: for evidence of an unknown size.
+    """
+    facts = asdict(one)
+    sentence = facts.pop("sentence")
+    claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
+    for name, value in facts.items():
+        setattr(claim, name, list(value) if name == "interval" and value else value)
+    claim.statement = claim.statement or sentence  # the register has the last word
+    try:
+        claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
+    except ClaimError as error:
+        raise ClaimError(f"claim {claim.id!r}: {error}") from None
+    return claim
 
 
 def decide(
@@ -54,24 +74,11 @@ def decide(
     """
     claims = load(root)
     cells = cells or {}
-    worded = {
-        key for key, claim in claims.items() if claim.statement
-    }  # the register has the last word
+    worded = {key for key, claim in claims.items() if claim.statement}
     if unknown := sorted({*found, *cells} - set(claims)):
         raise ClaimError(f"{', '.join(unknown)} is decided, which is no claim of book/claims.toml")
     for key, one in found.items():
-        claim = claims[key]
-        facts = asdict(one)
-        sentence = facts.pop("sentence")
-        claim.sources += [source for source in facts.pop("sources") if source not in claim.sources]
-        for name, value in facts.items():
-            setattr(claim, name, list(value) if name == "interval" and value else value)
-        if key not in worded:
-            claim.statement = sentence
-        try:
-            claim.verdict = verdict(claim.holds, claim.size or "", claim.interval, claim.null)
-        except ClaimError as error:
-            raise ClaimError(f"claim {key!r}: {error}") from None
+        decided(claims[key], one)
     for key, cell in cells.items():
         claims[key].cell = cell
     for page, text in texts(root).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 VERDICTS = {"verified": "✓", "falsified": "✗", "toy": "◐", "inconclusive": "?"}
+OUTCOMES = ("met", "failed", "open")  # of a prediction that was registered before the results
 FULL = ("paper", "theory")
 REDUCED = (
     "laptop",
@@ -19,6 +21,8 @@ REDUCED = (
     "epochs50",
     "epochs100",
 )  # `live` and `smoke` decide nothing
+# Results of what the paper did too: its figures, its random directions, and its published numbers.
+PAPERS = re.compile(r"results/(fig[1-8]|random)-\w+\.json$|/published/")
 # What would change the verdict on a numbered statement of the paper.
 CHECKED = "A simulation on the other side of 4 standard errors from the printed form: see Errata for the check."
 
@@ -74,11 +78,16 @@ class Claim:
         condition: condition under which it is meant; may be empty.
         follows: verdicts of other claims that decide it: id -> verdict. Empty where a chapter records it.
         preregistered: two events in their order, each a commit or a file: {"first": …, "then": …}.
+        prediction: outcome of the registered prediction that the claim reports, one of `OUTCOMES`; empty where it
+            reports none. A failed prediction can be a verified claim ("against our prediction, …"), but has no ✓.
+        post_hoc: whether the claim, its limit or its selection was chosen after seeing the results.
+        judgement: what we make of the verdict, where the registered rule says less or more than the numbers.
         sources: files with the stored results that decide it, relative to the repository.
         measure: name of the number behind it.
         statement: the sentence; that of the page, unless the register has one.
         pages: pages that state it.
-        cell: page and anchor of the cell that decides it.
+        cell: page and anchor of the cell that shows it.
+        chapter: chapter whose module decides it, such as ``07_poison``.
         verdict: verdict of this build; None where this build has not decided it.
         history: outcome of the check of the preregistration.
     """
@@ -91,10 +100,14 @@ class Claim:
     measure: str = "value"
     follows: dict[str, str] = field(default_factory=dict)
     preregistered: dict[str, str] = field(default_factory=dict)
+    prediction: str = ""
+    post_hoc: bool = False
+    judgement: str = ""
     sources: list[str] = field(default_factory=list)
     statement: str = ""
     pages: list[str] = field(default_factory=list)
     cell: str | None = None
+    chapter: str = ""
     verdict: str | None = None
     holds: bool | None = None
     value: float | None = None
@@ -113,12 +126,34 @@ class Claim:
         same_side = self.verdict != "toy" or self.holds == self.registered_holds
         return self.verdict != self.registered or not same_side
 
+    @property
+    def known(self) -> str:
+        """The verdict of this build, or the registered one where it has none."""
+        return self.verdict or self.registered
+
+    @property
+    def at_paper_size(self) -> bool:
+        """Whether it is about something that the paper did, at the size at which the paper did it."""
+        return self.size == "paper" and all(map(PAPERS.search, self.sources))
+
+    @property
+    def label(self) -> str:
+        """The verdict in words, with the size at which it was reached."""
+        if self.known == "toy":
+            held = self.holds if self.holds is not None else self.registered_holds
+            return f"{'holds' if held else 'does not hold'} at reduced size"
+        if self.known == "inconclusive":
+            return "open"
+        if self.size == "theory" or self.size is None:
+            return self.known
+        return f"{self.known} at {'the paper’s' if self.at_paper_size else 'its own'} size"
+
 
 def load(root: Path = ROOT) -> dict[str, Claim]:
     """Return the registered claims; none for a book without a register.
 
     Raises:
-        ClaimError: for an unknown verdict or field, or a claim without what would falsify it.
+        ClaimError: for an unknown verdict, outcome or field, or a claim without what would falsify it.
     """
     path = root / "book" / "claims.toml"
     content = tomllib.loads(path.read_text("utf8")) if path.is_file() else {}
@@ -138,6 +173,11 @@ def load(root: Path = ROOT) -> dict[str, Claim]:
         if claims[key].registered not in VERDICTS or not claims[key].falsified_by:
             raise ClaimError(
                 f"claim {key!r} of {path.name} needs a verdict of {(*VERDICTS,)}, and `falsified_by`"
+            )
+        if claims[key].prediction not in ("", *OUTCOMES):
+            raise ClaimError(
+                f"claim {key!r} of {path.name} has the prediction {claims[key].prediction!r}: "
+                f"use one of {OUTCOMES}"
             )
     return claims
 

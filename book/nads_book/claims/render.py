@@ -1,10 +1,11 @@
-"""The page *Claims*, the marks behind sentences, and ``claims.json``."""
+"""How claims are shown: marks behind sentences, conclusions in chapters, the page *Claims*, and ``claims.json``."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,16 +15,46 @@ from nads_book.claims.register import ROOT, VERDICTS, Claim
 from nads_book.claims.statements import MARK, texts
 from nads_book.report import CLAIM, estimate, readable
 
+FAILED = "prediction failed"
+
+
+def sign(claim: Claim) -> str:
+    """Return the sign of a verdict; a failed prediction has none, whatever was found instead."""
+    return FAILED if claim.prediction == "failed" else VERDICTS[claim.known]
+
+
+def kind(claim: Claim) -> str:
+    """Return the class of a claim's sign, which colours it."""
+    return "failed-prediction" if claim.prediction == "failed" else claim.known
+
+
+def chapter(claim: Claim) -> str:
+    """Return the chapter whose lab notes have the claim, such as ``07_poison``; empty if no chapter has it."""
+    if claim.chapter:
+        return claim.chapter
+    for page in places(claim):
+        if page.startswith("notebooks/"):
+            return Path(page).name
+    return ""
+
+
+def address(claim: Claim, up: str = "../") -> str:
+    """Return the address of a claim's entry in the lab notes, or of its line on the page *Claims*.
+
+    Args:
+        claim: the claim.
+        up: way from the page that links to the first folder of the book.
+    """
+    name = chapter(claim)
+    page = f"book/lab_notes/{name}" if name else "book/claims"
+    return f"{up}{page}.html#{claim.id}"
+
 
 def badge(claim: Claim) -> str:
-    """Return the mark behind a sentence: the sign of its verdict, linked to its row of the page *Claims*."""
-    known = claim.verdict or claim.registered
-    label = html.escape(
-        f"Claim, {known}"
-        + ("" if claim.holds is not False or known != "toy" else ", does not hold")
-    )
-    link = f'href="../book/claims.html#{claim.id}" title="{label}" aria-label="{label}"'
-    return f'<a class="claim-mark {known}" {link}>{VERDICTS[known]}</a>'
+    """Return the mark behind a sentence: the sign of its verdict, linked to its entry in the lab notes."""
+    label = html.escape(f"Claim: {claim.label}")
+    link = f'href="{address(claim)}" title="{label}" aria-label="{label}"'
+    return f'<a class="claim-mark {kind(claim)}" {link}>{sign(claim)}</a>'
 
 
 def with_badges(text: str, claims: dict[str, Claim]) -> str:
@@ -31,26 +62,38 @@ def with_badges(text: str, claims: dict[str, Claim]) -> str:
     return MARK.sub(lambda mark: badge(claims[mark[1]]) if mark[1] in claims else "", text)
 
 
+def conclusion(claim: Claim) -> str:
+    """Return what a chapter shows of a claim: its sign, its sentence and its number, in Markdown."""
+    about = "; ".join(filter(None, [number(claim), claim.label]))
+    return f"**{sign(claim)}** {claim.statement} ({about})"
+
+
 def with_claims(notebook: nbformat.NotebookNode, claims: dict[str, Claim]) -> nbformat.NotebookNode:
-    """Replace the marks of an executed chapter, and its records by the anchors that the page *Claims* links to."""
+    """Replace the marks of an executed chapter, and add its conclusions below the cells that ask for them."""
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = with_badges(cell.source, claims)
-        keys = [
-            output["data"][CLAIM]["id"]
+        records = [
+            output["data"][CLAIM]
             for output in cell.get("outputs", [])
             if CLAIM in output.get("data", {})
         ]
-        if keys:  # an anchor among the outputs of a figure would become another figure
+        if records:  # an anchor among the outputs of a figure would become another figure
             cell.outputs = [
                 output for output in cell.outputs if CLAIM not in output.get("data", {})
             ]
             anchors = "".join(
-                f'<div class="claim-anchor" id="evidence-{key}"></div>' for key in keys
+                f'<div class="claim-anchor" id="evidence-{record["id"]}"></div>'
+                for record in records
             )
             cells.append(nbformat.v4.new_markdown_cell(anchors))
         cells.append(cell)
+        for record in records:
+            if record.get("shown"):
+                claim = claims[record["id"]]
+                text = f"**{badge(claim)}** {conclusion(claim).split('** ', 1)[1]}"
+                cells.append(nbformat.v4.new_markdown_cell(f":::{{div}} conclusion\n{text}\n:::"))
     notebook.cells = cells
     return notebook
 
@@ -64,117 +107,132 @@ def titles(root: Path) -> dict[str, str]:
 
 
 def places(claim: Claim) -> list[str]:
-    """Return the pages that state or decide a claim."""
+    """Return the pages that decide or state a claim."""
     cell = [claim.cell.partition(".html")[0]] if claim.cell else []
-    return list(dict.fromkeys([*claim.pages, *cell]))
+    return list(dict.fromkeys([*cell, *claim.pages]))
 
 
 def css_class(page: str) -> str:
-    """Return the class that the rows of a page's claims have, as docutils would write it."""
+    """Return the class that the lines of a page's claims have, as docutils would write it."""
     return f"chapter-{Path(page).name}".replace("_", "-").lower()
 
 
-def facts(claim: Claim) -> str:
-    """Return number, seeds, size and condition of a claim in one line."""
-    found = []
+def number(claim: Claim) -> str:
+    """Return the number behind a claim with its interval; empty where it has none."""
     ends = [end for end in claim.interval or () if end is not None]
-    if claim.value is not None and len(ends) == 2:
-        number = estimate((claim.value, *ends), digits=2 if abs(claim.value) < 10 else 0)
-        found.append(f"{claim.measure}: {number}")
-    elif claim.value is not None:
-        found.append(f"{claim.measure}: {readable(claim.value)}")
+    if claim.value is None:
+        return ""
+    if len(ends) == 2:
+        value = estimate((claim.value, *ends), digits=2 if abs(claim.value) < 10 else 0)
+        return f"{claim.measure}: {value}"
+    return f"{claim.measure}: {readable(claim.value)}"
+
+
+def facts(claim: Claim) -> str:
+    """Return number, trainings, seeds and size of a claim in one line."""
+    found = [number(claim)]
     if claim.num_trainings:
         found.append(f"{claim.num_trainings:,} trainings")
     if claim.num_seeds:
         found.append(f"{claim.num_seeds} seed{'s' * (claim.num_seeds > 1)}")
     if claim.size:
-        kinds = {"theory": "formula, simulation or count", "live": "measured live only"}
-        found.append(kinds.get(claim.size, f"size `{claim.size}`"))
+        sizes = {
+            "theory": "formula, simulation or count",
+            "live": "measured live only",
+            "paper": "the paper’s size" if claim.at_paper_size else "an experiment of our own",
+        }
+        found.append(sizes.get(claim.size, f"size `{claim.size}`"))
     if claim.verdict is None:
         found.append("not decided again by this build")
-    return "; ".join([*found, claim.condition] if claim.condition else found)
+    return "; ".join(filter(None, found))
 
 
-def row(claim: Claim, names: dict[str, str]) -> str:
-    """Return a claim as the page *Claims* shows it, in Markdown.
+def counts(claims: Iterable[Claim]) -> list[tuple[str, str, int]]:
+    """Return the number of claims by verdict and size: class of their lines, label, number."""
+    found: dict[str, tuple[str, int]] = {}
+    for claim in sorted(claims, key=lambda claim: list(VERDICTS).index(claim.known)):
+        key = re.sub(r"[^a-z]+", "-", claim.label)
+        label, count = found.get(key, (f"{VERDICTS[claim.known]} {claim.label}", 0))
+        found[key] = (label, count + 1)
+    return [(f"verdict-{key}", label, count) for key, (label, count) in found.items()]
 
-    Args:
-        claim: the claim.
-        names: titles of the pages.
-    """
-    known = claim.verdict or claim.registered
-    sides = {True: ", holds at this size", False: ", does not hold at this size", None: ""}
-    side = sides[claim.holds] if known == "toy" else ""
-    links = [f'<a href="../{claim.cell}">cell that decides it</a>'] if claim.cell else []
-    links += [
-        f'<a href="../{name}.html">{html.escape(names[name])}</a>'
-        for name in claim.pages
-        if name != "README"
-    ]
-    links += ["README"] if "README" in claim.pages else []
-    follows = ", ".join(
-        f'<a href="#{other}">{other}</a> ({wanted})' for other, wanted in claim.follows.items()
-    )
-    about = {
-        "Measured": facts(claim),
-        "Follows from": follows,
-        "Would be falsified by": claim.falsified_by,
-        "Preregistered": claim.history,
-        "Results": ", ".join(f"`{source}`" for source in claim.sources),
-        "See": ", ".join(links),
-    }
-    lines = [f"{label}\n: {text}" for label, text in about.items() if text]
-    classes = " ".join(["claim-row", f"verdict-{known}", *map(css_class, places(claim))])
-    head = f'<span class="claim-verdict {known}" id="{claim.id}">{VERDICTS[known]} {known}{side}</span> `{claim.id}`'
-    return f":::{{div}} {classes}\n" + "\n\n".join([head, claim.statement, *lines]) + "\n:::"
+
+def line(claim: Claim) -> str:
+    """Return a claim as the page *Claims* lists it, in Markdown: sign, sentence, and a link to its entry."""
+    label = re.sub(r"[^a-z]+", "-", claim.label)
+    classes = ["claim-line", f"verdict-{label}", *map(css_class, places(claim))]
+    marks = [f"prediction-{claim.prediction}"] if claim.prediction else []
+    marks += ["post-hoc"] if claim.post_hoc else []
+    link = f'<a class="claim-mark {kind(claim)}" href="{address(claim)}" title="{claim.label}">{sign(claim)}</a>'
+    anchor = f'<span class="claim-anchor" id="{claim.id}"></span>'
+    return f":::{{div}} {' '.join(classes + marks)}\n{anchor}{link} {claim.statement}\n:::"
 
 
 SCRIPT = """<script>
-const form = document.querySelector('.claims-filter'), selects = [...form.querySelectorAll('select')];
+const form = document.querySelector('.claims-filter'), lines = [...document.querySelectorAll('.claim-line')];
+const texts = lines.map(line => line.textContent.toLowerCase()), number = form.querySelector('output');
+const choose = () => {
+  const words = form.querySelector('input').value.toLowerCase().split(/\\s+/);
+  const chosen = [...form.querySelectorAll('select')].map(({ value }) => value).filter(Boolean);
+  lines.forEach((line, index) => {
+    const fits = chosen.every(name => line.classList.contains(name));
+    line.hidden = !fits || !words.every(word => texts[index].includes(word));
+  });
+  number.textContent = `${lines.filter(line => !line.hidden).length} of ${lines.length} claims`;
+};
 form.hidden = false;
-form.addEventListener('change', () => {
-  for (const row of document.querySelectorAll('.claim-row'))
-    row.hidden = !selects.every(({ value }) => !value || row.classList.contains(value));
-});
+form.addEventListener('input', choose);
+form.addEventListener('submit', event => event.preventDefault());
+choose();
 </script>"""
 
 
 def page(text: str, claims: dict[str, Claim], root: Path = ROOT) -> str:
-    """Return the page *Claims*: its text, with the filter and the rows in place of ``<!-- claims -->``."""
+    """Return the page *Claims*: its text, with counts, a search and a line per claim in place of ``<!-- claims -->``.
+
+    What the paper states comes first, with what fails before what holds; then the claims of the book, by chapter.
+    """
     names = titles(root)
     order = {name: place for place, name in enumerate(names)}
-    ordered = sorted(
-        claims.values(), key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1)
+    paper = [claim for claim in claims.values() if claim.id.startswith("errata-")]
+    paper.sort(
+        key=lambda claim: ["falsified", "toy", "inconclusive", "verified"].index(claim.known)
     )
-    counts = {
-        name: sum((claim.verdict or claim.registered) == name for claim in ordered)
-        for name in VERDICTS
-    }
-    used = sorted({name for claim in ordered for name in places(claim)}, key=order.__getitem__)
+    own = [claim for claim in claims.values() if claim not in paper]
+    own.sort(key=lambda claim: min(map(order.__getitem__, places(claim)), default=-1))
+    used = sorted(
+        {name for claim in claims.values() for name in places(claim)}, key=order.__getitem__
+    )
+    found = counts(claims.values())
     options = {
-        "Verdict": {f"verdict-{name}": f"{name} ({count})" for name, count in counts.items()},
+        "Verdict": {name: f"{label} ({count})" for name, label, count in found},
         "Page": {css_class(name): names[name] for name in used},
+        "Prediction": {
+            "prediction-met": "met",
+            "prediction-failed": "failed",
+            "prediction-open": "open",
+            "post-hoc": "none: chosen after seeing the results",
+        },
     }
-    selects = ""
+    selects = '<label>Search <input type="search"></label> '
     for label, choices in options.items():
         items = "".join(
             f'<option value="{value}">{html.escape(one)}</option>' for value, one in choices.items()
         )
         selects += f'<label>{label} <select><option value="">all</option>{items}</select></label> '
-    filters = f'```{{raw}} html\n<form class="claims-filter" hidden>{selects}</form>\n```'
-    rows = [row(claim, names) for claim in ordered]
-    return text.replace(
-        "<!-- claims -->", "\n\n".join([filters, *rows, f"```{{raw}} html\n{SCRIPT}\n```"])
-    )
-
-
-def place(stage: Path, claims: dict[str, Claim], root: Path = ROOT) -> None:
-    """Write the page *Claims* into the staging folder, and replace the marks of the other pages there."""
-    for path in (stage / "book").glob("*.md"):
-        text = path.read_text("utf8")
-        changed = page(text, claims, root) if path.stem == "claims" else with_badges(text, claims)
-        if changed != text:
-            path.write_text(changed, "utf8")
+    filters = f'<form class="claims-filter" hidden>{selects}<output></output></form>'
+    table = ["| verdict | claims |", "|---|--:|"]
+    table += [f"| {label} | {count} |" for _, label, count in found]
+    parts = [
+        "\n".join(table),
+        f"```{{raw}} html\n{filters}\n```",
+        "## What the paper states",
+        *map(line, paper),
+        "## What this book states",
+        *map(line, own),
+        f"```{{raw}} html\n{SCRIPT}\n```",
+    ]
+    return text.replace("<!-- claims -->", "\n\n".join(parts))
 
 
 def write(path: Path, claims: dict[str, Claim]) -> None:

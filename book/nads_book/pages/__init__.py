@@ -6,7 +6,9 @@ A module is named after its chapter: `flip` belongs to ``08_flip``. It holds
 - one function per figure or table, which a cell calls (``nb.pages.flip.plot_costs()``);
 - one function per claim, or per family of claims, which returns `nads_book.evidence.evidence`;
 - ``CLAIMS``: id of the register -> function without arguments that decides it. ``make verify`` and the build call
-  these; `conclude` shows one on the page, as its sentence with the numbers.
+  these; `conclude` shows one on the page, as its sentence with the numbers;
+- ``LAB_TABLES``, if it has any: title -> function without arguments that returns a table in Markdown or HTML, which
+  the chapter's lab notes show.
 
 Nothing is decided in a cell, and a function draws or computes the same at every preset. To port a chapter from
 `UNPORTED`:
@@ -26,10 +28,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from nads_book import claims
 from nads_book.evidence import Evidence
 from nads_book.experiments.results import Results, results_path
+from nads_book.publishing import publishing
 from nads_book.report import publish, show
 from nads_book.studies import load_results
 
@@ -61,7 +65,9 @@ def decisions() -> dict[str, Callable[[], Evidence]]:
 
 
 def conclude(id: str) -> None:
-    """Show what a claim concludes, with its numbers, if it holds, and mark the cell as its place.
+    """Show a claim with its verdict and its number.
+
+    While the book is built, the cell is only marked: the build shows the claim there, as all claims stand then.
 
     Args:
         id: name in `book/claims.toml`.
@@ -78,9 +84,34 @@ def conclude(id: str) -> None:
             f"no page decides the claim {id!r}: name one of {', '.join(sorted(decisions()))}"
         )
     found = _module(name).CLAIMS[id]()
-    if found.holds and found.sentence:
-        show(found.sentence)
-    publish(id)
+    if publishing():
+        publish(id, shown=True)
+    else:
+        claim = claims.decided(claims.load()[id], found)
+        if claim.statement:
+            show(claims.conclusion(claim))
+
+
+def chapter_of(module: str) -> str:
+    """Return the chapter that a module of this package belongs to, such as ``07_poison``.
+
+    Raises:
+        FileNotFoundError: if no notebook has its name.
+    """
+    for path in sorted((claims.ROOT / "notebooks").glob("*.ipynb")):
+        if path.stem.partition("_")[2] == module:
+            return path.stem
+    raise FileNotFoundError(f"there is no chapter for nads_book.pages.{module}")
+
+
+def lab_tables() -> dict[str, Mapping[str, Callable[[], str]]]:
+    """Return the tables of the lab notes: chapter -> title -> function that makes the table."""
+    return {chapter_of(name): getattr(_module(name), "LAB_TABLES", {}) for name in MODULES}
+
+
+def chapters_of_claims() -> dict[str, str]:
+    """Return the chapter whose module decides a claim, by the id of the claim."""
+    return {key: chapter_of(name) for name in MODULES for key in _module(name).CLAIMS}
 
 
 def stored(name: str, preset: str = "paper") -> Results:

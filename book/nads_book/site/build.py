@@ -27,7 +27,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 from nads_book import claims
 from nads_book.experiments.presets import ON_CPUS
-from nads_book.pages import decisions
+from nads_book.pages import chapters_of_claims, decisions, lab_tables
 from nads_book.site import pages, sharing
 from nads_book.site.dependencies import results_folder
 from nads_book.site.execution import (
@@ -94,6 +94,8 @@ def decided(executed: Iterable[Path], root: Path) -> dict[str, claims.Claim]:
     try:
         functions = {key: decide() for key, decide in decisions().items()} if root == ROOT else {}
         register = claims.decide(recorded | functions, cells, root)
+        for key, chapter in (chapters_of_claims() if root == ROOT else {}).items():
+            register[key].chapter = chapter
     except (claims.ClaimError, FileNotFoundError) as error:
         raise BuildError(str(error)) from None
     flipped = claims.problems((claim for claim in register.values() if claim.flipped), root)
@@ -118,7 +120,10 @@ def render(folder: Path, preset: str, root: Path = ROOT) -> Path:
         name: folder / "executed" / preset / f"{Path(name).name}.ipynb" for name in chapters(root)
     }
     register = decided(executed.values(), root)
-    claims.place(stage, register, root)
+    try:
+        claims.place(stage, register, lab_tables() if root == ROOT else {}, root)
+    except claims.ClaimError as error:
+        raise BuildError(str(error)) from None
     for name, path in executed.items():
         (stage / name).parent.mkdir(exist_ok=True)
         notebook = nbformat.read(path, as_version=4)

@@ -1,0 +1,113 @@
+"""The lab notes: a generated page for each chapter, with its claims, its predictions and its tables."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from nads_book.claims.register import ROOT, Claim, ClaimError
+from nads_book.claims.render import chapter, facts, kind, page, sign, titles, with_badges
+
+PLACE = "<!-- lab notes -->"
+Tables = Mapping[str, Callable[[], str]]
+
+
+def entry(claim: Claim, names: Mapping[str, str], own: Mapping[str, str]) -> str:
+    """Return a claim with all that decides it, in Markdown.
+
+    Args:
+        claim: the claim.
+        names: titles of the pages, by page.
+        own: address of each claim's entry, by id, relative to this page.
+    """
+    links = [f'<a href="../../{claim.cell}">cell</a>'] if claim.cell else []
+    links += [
+        f'<a href="../../{name}.html">{html.escape(names[name])}</a>'
+        for name in claim.pages
+        if name != "README"
+    ]
+    links += ["README"] if "README" in claim.pages else []
+    follows = ", ".join(
+        f'<a href="{own[other]}">{other}</a> ({wanted})' for other, wanted in claim.follows.items()
+    )
+    about = {
+        "Measured": facts(claim),
+        "Condition": claim.condition,
+        "Follows from": follows,
+        "Would be falsified by": claim.falsified_by,
+        "Registered prediction": claim.prediction,
+        "Preregistered": claim.history,
+        "Post hoc": "chosen after seeing the results" if claim.post_hoc else "",
+        "Judgement": claim.judgement,
+        "Results": ", ".join(f"`{source}`" for source in claim.sources),
+        "Stated on": ", ".join(links),
+    }
+    lines = [f"{label}\n: {text}" for label, text in about.items() if text]
+    verdict = f'<span class="claim-verdict {kind(claim)}">{sign(claim)} {claim.label}</span>'
+    if claim.prediction == "failed":
+        verdict += f" (as stated: {claim.known})"
+    body = "\n\n".join([verdict, claim.statement, *lines])
+    return f"### {claim.id}\n\n:::{{div}} claim-row\n{body}\n:::"
+
+
+def notes(text: str, name: str, claims: Iterable[Claim], tables: Tables, root: Path = ROOT) -> str:
+    """Return the lab notes of a chapter, in place of `PLACE` in their text.
+
+    Args:
+        text: the page as it is committed.
+        name: chapter, such as ``07_poison``.
+        claims: all claims.
+        tables: title -> function that returns a table in Markdown or HTML.
+        root: folder of the repository.
+
+    Raises:
+        ClaimError: if a table cannot be made.
+    """
+    claims = list(claims)
+    own = {claim.id: f"{chapter(claim)}.html#{claim.id}" for claim in claims}
+    names = titles(root)
+    mine = [claim for claim in claims if chapter(claim) == name]
+    there = f"notebooks/{name}"
+    parts = []
+    if there in names:
+        parts.append(f"Chapter: [{names[there]}](../../{there}.ipynb).")
+    parts.append("## Claims")
+    parts += [entry(claim, names, own) for claim in mine] or ["No claim is decided here."]
+    if tables:
+        parts.append("## Tables")
+    for title, make in tables.items():
+        try:
+            table = make()
+        except Exception as error:
+            raise ClaimError(f"the table {title!r} of the lab notes of {name}: {error}") from error
+        parts.append(f"### {title}\n\n{_block(table)}")
+    return text.replace(PLACE, "\n\n".join(parts))
+
+
+def place(
+    stage: Path, claims: dict[str, Claim], tables: Mapping[str, Tables], root: Path = ROOT
+) -> None:
+    """Write the page *Claims* and the lab notes into the staging folder, and replace the marks of other pages there.
+
+    Args:
+        stage: staging folder.
+        claims: the claims by id, decided.
+        tables: tables of the lab notes, by chapter.
+        root: folder of the repository.
+    """
+    for path in (stage / "book").rglob("*.md"):
+        text = path.read_text("utf8")
+        if path.parent.name == "lab_notes":
+            changed = notes(text, path.stem, claims.values(), tables.get(path.stem, {}), root)
+        elif path.stem == "claims":
+            changed = page(text, claims, root)
+        else:
+            changed = with_badges(text, claims)
+        if changed != text:
+            path.write_text(changed, "utf8")
+
+
+def _block(table: str) -> str:
+    """Return a table so that Markdown reads it as one: HTML goes through as it is."""
+    return f"```{{raw}} html\n{table}\n```" if table.lstrip().startswith("<") else table
