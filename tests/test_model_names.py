@@ -56,6 +56,14 @@ def test_options_in_the_name(timm, query, channels, expected):
     assert network.options == {"in_chans": 3, "img_size": 8, "num_classes": 3} | expected
 
 
+@pytest.mark.parametrize(("query", "expected"), [("", 5), ("?num_classes=2", 2)])
+def test_a_model_has_as_many_outputs_as_asked_for_unless_its_name_says_otherwise(
+    timm, query, expected
+):
+    network = architecture_named(f"timm:tiny_net{query}", (3, 8, 8), 5)()
+    assert network.options["num_classes"] == expected
+
+
 def test_nads_of_a_model_by_name(timm):
     options = {"image_shape": (1, 4, 4), "device": "cpu", "progress": False}
     nads = nc.compute_nads("timm:tiny_net?img_size=4", 16, **options)

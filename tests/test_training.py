@@ -257,6 +257,23 @@ def with_dropout() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 30), nn.ReLU(), nn.Dropout(), nn.Linear(30, 2))
 
 
+def test_an_architecture_is_trained_by_its_name_too():
+    data = nc.SeparableDatasets(torch.eye(64).view(64, 1, 8, 8)[:2], 20)
+    options = {"num_classes": 3, "recipe": nc.Recipe(epochs=1, batch_size=10)}
+    options |= {"method": "loop", "progress": False}
+    losses = [
+        nc.train_networks(network, data, **options).losses
+        for network in ("logreg", nc.LOGREG, f"{__name__}:eight_by_eight")
+    ]
+    assert torch.equal(losses[0], losses[1]) and torch.equal(losses[0], losses[2])
+    with pytest.raises(ValueError, match="logref.*logreg"):
+        nc.train_networks("logref", data, **options)
+
+
+def eight_by_eight():
+    return nc.LOGREG.build(1, 8, 3)
+
+
 def test_a_network_does_not_depend_on_what_is_trained_beside_it():
     datasets, _ = datasets_and_directions()
     train = lambda data, **options: nc.train_networks(  # noqa: E731

@@ -329,7 +329,7 @@ ARCHITECTURES = {value.name: value for value in (LOGREG, LENET, VGG11, RESNET18,
 
 
 def architecture_named(
-    name: str, image_shape: tuple[int, ...]
+    name: str, image_shape: tuple[int, ...], num_classes: int | None = None
 ) -> Architecture | Callable[[], nn.Module]:
     """Return what a name stands for.
 
@@ -339,6 +339,8 @@ def architecture_named(
             "module:function", a factory in a module that can be imported from here.
         image_shape: shape of the inputs. A vision transformer of torchvision, which accepts square images of one size,
             is built for that size, and a model of timm for that number of channels.
+        num_classes: number of outputs of a library's model whose name states none; by default the
+            library's own.
 
     Raises:
         ImportError: if torchvision or timm is not installed.
@@ -352,7 +354,7 @@ def architecture_named(
         choices = f"{', '.join(ARCHITECTURES)}, or torchvision:model, timm:model or module:factory"
         raise ValueError(f"unknown architecture {name!r}: choose from {choices}")
     if module in ("torchvision", "timm"):
-        return _of_library(module, attribute, image_shape)
+        return _of_library(module, attribute, image_shape, num_classes)
     return imported(name)
 
 
@@ -372,10 +374,14 @@ def imported(name: str) -> Any:
         sys.path.remove("")
 
 
-def _of_library(library: str, text: str, image_shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+def _of_library(
+    library: str, text: str, image_shape: tuple[int, ...], num_classes: int | None
+) -> Callable[[], nn.Module]:
     """Return a factory of one of a library's models, with options as in "vit_tiny_patch16_224?img_size=32"."""
     model, _, query = text.partition("?")
     options = {key: _literal(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
+    if num_classes is not None:
+        options.setdefault("num_classes", num_classes)
     try:
         models = importlib.import_module(
             "torchvision.models" if library == "torchvision" else library

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from nads_core.networks.architectures import Architecture
+from nads_core.networks.architectures import Architecture, architecture_named
 from nads_core.runtime.arguments import require_choice, require_integers, usable_device
 from nads_core.training.processes import num_cores, train_in_processes
 from nads_core.training.recipes import Dataset, TrainConfig, merge_options, require_dataset
@@ -36,7 +36,7 @@ _MIN_STEPS_FOR_PROCESSES = 2_000  # starting workers takes as long as about 500 
 
 
 def train_networks(
-    architecture: Architecture | Callable[[], nn.Module],
+    architecture: Architecture | Callable[[], nn.Module] | str,
     datasets: Sequence[Dataset],
     test_datasets: Sequence[Dataset] | None = None,
     config: TrainConfig | None = None,
@@ -58,12 +58,14 @@ def train_networks(
     rounding on any device; with dropout, on one device and by one method. All networks see their samples in one order.
 
     Args:
-        architecture: an `Architecture`, or a function that returns a new network with ``num_classes`` outputs.
+        architecture: an `Architecture`, a function that returns a new network with ``num_classes``
+            outputs, or a name that `compute_nads` takes: "lenet", "torchvision:resnet18",
+            "timm:vit_tiny_patch16_224?img_size=32", "module:function".
         datasets: B training sets, for example `SeparableDatasets`; item b is images (N, C, H, W) and labels (N,). Items
             are requested when their network is due; those of a sequence that is not a list, in a worker.
         test_datasets: B test sets.
         config: options of every training; its ``cuda_graph`` is set by ``method``.
-        num_classes: number of outputs of the networks that an `Architecture` builds.
+        num_classes: number of outputs of networks of an `Architecture` or of a library's model.
         network_ids: ids of the networks (B,), to train some of a larger family; 0 to B - 1 by default.
         method: "processes" for one network per core, each on one thread; "vmap" for all networks in one vectorised
             step; "graph" for sequential trainings with a captured step; "loop" for sequential trainings. "auto" chooses
@@ -87,8 +89,10 @@ def train_networks(
 
     Raises:
         TypeError: if ``architecture`` does not return a module, or no recipe is given.
-        ValueError: if there is no dataset, no test set with ``stop_at_full_accuracy``, data that do not fit the
-            network, an unavailable device, an early stop or dropout with "vmap", or a loss that became NaN.
+        ImportError: for the name of a model whose library is not installed.
+        ValueError: for an unknown name, if there is no dataset, no test set with
+            ``stop_at_full_accuracy``, data that do not fit the network, an unavailable device, an
+            early stop or dropout with "vmap", or a loss that became NaN.
         TrainingTimeout: if the networks are not trained within ``timeout`` seconds.
     """
     config = merge_options(config, options)
@@ -106,6 +110,8 @@ def train_networks(
         config = replace(config, mixed_precision=has_bfloat16 and config.dtype == torch.float32)
     # Sequences that create their items on demand state their shape in an attribute.
     shape = tuple(getattr(datasets, "image_shape", None) or datasets[0][0].shape[1:])  # (C, H, W)
+    if isinstance(architecture, str):
+        architecture = architecture_named(architecture, shape, num_classes)
     if isinstance(architecture, Architecture):
         architecture = partial(architecture.build, shape[0], shape[1], num_classes)
     family = NetworkFamily(architecture, shape, config, device)
