@@ -32,6 +32,15 @@ def test_measured_share_is_the_formula_for_average_pooling():
     assert ((share - expected).abs() < 6 * error + 1e-9).all()
 
 
+def test_dependent_outputs_cost_nothing_in_the_measured_share():
+    direction = torch.zeros(1, 100, dtype=torch.float64)
+    direction[0, 0], direction[0, 1] = 0.1**0.5, 0.9**0.5
+    share, error = regression.measured_energy(
+        lambda x: x[:, :1] * torch.linspace(1, 2, 60), direction, 2_000, seed=0
+    )
+    assert abs(float(share) - 0.1) < 4 * float(error)
+
+
 def test_small_cnn_is_made_of_circular_convolutions():
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -76,19 +76,16 @@ def measured_energy(
         x = torch.randn(2, count, directions.shape[1], generator=generator, dtype=torch.float64)
         targets = x @ directions.T  # (2, n, F), of the two halves
         outputs = torch.stack([layer(half).flatten(1) for half in x])
-        outputs = torch.cat(
-            [outputs, torch.ones_like(outputs[..., :1])], -1
-        )  # (2, n, p), with a constant
+        # (2, n, p), with a constant
+        outputs = torch.cat([outputs, torch.ones_like(outputs[..., :1])], -1)
         gram = outputs[0].T @ outputs[0]
-        weights = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12) @ (
-            outputs[0].T @ targets[0]
-        )  # (p, F)
-        unexplained = (targets[1] - outputs[1] @ weights).square().mean(0) / targets[
-            1
-        ].square().mean(0)
-        shares.append(
-            1 - unexplained * (count - outputs.shape[-1]) / count
-        )  # fitting p weights costs p / (n - p)
+        pseudoinverse = torch.linalg.pinv(gram, hermitian=True, rtol=1e-12)
+        weights = pseudoinverse @ (outputs[0].T @ targets[0])  # (p, F)
+        residuals = targets[1] - outputs[1] @ weights
+        unexplained = residuals.square().mean(0) / targets[1].square().mean(0)
+        # Fitting r weights costs r / (n - r), with r the rank: dependent outputs cost nothing.
+        rank = int(torch.linalg.matrix_rank(gram, hermitian=True, rtol=1e-12))
+        shares.append(1 - unexplained * (count - rank) / count)
     shares = torch.stack(shares)  # (batches, F)
     return shares.mean(0), shares.std(0) / math.sqrt(num_batches)
 
