@@ -174,7 +174,7 @@ CALLS = {
         {"a": {"waves": ([0.01, 1.0], [0.5, 0.9])}}, learned=0.6
     ),
     "plot_images": lambda: figures.plot_images({"a": PHOTOS[0, 0], "b": PHOTOS[1, 0]}),
-    "plot_aliasing": lambda: figures.plot_aliasing({"a": WAVE}, {"a": WAVE[::2]}, {"a": 0.5}),
+    "plot_aliasing": lambda: figures.plot_aliasing({"a": WAVE}, {"a": WAVE[::2]}, 0.5),
     "plot_curves": lambda: figures.plot_curves(
         range(8),
         {"a": {"ours": WAVE}},

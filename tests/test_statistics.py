@@ -149,3 +149,23 @@ def test_pooled_deviations_leave_out_what_kinds_differ_by():
     )  # Student's with two degrees of freedom
     assert pooled.half_width(2, 2) == pytest.approx(2**0.5 * pooled.half_width(2))
     assert statistics.pooled_variance([[1.0], [2.0]]).half_width(1) == np.inf
+
+
+def test_the_interval_of_few_pairs_counts_every_draw():
+    a, b = np.array([1.0, 2.0, 4.0, 3.0, 5.0]), np.array([2.0, 1.0, 3.0, 5.0, 4.0])
+    draws = np.stack(np.meshgrid(*[range(5)] * 5), -1).reshape(-1, 5)
+    ranks = [
+        statistics.rank_correlation(a[draw], b[draw], 2) for draw in draws if len(set(draw)) > 1
+    ]
+    rank, low, high = statistics.correlation_interval(a, b)
+    assert rank == pytest.approx(spearmanr(a, b).statistic)
+    for end, share in ((low, 0.025), (high, 0.975)):
+        assert end == pytest.approx(np.quantile(ranks, share, method="inverted_cdf"))
+
+
+def test_the_interval_of_many_pairs_is_that_of_many_draws():
+    a = np.random.default_rng(0).normal(size=30)
+    b = a + np.random.default_rng(1).normal(size=30)
+    _, low, high = statistics.correlation_interval(a, b)
+    other = statistics.resampled_correlations(a, b, num_resamples=5_000, seed=9)
+    assert (low, high) == pytest.approx(statistics.with_interval(other)[1:], abs=0.02)

@@ -3,8 +3,10 @@
 scipy's Spearman correlation and Mann-Whitney statistic take no weights, which samples of a map need: those are here.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -323,3 +325,33 @@ def resampled_crossed_mean(
             means.append((weights * values).sum() / weights.sum())
     low, high = np.quantile(means, (0.025, 0.975))
     return float(low), float(high)
+
+
+MANY = 20_000  # draws after which an interval hardly depends on their seed
+_FEW = 8  # pairs of which all draws can be enumerated
+
+
+def correlation_interval(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    """Return the rank correlation of n pairs, and its 95 % interval over draws of pairs with replacement.
+
+    Up to 8 pairs all draws are enumerated: how often each pair is drawn, with its probability.
+
+    Args:
+        a: (n,).
+        b: (n,).
+    """
+    if len(a) > _FEW:
+        return with_interval(resampled_correlations(a, b, num_resamples=MANY))
+    chosen = combinations_with_replacement(range(len(a)), len(a))
+    counts = np.array([np.bincount(draw, minlength=len(a)) for draw in chosen])  # (draws, n)
+    counts = counts[(counts > 0).sum(1) > 1]  # one pair alone has no correlation
+    # n! / (c_1! ... c_n!) of the n^n draws have the counts c.
+    ways = [
+        math.factorial(len(a)) / math.prod(map(math.factorial, draw)) for draw in counts.tolist()
+    ]
+    ranks = np.array([rank_correlation(a, b, 2, weights=draw) for draw in counts])
+    order = np.argsort(ranks)
+    cumulative = np.array(ways)[order].cumsum()
+    places = np.searchsorted(cumulative, np.array([0.025, 0.975]) * cumulative[-1])
+    low, high = ranks[order][places]
+    return rank_correlation(a, b, 2), float(low), float(high)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nads_book import checks
 from nads_book.checks.check import LIMIT, Check, CheckFunction, passed, readable_z, worst
+from nads_book.evidence import Evidence, evidence
 from nads_book.report import readable, record_claim
 from nads_book.theory import deep_linear, lemma2
 from nads_core.theory import pooling
@@ -90,13 +91,22 @@ def summary(key: str, results: Sequence[Check]) -> str:
     return f"**{statement.title}: {statement.verdict(results)}.** {statement.evidence(results)}"
 
 
-def publish(key: str, results: Sequence[Check]) -> None:
-    """Store verdict, evidence and counter-example in the notebook, for the errata page to paste; nothing is shown.
+def decide(key: str, results: Sequence[Check]) -> Evidence:
+    """Return the evidence that checks give for a statement of the paper as printed, or for ours where none is printed.
 
     Args:
         key: key of `STATEMENTS`.
         results: results of its check.
     """
+    statement = STATEMENTS[key]
+    as_stated = passed(results, printed=statement.is_printed) or (
+        False if statement.is_exact else None
+    )
+    return evidence(as_stated if passed(results) else None, statement.title)
+
+
+def paste_statement(key: str, results: Sequence[Check]) -> None:
+    """Store verdict, evidence and counter-example in the notebook, for the errata page to paste; nothing is shown."""
     statement = STATEMENTS[key]
     paste(
         key,
@@ -104,10 +114,12 @@ def publish(key: str, results: Sequence[Check]) -> None:
         statement.evidence(results),
         statement.counterexample() or "none",
     )
-    as_stated = passed(results, printed=statement.is_printed) or (
-        False if statement.is_exact else None
-    )
-    record_claim(f"errata-{key}", as_stated if passed(results) else None, statement.title)
+
+
+def publish(key: str, results: Sequence[Check]) -> None:
+    """Store what `paste_statement` and `decide` return, in chapters whose claims are not functions yet."""
+    paste_statement(key, results)
+    record_claim(f"errata-{key}", (found := decide(key, results)).holds, found.sentence)
 
 
 def publish_claim(

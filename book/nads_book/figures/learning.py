@@ -127,6 +127,7 @@ def plot_frequency_maps(
     over: str | None = None,
     size: int = 32,
     own: Mapping[str, tuple[str, tuple[float, float], str]] | None = None,
+    marked: Sequence[int] = (),
 ) -> Figure:
     """Draw a number for every frequency, zero in the middle, one panel a row and column (Figs. 1 to 3).
 
@@ -141,6 +142,7 @@ def plot_frequency_maps(
         over: meaning of a value beyond the upper limit, which is drawn in red.
         size: height and width of the images.
         own: rows of energies, with a colour map of their own: label of the bar, limits, scale.
+        marked: numbers of cycles, across or down, that get dotted lines.
     """
     own = own or {}
     columns = list(dict.fromkeys(title for panels in rows.values() for title in panels))
@@ -163,11 +165,13 @@ def plot_frequency_maps(
         name: (LogNorm if kind == "log" else Normalize)(*ends)
         for name, (_, ends, kind) in scales.items()
     }
-    side = min((WIDTH - 1.6) / len(columns), 2.5)
+    side = min((WIDTH - 1.6) / len(columns), 2.5 if len(rows) + len(columns) > 2 else 4.0)
     figure, axes = subplots(
         len(rows), len(columns), 0.75 + side * len(rows), grid=None, sharex=True, sharey=True
     )
     figure.set_layout_engine("compressed")  # panels are square: no gaps between rows
+    if len(columns) == 1:
+        figure.set_figwidth(2.2 + side)
     edge, half = size // 2, step / 2
     extent, ticks = (
         (-edge - half, edge - half, edge - half, -edge - half),
@@ -200,6 +204,12 @@ def plot_frequency_maps(
                     color=shade(0.2),
                 )
             axis.set(xticks=ticks, yticks=ticks)
+            for place in {sign * cycles for cycles in marked for sign in (1, -1)} & set(
+                range(-edge, edge)
+            ):
+                style = {"color": "white", "linewidth": 1, "linestyle": ":"}
+                axis.axhline(place, **style)
+                axis.axvline(place, **style)
         line[0].set_ylabel(name)
     figure.supxlabel("horizontal frequency", fontsize=9)
     figure.supylabel("vertical frequency", fontsize=9)

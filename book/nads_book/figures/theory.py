@@ -42,21 +42,21 @@ def plot_images(images: Mapping[str, Tensor]) -> Figure:
 
 @styled
 def plot_aliasing(
-    signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offsets: Mapping[str, float]
+    signals: Mapping[str, Tensor], pooled: Mapping[str, Tensor], offset: float = 0.0
 ) -> Figure:
     """Draw each signal with the samples that its pooling keeps, one panel a signal.
 
     Args:
         signals: title -> (D,).
         pooled: title -> (D / S,).
-        offsets: title -> where in its window an output is drawn, in samples.
+        offset: place in its window at which an output is drawn, in samples.
     """
     figure, axes = subplots(
         len(signals), 1, 1.35 * len(signals) + 0.3, grid=None, sharex=True, sharey=True
     )
     for axis, (title, signal) in zip(axes[:, 0], signals.items(), strict=True):
         axis.plot(np.asarray(signal), "-", color=shade(0.5), linewidth=1, label="signal")
-        centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offsets[title]
+        centres = np.arange(len(pooled[title])) * len(signal) / len(pooled[title]) + offset
         style = {"color": COLOURS[0], "markersize": 4, "linewidth": 1.2, "label": "after pooling"}
         axis.plot(centres, np.asarray(pooled[title]), "o-", **style)
         axis.set(title=title, ylabel="value")

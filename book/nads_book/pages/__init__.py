@@ -40,12 +40,12 @@ from nads_book.studies import load_results
 MODULES = (
     "flip",
     "poison",
+    "pooling_theory",
 )
 # Chapters whose claims are still recorded by their cells while they run.
 UNPORTED = (
     "02_nads_in_one_page",
     "01_directional_bias",
-    "04_pooling_theory",
     "05_theorem1",
     "06_lemma1_hessian",
     "09_nad_computation",

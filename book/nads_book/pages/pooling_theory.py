@@ -1,0 +1,382 @@
+"""The page ``04_pooling_theory``: which waves a pooling layer keeps, loses, and makes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import torch
+from IPython.display import HTML
+from matplotlib.figure import Figure
+from torch import Tensor
+from torch.nn.functional import avg_pool1d, max_pool1d
+
+import nads_core as nc
+from nads_book import figures
+from nads_book.analysis import frequency_maps, published, statistics, waves
+from nads_book.checks import Check, check_eq1, check_eq1_indivisible, errata
+from nads_book.evidence import Evidence, evidence
+from nads_book.explorer.bundle import element
+from nads_book.publishing import publishing
+from nads_book.report import markdown_table, percent, publish, readable, show
+from nads_book.theory import regression
+from nads_core.data.fourier import Frequency
+from nads_core.theory import pooling
+
+SIZE, STRIDE = 64, 4
+NUM_OUTPUTS = SIZE // STRIDE
+FREQUENCIES = torch.arange(SIZE // 2 + 1)
+NUM_NOISE = 100_000  # white-noise signals, to measure what a layer keeps
+NUM_FILTERS = 100  # random filters
+ROUNDING = 1e-14
+FEW_TAPS, ENOUGH = "16 filters of 3 taps", "4 filters of 5 taps"
+
+
+# The opening picture, and waves that fold
+
+
+def zone_plate(size: int = 128) -> Tensor:
+    """Return a picture of rings that become finer towards the corners, (size, size)."""
+    steps = torch.arange(size, dtype=torch.float64) - size / 2
+    return torch.cos(torch.pi / size * (steps[:, None] ** 2 + steps**2))
+
+
+def show_folding() -> HTML:
+    """Show a wave before and after pooling, whose frequency the reader drags."""
+    sentence = "A wave before and after pooling, whose frequency you drag."
+    return HTML(element("nad-fold", {}, sentence, publishing()))
+
+
+# Eq. (1)
+
+
+@cache
+def checks_of_eq1() -> dict[str, list[Check]]:
+    """Return the checks of eq. (1), by their key on the errata page."""
+    return {"eq1": check_eq1(seed=0), "eq1-indivisible": check_eq1_indivisible(seed=0)}
+
+
+def show_eq1() -> None:
+    """Show how far eq. (1) is from a simulation, and hand both verdicts to the errata page."""
+    for key, checks in checks_of_eq1().items():
+        errata.paste_statement(key, checks)
+        publish(f"errata-{key}")
+        show(errata.summary(key, checks))
+
+
+def settings_of_eq1() -> str:
+    """Return some of the settings that were checked."""
+    divides, rest = checks_of_eq1().values()
+    rows = []
+    for check in divides[:4] + rest[:2]:
+        differences = check.simulated - check.formula, check.simulated - check.printed
+        numbers = (readable(number, 3) for number in (check.simulated, *differences))
+        rows.append([check.setting, *numbers])
+    head = ["setting", "output of the layer", "minus our form", "minus the printed form"]
+    return markdown_table(rows, head)
+
+
+# The share of a wave that is kept
+
+
+def impulses() -> dict[str, Tensor]:
+    """Return the impulse response of each prefilter."""
+    return {name: pooling.prefilter(name, SIZE, STRIDE) for name in pooling.PREFILTERS}
+
+
+def kept_shares() -> dict[str, Tensor]:
+    """Return the share of each wave that can be recovered, by prefilter."""
+    return {
+        name: pooling.retained_energy(FREQUENCIES, impulse, STRIDE)
+        for name, impulse in impulses().items()
+    }
+
+
+def budget(impulse: Tensor, stride: int = STRIDE) -> float:
+    """Return the sum of the shares that a prefilter keeps, over an orthonormal basis."""
+    layer = pooling.pooling_matrix(impulse, stride)
+    return float(regression.row_space_energy(layer, torch.eye(len(impulse)).double()).sum())
+
+
+def table_of_budgets() -> str:
+    """Return the sum of all shares, and two of them, by prefilter."""
+    rows = [
+        [name, readable(budget(impulse), 4), *(f"{float(kept[k]):.2f}" for k in (1, 30))]
+        for (name, impulse), kept in zip(impulses().items(), kept_shares().values(), strict=True)
+    ]
+    return markdown_table(rows, ["prefilter", "sum of q", "q(1)", "q(30)"])
+
+
+def show_budgets() -> None:
+    """Show `table_of_budgets`."""
+    show(table_of_budgets())
+
+
+def plot_shares_with_yours(taps: Sequence[float]) -> Figure:
+    """Draw the share of each wave that a prefilter of the reader keeps, over those of the four prefilters.
+
+    Args:
+        taps: weights of neighbouring samples, at most 64.
+    """
+    yours = torch.zeros(SIZE, dtype=torch.float64)
+    yours[: len(taps)] = torch.tensor(taps, dtype=torch.float64)
+    shares = pooling.retained_energy(FREQUENCIES, yours, STRIDE)
+    panels = {
+        f"yours: shares sum to {readable(budget(yours), 4)}": {"yours": shares},
+        "stored prefilters": kept_shares(),
+    }
+    return figures.plot_curves(FREQUENCIES, panels, "share q that can be recovered")
+
+
+def budget_is_kept() -> Evidence:
+    """Decide whether the shares of every prefilter sum to the number of outputs."""
+    errors = [abs(budget(impulse) - NUM_OUTPUTS) for impulse in impulses().values()]
+    return evidence(max(errors) < 1e-9)
+
+
+def prefilters_spend() -> Evidence:
+    """Decide whether the identity alone spends its budget evenly, and the ideal low-pass all of it on coarse waves."""
+    even = {name: torch.allclose(q[1], q[30]) for name, q in kept_shares().items()}
+    coarse = {
+        name: torch.allclose(q[[1, 30]], torch.tensor([1.0, 0.0]).double())
+        for name, q in kept_shares().items()
+    }
+    names = [[name for name, holds in found.items() if holds] for found in (even, coarse)]
+    return evidence(names == [["identity"], ["lowpass"]])
+
+
+@cache
+def signal_to_noise() -> dict[int, Tensor]:
+    """Return γ of average pooling of 128 samples at 1 to 64 cycles, by stride (the paper's Fig. 4a)."""
+    frequencies, found = torch.arange(1, 65), {}
+    for stride in (2, 4, 8):
+        response = pooling.frequency_response(pooling.prefilter("average", 128, stride))
+        energy = response.abs().square()
+        classes = energy.view(stride, -1).sum(0)[frequencies % (128 // stride)]  # ℓ and its aliases
+        signal = energy[frequencies]
+        found[stride] = (signal / (classes - signal)).sqrt()
+    return found
+
+
+def first_weak_waves() -> dict[int, int]:
+    """Return the first frequency at which γ is below 1, by stride."""
+    return {
+        stride: 1 + int((gamma < 1 - 1e-9).double().argmax())
+        for stride, gamma in signal_to_noise().items()
+    }
+
+
+def weak_beyond_half() -> Evidence:
+    """Decide whether γ falls below 1 at half of the number of outputs."""
+    distance = max(abs(first - 64 // stride) for stride, first in first_weak_waves().items())
+    return evidence(distance <= 1, value=distance)
+
+
+def plot_signal_to_noise() -> Figure:
+    """Draw γ for three strides (the middle panel is the paper's Fig. 4a)."""
+    panels = {
+        f"average pooling, S = {stride}": {"γ": gamma.clamp(1e-3, 1e3)}
+        for stride, gamma in signal_to_noise().items()
+    }
+    frequencies = range(1, 65)
+    return figures.plot_curves(frequencies, panels, "γ(ℓ)", yscale="log", ylim=(1e-2, 100))
+
+
+def table_of_signal_to_noise() -> str:
+    """Return where γ falls below 1, and its zeros, by stride."""
+    rows = [
+        [
+            stride,
+            first_weak_waves()[stride],
+            64 // stride,
+            ", ".join(str(1 + i) for i in np.flatnonzero(gamma.numpy() < 1e-9)) or "none",
+        ]
+        for stride, gamma in signal_to_noise().items()
+    ]
+    return markdown_table(rows, ["stride", "γ below 1 from", "half of the outputs", "zeros of γ"])
+
+
+# Other layers
+
+
+@cache
+def measured_shares() -> dict[str, tuple[Tensor, Tensor]]:
+    """Return what regression recovers of each wave, and its standard error, by kind of pooling."""
+    basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
+    kinds = {
+        "average": lambda x: avg_pool1d(x, STRIDE),
+        "max": lambda x: max_pool1d(x, STRIDE),
+        "max, quadratic regression": lambda x: regression.with_products(max_pool1d(x, STRIDE)),
+    }
+    return {
+        name: regression.measured_energy(pool, basis, NUM_NOISE, seed=0)
+        for name, pool in kinds.items()
+    }
+
+
+@cache
+def filter_shares() -> dict[str, Tensor]:
+    """Return the mean share of each wave that strided convolutions with random filters keep, by their size."""
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.stack([pooling.direction(int(k), SIZE) for k in FREQUENCIES])
+    found = {}
+    for channels, taps in ((1, 5), (2, 5), (4, 5), (16, 3)):
+        filters = torch.randn(NUM_FILTERS, channels, taps, generator=generator).double()
+        shares = [
+            regression.row_space_energy(
+                regression.strided_convolution_matrix(one, SIZE, STRIDE), basis
+            )
+            for one in filters
+        ]
+        label = f"{channels} filter{'s' * (channels > 1)} of {taps} taps"
+        found[label] = torch.stack(shares).mean(0)
+    return found
+
+
+def plot_other_layers() -> Figure:
+    """Draw the share of each wave that other layers keep."""
+    average = kept_shares()["average"]
+    return figures.plot_kept_shares(FREQUENCIES, average, measured_shares(), filter_shares())
+
+
+def share_formula() -> Evidence:
+    """Decide whether the measured shares of average pooling are those of the formula."""
+    shares, errors = measured_shares()["average"]
+    deviations = (shares - kept_shares()["average"]).abs()
+    return evidence((deviations < 6 * errors + 1e-9).all(), value=float(deviations.max()))
+
+
+def max_pooling_keeps() -> Evidence:
+    """Decide whether max pooling keeps less than average pooling, with a curve of the same shape."""
+    most, average = measured_shares()["max"][0], kept_shares()["average"]
+    ratio = float((most / average)[1:6].mean())
+    shape = float(torch.corrcoef(torch.stack([most, average]))[0, 1])
+    return evidence(0.3 < ratio < 0.8 and shape > 0.9, value=ratio)
+
+
+def filters_lose_nothing() -> Evidence:
+    """Decide whether four filters of five taps keep everything, and other counts or shorter filters do not."""
+    means = {name: float(shares.mean()) for name, shares in filter_shares().items()}
+    enough = means.pop(ENOUGH)
+    return evidence(enough > 0.999 and max(means.values()) < 0.8, value=enough)
+
+
+def table_of_other_layers() -> str:
+    """Return the mean share that each layer keeps, over all waves and over the coarse ones."""
+    curves = {f"{name} pooling": found[0] for name, found in measured_shares().items()}
+    curves |= filter_shares()
+    rows = [
+        [name, f"{float(shares.mean()):.3f}", f"{float(shares[1:6].mean()):.3f}"]
+        for name, shares in curves.items()
+    ]
+    return markdown_table(rows, ["layer", "mean share, all waves", "mean share, ℓ = 1 to 5"])
+
+
+# LeNet's dark lines
+
+
+@cache
+def published_accuracies() -> dict[Frequency, float]:
+    """Return the authors' test accuracy of LeNet along each wave, in [0, 1]."""
+    return frequency_maps.of_tasks(published.fourier_accuracies("lenet"))
+
+
+@cache
+def responses() -> dict[Frequency, float]:
+    """Return what two averagings by two pass of each wave, from 0 to 1."""
+    passed = pooling.frequency_response(pooling.prefilter("average", 32, 4)).abs()
+    return {k: float(passed[k[0]] * passed[k[1]]) for k in waves.grid_frequencies()}
+
+
+def silent() -> list[Frequency]:
+    """Return the waves that two averagings remove."""
+    return [k for k, response in responses().items() if response < ROUNDING]
+
+
+def beside() -> list[Frequency]:
+    """Return the other waves."""
+    return [k for k, response in responses().items() if response >= ROUNDING]
+
+
+def plot_dark_lines() -> Figure:
+    """Draw the authors' accuracies of LeNet, and below them what two averagings pass of each wave."""
+    rows = {
+        "LeNet's accuracy": {"": {k: 100 * a for k, a in published_accuracies().items()}},
+        "response": {"": responses()},
+    }
+    own = {"response": ("share that two averagings pass", (0.0, 1.0), "linear")}
+    return figures.plot_frequency_maps(rows, own=own)
+
+
+def silent_waves_are_the_dark_lines() -> Evidence:
+    """Decide whether two averagings remove exactly the waves of 8 or 16 cycles, which LeNet does not learn."""
+    lines = [k for k in published_accuracies() if any(abs(f) in (8, 16) for f in k)]
+    most = max(published_accuracies()[k] for k in silent())
+    clear = min(responses()[k] for k in beside()) > 0.03
+    return evidence(set(silent()) == set(lines) and clear and most < 0.55, value=most, size="paper")
+
+
+@cache
+def sign_differences() -> dict[Frequency, float]:
+    """Return how much the outputs of a random LeNet differ between v and −v, without noise, for each wave v."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        lenet = nc.LENET.build(1, 32, 2).double().requires_grad_(False)
+    found = {}
+    for k in waves.grid_frequencies():
+        v = nc.fourier_direction(k, 32)[None].double()
+        found[k] = float((lenet(v) - lenet(-v)).abs().max())
+    return found
+
+
+def blind_without_noise() -> Evidence:
+    """Decide whether a random LeNet gives one output for v and −v on the dark lines, and two beside them."""
+    most = max(sign_differences()[k] for k in silent())
+    least = min(sign_differences()[k] for k in beside())
+    return evidence(most < ROUNDING and least > 1e-6, value=most)
+
+
+def response_orders() -> Evidence:
+    """Decide whether accuracy beside the dark lines follows the response."""
+    pairs = np.array([(responses()[k], published_accuracies()[k]) for k in beside()]).T
+    rank, *ends = statistics.correlation_interval(*pairs)
+    return evidence(rank > 0.8, value=rank, interval=ends, size="paper")
+
+
+def table_of_dark_waves() -> str:
+    """Return how many waves are at chance, by what two averagings pass of them."""
+    rows = []
+    for low, high in ((0, ROUNDING), (ROUNDING, 0.1), (0.1, 0.3), (0.3, 1.1)):
+        found = [k for k, response in responses().items() if low <= response < high]
+        values = [published_accuracies()[k] for k in found]
+        chance = sum(value <= frequency_maps.LEARNED for value in values)
+        ends = "0" if high == ROUNDING else f"{low if low > ROUNDING else 0:g} to {min(high, 1):g}"
+        rows.append(
+            [ends, len(found), chance, f"{percent(min(values), 1)} to {percent(max(values), 1)}"]
+        )
+    return markdown_table(rows, ["response", "waves", "of these at chance", "published accuracy"])
+
+
+LAB_TABLES: dict[str, Callable[[], str]] = {
+    "Eq. (1): some of the settings": settings_of_eq1,
+    "Four prefilters": table_of_budgets,
+    "Signal-to-noise ratio after average pooling of 128 samples": table_of_signal_to_noise,
+    "Shares that other layers keep": table_of_other_layers,
+    "LeNet's published accuracies by response": table_of_dark_waves,
+}
+CLAIMS: dict[str, Callable[[], Evidence]] = {
+    "errata-eq1": lambda: errata.decide("eq1", checks_of_eq1()["eq1"]),
+    "errata-eq1-indivisible": lambda: errata.decide(
+        "eq1-indivisible", checks_of_eq1()["eq1-indivisible"]
+    ),
+    "pooling-share": share_formula,
+    "pooling-budget": budget_is_kept,
+    "prefilter-spends": prefilters_spend,
+    "gamma-half": weak_beyond_half,
+    "max-pooling-keeps": max_pooling_keeps,
+    "filters-lose-nothing": filters_lose_nothing,
+    "silent-waves": silent_waves_are_the_dark_lines,
+    "blind-without-noise": blind_without_noise,
+    "response-orders": response_orders,
+}

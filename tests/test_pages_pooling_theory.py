@@ -1,0 +1,73 @@
+"""The page of pooling: its formulas, and verdicts that follow from what is measured."""
+
+import pytest
+import torch
+
+from nads_core.theory import pooling
+
+page = pytest.importorskip("nads_book.pages.pooling_theory", reason="the figures need matplotlib")
+
+
+def test_rings_have_one_centre_and_all_symmetries():
+    plate = page.zone_plate(32)
+    assert plate[16, 16] == plate.max() == 1
+    torch.testing.assert_close(plate, plate.T)
+    torch.testing.assert_close(plate[1:], plate[1:].flip(0))
+
+
+def test_a_budget_is_the_number_of_classes_that_pass():
+    assert page.budget(pooling.prefilter("average", 24, 4), 4) == pytest.approx(6)
+    constant = torch.full((24,), 1 / 24, dtype=torch.float64)  # passes the zero frequency alone
+    assert page.budget(constant, 4) == pytest.approx(1)
+
+
+def test_signal_to_noise_is_the_library_s_where_a_wave_does_not_fold_onto_itself():
+    impulse = pooling.prefilter("average", 128, 4)
+    for frequency in (1, 5, 20, 41):
+        expected = pooling.gamma(frequency, impulse, 4)
+        assert page.signal_to_noise()[4][frequency - 1] == pytest.approx(float(expected))
+
+
+def test_responses_vanish_on_the_lines_of_8_and_16_cycles_alone():
+    assert len(page.silent()) == 45 and len(page.beside()) == 85
+    assert all({abs(k[0]), abs(k[1])} & {8, 16} for k in page.silent())
+
+
+def test_all_claims_hold_but_the_equation_with_a_remainder():
+    found = {key: decide() for key, decide in page.CLAIMS.items()}
+    assert [key for key, one in found.items() if not one.holds] == ["errata-eq1-indivisible"]
+    assert found["errata-eq1-indivisible"].holds is False
+    assert found["max-pooling-keeps"].value == pytest.approx(0.53, abs=0.05)
+
+
+@pytest.mark.parametrize("wave", ["silent", "beside"])
+def test_another_accuracy_changes_the_verdicts(wave, monkeypatch):
+    first = {"silent": page.silent(), "beside": page.beside()}[wave][0]
+    accuracies = dict(page.published_accuracies())
+    if wave == "silent":
+        accuracies[first] = 0.9
+    else:
+        accuracies = {k: 1 - value for k, value in accuracies.items()}
+    monkeypatch.setattr(page, "published_accuracies", lambda: accuracies)
+    claim = {"silent": "silent-waves", "beside": "response-orders"}[wave]
+    assert page.CLAIMS[claim]().holds is False
+
+
+def test_layers_that_lose_change_the_verdicts(monkeypatch):
+    shares = dict(page.filter_shares()) | {page.ENOUGH: torch.full((33,), 0.99)}
+    monkeypatch.setattr(page, "filter_shares", lambda: shares)
+    assert page.filters_lose_nothing().holds is False
+    measured = dict(page.measured_shares()) | {"max": page.measured_shares()["average"]}
+    monkeypatch.setattr(page, "measured_shares", lambda: measured)
+    assert page.max_pooling_keeps().holds is False
+
+
+def test_a_prefilter_of_the_reader_is_drawn():
+    titles = [axis.get_title() for axis in page.plot_shares_with_yours([1, 1, 1, 1]).axes]
+    assert "sum to 16" in titles[0]
+
+
+@pytest.mark.parametrize("title", page.LAB_TABLES)
+def test_tables_of_the_lab_notes_are_complete(title):
+    lines = page.LAB_TABLES[title]().splitlines()
+    assert len(lines) > 3 and len({line.count("|") for line in lines}) == 1
