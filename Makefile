@@ -5,6 +5,7 @@
 # make lint       check style, format and types, and change nothing
 # make format     fix style and format
 # make sync       copy edits of book/chapters/*.md to notebooks/*.ipynb, and back
+# make address    set the address of the repository in all files: make address URL=https://github.com/OWNER/NAME
 # make clean      remove what was built (the virtual environment stays)
 #
 # Each command makes the virtual environment first where needed. On the command line you may set PYTHON (3.11 or newer),
@@ -19,7 +20,7 @@ READY := $(VENV)/.ready
 # Files are scheduled in the order of collection, which begins with the chapters: they take longest.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: book test test-slow verify lint format sync clean
+.PHONY: book test test-slow verify lint format sync address clean
 
 book: $(READY)
 	$(BIN)/python -m nads_book.site --preset $(PRESET)
@@ -45,6 +46,9 @@ format: $(READY)
 
 sync: $(READY)
 	$(BIN)/python -m nads_book.site.sync
+
+address: $(READY)
+	$(BIN)/python -m nads_book.site address $(URL)
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache

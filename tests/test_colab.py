@@ -21,11 +21,13 @@ from packaging.requirements import Requirement
 
 build = pytest.importorskip("nads_book.site.build", reason=NEEDS_BOOK)
 execution = pytest.importorskip("nads_book.site.execution", reason=NEEDS_BOOK)
+site_address = pytest.importorskip("nads_book.site.address", reason=NEEDS_BOOK)
 nbformat = build.nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-ADDRESS = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))["repository"]["url"]
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
+ADDRESS, PAGES = CONFIG["repository"]["url"], CONFIG["html"]["baseurl"].rstrip("/")
 COLAB = (
     "torch", "numpy", "scipy", "matplotlib", "pillow", "lazy_loader", "tqdm", "cloudpickle", "ipykernel",
     "ipywidgets", "pip",
@@ -71,7 +73,48 @@ def test_address_of_the_repository_is_the_one_of_the_configuration():
         for address in re.findall(r"https://[\w-]+\.github\.io/[\w-]*", text):
             assert address == f"https://{owner}.github.io/{name}", f"{path.name} has {address}"
     assert count >= len(NOTEBOOKS) + 3
-    assert all(f" {ADDRESS}\n" in install_cell(path).source for path in NOTEBOOKS)
+    assert all(f'"{ADDRESS}"\n' in install_cell(path).source for path in NOTEBOOKS)
+
+
+@pytest.fixture
+def fork(tmp_path):
+    """Return a repository with files that have the address, and one that has another address."""
+    texts = {
+        "_config.yml": f"repository:\n  url: {ADDRESS}\nhtml:\n  baseurl: {PAGES}/\n",
+        "README.md": f"[book]({PAGES}/) <{ADDRESS}/issues> {ADDRESS}. {ADDRESS}-other",
+        "untracked.md": ADDRESS,
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, "utf8")
+    (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["git", "add", "_config.yml", "README.md", "picture.png"], cwd=tmp_path, check=True
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["", "/", ".git"])
+def test_one_call_sets_the_address_everywhere(fork, ending):
+    changed = site_address.set_address(f"https://github.com/Me/my.fork{ending}", fork)
+    new, pages = "https://github.com/Me/my.fork", "https://me.github.io/my.fork"
+    assert {path.name for path in changed} == {"_config.yml", "README.md"}
+    assert (fork / "README.md").read_text() == (
+        f"[book]({pages}/) <{new}/issues> {new}. {ADDRESS}-other"
+    )
+    config = yaml.safe_load((fork / "_config.yml").read_text())
+    assert (config["repository"]["url"], config["html"]["baseurl"]) == (new, f"{pages}/")
+    assert (fork / "untracked.md").read_text() == ADDRESS
+    site_address.set_address(ADDRESS, fork)
+    assert (fork / "README.md").read_text().startswith(f"[book]({PAGES}/)")
+
+
+@pytest.mark.parametrize(
+    "address", ["me/fork", "https://gitlab.com/me/fork", "https://github.com/me"]
+)
+def test_an_address_of_another_form_is_rejected(fork, address):
+    with pytest.raises(ValueError, match=re.escape(address)):
+        site_address.set_address(address, fork)
 
 
 # The environment
@@ -196,6 +239,25 @@ def test_first_cell_fetches_what_is_missing_and_replaces_nothing(tmp_path):
     )
     assert output.splitlines() == [str(library)], "nothing is to be done where the library is there"
     assert not (tmp_path / "nads-book").exists()
+
+
+@pytest.mark.slow
+def test_first_cell_stops_with_a_sentence_where_nothing_can_be_fetched(tmp_path):
+    python, _ = bare_environment(tmp_path / "environment")
+    cell = tmp_path / "cell.ipy"
+    cell.write_text(f"{install_cell(NOTEBOOKS[0]).source}\nprint('went on')\n")
+    variables = environment(
+        PIP_NO_INDEX="1",
+        GIT_CONFIG_COUNT="1",
+        GIT_CONFIG_KEY_0=f"url.file://{tmp_path}/nothing.insteadOf",
+        GIT_CONFIG_VALUE_0=ADDRESS,
+        IPYTHONDIR=str(tmp_path / "ipython"),
+    )
+    command = [python, "-m", "IPython", "--no-banner", cell]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    told = done.stdout + done.stderr
+    assert f"{ADDRESS} could not be fetched" in told and "went on" not in told
+    assert "Traceback" not in told
 
 
 @pytest.fixture(scope="module")
