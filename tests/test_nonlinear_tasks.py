@@ -1,4 +1,4 @@
-"""Tasks that are not linear along two NADs: data, and the rule (`nads_book.studies.nonlinear_tasks`)."""
+"""Tasks that are not linear along two NADs: data, and the rule."""
 
 import math
 

@@ -35,6 +35,7 @@ OTHERS = {
     "exact-first-step": "nads_book.studies.exact_first_step.ExactFirstStep",
     "nonlinear-tasks": "nads_book.studies.nonlinear_tasks.NonlinearTasks",
     "adam-flip": "nads_book.studies.adam_flip.AdamFlip",
+    "rival-theory": "nads_book.studies.rival_theory.RivalTheory",
     "used-nads": "nads_book.studies.used_nads.UsedNADs",
     "repair-predictions": "nads_book.studies.repair.RepairPredictions",
     "repair": "nads_book.studies.repair.Repair",

@@ -9,7 +9,6 @@ a product; and, as a control, a linear task of the same size.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -95,29 +94,30 @@ def mean_frequency(directions: Tensor) -> float:
     return float((energy * distance).sum() / energy.sum())
 
 
-@lru_cache(maxsize=2)
-def _computed(network: str) -> NADs:
+def nads_of(network: str, context: Context) -> NADs:
+    """Return the NADs of LeNet that ship, or those of random small CNNs, kept beside the results."""
     if network == "lenet":
         return load_nads("lenet", 2)
-    return nc.compute_nads(
-        MODELS[network],
-        num_networks=NUM_NETWORKS,
-        estimator=nc.SmoothedGradient(16),
-        image_shape=(1, 32, 32),
-        seed=1,
-        progress=False,
-    )
+
+    def compute() -> tuple[Tensor, Tensor]:
+        nads = nc.compute_nads(
+            MODELS[network],
+            num_networks=NUM_NETWORKS,
+            estimator=nc.SmoothedGradient(16),
+            image_shape=(1, 32, 32),
+            seed=1,
+            progress=False,
+        )
+        return nads.directions, nads.eigenvalues
+
+    return NADs(*kept(f"nads of {network}, {NUM_NETWORKS}", context, compute))
 
 
 def directions_of(network: str, first: int, context: Context) -> tuple[Tensor, float]:
     """Return two neighbouring NADs, (2, 1, 32, 32), and their mean energy, relative to all."""
-
-    def compute() -> tuple[Tensor, Tensor]:
-        nads = _computed(network)
-        return nads.directions, nads.eigenvalues / nads.eigenvalues.mean()
-
-    directions, energies = kept(f"nads of {network}, {NUM_NETWORKS}", context, compute)
-    return directions[first : first + 2], float(energies[first : first + 2].mean())
+    nads = nads_of(network, context)
+    chosen = slice(first, first + 2)
+    return nads.directions[chosen], float(nads.eigenvalues[chosen].mean() / nads.eigenvalues.mean())
 
 
 class NonlinearTasks(FileStudy):

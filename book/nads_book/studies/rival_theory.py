@@ -1,0 +1,335 @@
+"""A rival of the energies: networks that never leave their tangent kernel.
+
+The linearised network f(x) = J(x) w, with the gradients J(x) at random weights, is fitted to D(v)
+by conjugate gradients, whose iterations are those of kernel regression with early stopping.
+Energies, the gain correction and frequency are compared with it on the same directions.
+``book/preregistered/rival_theory.toml`` has what was expected.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+from torch import Tensor, nn
+from torch.func import functional_call, jvp, vjp
+
+import nads_core as nc
+from nads_book.analysis.prediction import GainCorrection, filter_gain, signal_to_noise
+from nads_book.analysis.statistics import regression
+from nads_book.experiments.presets import MODELS
+from nads_book.experiments.stored import load_registered, load_study
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_book.studies import forgetting
+from nads_book.studies.directions import Fig1
+from nads_book.studies.gain import GainStudy, load_design
+from nads_book.studies.nonlinear_tasks import mean_frequency, nads_of
+from nads_core.runtime.seeds import seed_sequence, seeded
+
+NETWORKS, FAMILIES, SEEDS = ("lenet", "cnn"), ("waves", "designed"), (0, 1, 2)
+NOISE_STD = {"waves": 3.0, "designed": 1.0}
+NUM_WAVES = 64  # of Fig. 1, for LeNet
+NUM_TRAIN, NUM_TEST, ITERATIONS, CHUNK = 2_048, 2_000, 3, 512
+NUM_TRAINED = 10_000  # samples of the networks that are predicted
+RIDGE = 1e-3  # relative to the mean squared gradient
+NUM_DRAWS = 5_000
+THEORIES = ("kernel", "one step", "alignment", "energy", "gain", "frequency")
+Weights = dict[str, Tensor]
+
+
+@lru_cache
+def keys(network: str, family: str) -> list[Any]:
+    """Return what names each direction of a family: a frequency, or an index into the design."""
+    if family == "designed":
+        design = load_design(network)
+        places = np.arange(len(design["gains"]))
+        return list(map(int, places[design["held_out"]] if network == "lenet" else places))
+    if network == "cnn":
+        return [list(wave) for wave in forgetting.waves()]
+    stored = Fig1.load("lenet", "laptop")
+    assert stored is not None
+    return [unit["frequency"] for unit in stored.experiment().units()[:NUM_WAVES]]
+
+
+def direction(network: str, family: str, key: Any) -> Tensor:
+    """Return one direction, (1, 32, 32)."""
+    if family == "waves":
+        return nc.fourier_direction(tuple(key), size=32)
+    image = torch.from_numpy(load_design(network)["images"][key])[None].double()
+    return (image / image.square().sum().sqrt()).float()
+
+
+def outputs(network: nn.Module, images: Tensor, weights: Weights) -> Tensor:
+    """Return the difference of both logits, (N,)."""
+    logits = functional_call(network, weights, (images,))
+    return logits[:, 1] - logits[:, 0]
+
+
+class Linearised:
+    """The products with J, the gradients (N, P) of a network's outputs for some images.
+
+    Args:
+        network: module whose weights are where it is linearised.
+        images: (N, C, H, W).
+    """
+
+    def __init__(self, network: nn.Module, images: Tensor):
+        self.weights = {name: value.detach() for name, value in network.named_parameters()}
+        self.functions = [partial(outputs, network, part) for part in images.split(CHUNK)]
+
+    def times(self, weights: Weights) -> Tensor:
+        """Return J w, (N,)."""
+        found = [jvp(one, (self.weights,), (weights,))[1] for one in self.functions]
+        return torch.cat(found)
+
+    def transposed(self, values: Tensor) -> Weights:
+        """Return J' r, by name of the weight."""
+        total: Weights = {}
+        for one, part in zip(self.functions, values.split(CHUNK), strict=True):
+            (found,) = vjp(one, self.weights)[1](part)
+            total = {name: total.get(name, 0) + value for name, value in found.items()}
+        return total
+
+
+def inner(a: Weights, b: Weights) -> float:
+    """Return the inner product of two sets of weights."""
+    return sum(float((a[name] * b[name]).sum()) for name in a)
+
+
+def combined(a: Weights, factor: float, b: Weights) -> Weights:
+    """Return a + factor b."""
+    return {name: a[name] + factor * b[name] for name in a}
+
+
+def conjugate_gradients(
+    train: Linearised, targets: Tensor, test: Linearised, num_steps: int = ITERATIONS
+) -> tuple[list[Tensor], Weights]:
+    """Fit |J w - y|^2 + ridge |w|^2 from w = 0; return test outputs by iteration, and J' y.
+
+    Args:
+        train: linearised network on N training images.
+        targets: y, (N,).
+        test: the same network on test images.
+        num_steps: number of iterations.
+    """
+    slope = train.transposed(targets)
+    first = slope
+    # Squared norm of J, over N: what the largest eigenvalue is measured by, from one product.
+    scale = inner(slope, slope) / float(targets.square().sum())
+    ridge = RIDGE * scale
+    weights = {name: torch.zeros_like(value) for name, value in slope.items()}
+    residual, search, size = targets.clone(), slope, inner(slope, slope)
+    found: list[Tensor] = []
+    predicted = torch.tensor(0.0)
+    for _ in range(num_steps):
+        along = train.times(search)
+        step = size / (float(along.square().sum()) + ridge * inner(search, search))
+        weights = combined(weights, step, search)
+        predicted = predicted + step * test.times(search)
+        found.append(predicted)
+        residual = residual - step * along
+        slope = combined(train.transposed(residual), -ridge, weights)
+        before, size = size, inner(slope, slope)
+        search = combined(slope, size / before, search)
+    return found, first
+
+
+def kernel_row(network: nn.Module, v: Tensor, noise_std: float, seed: int) -> Row:
+    """Return accuracies of kernel regression by iteration, and the alignment with labels."""
+    (images, labels), (tests, truth) = (
+        nc.SeparableDatasets(v[None], count, 1.0, noise_std, seed_sequence(seed, part), paired)[0]
+        for part, (count, paired) in enumerate(((NUM_TRAIN, False), (NUM_TEST, True)))
+    )
+    train, test = Linearised(network, images), Linearised(network, tests)
+    signs = 2.0 * labels - 1
+    # A larger class would move all outputs, since biases give the kernel a large constant.
+    predicted, along = conjugate_gradients(train, signs - signs.mean(), test)
+    alignment = inner(along, test.transposed(2.0 * truth - 1)) / (NUM_TRAIN * NUM_TEST)
+    above = [scores > scores.mean() for scores in predicted]
+    right = [float((one == (truth == 1)).double().mean()) for one in above]
+    return {"accuracies": [round(x, 4) for x in right], "alignment": float(f"{alignment:.6g}")}
+
+
+class RivalTheory(FileStudy):
+    """Does a tangent kernel predict better than energies? See ``rival_theory.toml``."""
+
+    name = "rival-theory"
+    file = "rival-theory.json"
+    summary = "kernel regression with tangent kernels at initialisation, along waves and designs"
+    unit_fields = ("network", "family", "key", "seed")
+    needs = ("fig1-lenet",)
+
+    def units(self) -> list[Unit]:
+        return [
+            {"network": network, "family": family, "key": key, "seed": seed}
+            for seed in SEEDS
+            for family, network in (
+                ("waves", "lenet"),
+                ("designed", "lenet"),
+                ("waves", "cnn"),
+                ("designed", "cnn"),
+            )
+            for key in keys(network, family)
+        ]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        name, family, key, seed = (unit[field] for field in self.unit_fields)
+        v, noise_std = direction(name, family, key), NOISE_STD[family]
+        place = keys(name, family).index(key)
+        own = seed_sequence(seed, 22, NETWORKS.index(name), FAMILIES.index(family), place)
+        with seeded(seed_sequence(own, 2)):
+            network = MODELS[name].build(1, 32, 2)
+        nads = nads_of(name, context)
+        z = signal_to_noise(nads, v[None], NUM_TRAINED, noise_std)
+        energy = float(nads.energy(v[None]) / nads.eigenvalues.mean())
+        facts = {"energy": energy, "ratio": float(z[0]), "gain": float(filter_gain(v[None])[0])}
+        facts["frequency"] = mean_frequency(v[None])
+        row = kernel_row(network, v, noise_std, own % 2**31)
+        return row | {name: float(f"{value:.6g}") for name, value in facts.items()}
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule (``rival_theory.toml``)."""
+        found = {cell: predictions(rows, *cell) for cell in cells()}
+        return judge(
+            {cell: one for cell, one in found.items() if one is not None},
+            load_registered("rival_theory")["criteria"],
+        )
+
+
+def cells() -> list[tuple[str, str]]:
+    """Return all pairs of a network and a family of directions."""
+    return [(network, family) for network in NETWORKS for family in FAMILIES]
+
+
+def trained_accuracies(network: str, family: str) -> dict[str, float]:
+    """Return the stored accuracies of trained networks, means over seeds, by key as text."""
+    found: dict[str, list[float]] = {}
+    if family == "designed":
+        stored = GainStudy.load(network)
+        assert stored is not None
+        pairs = [(row["index"], row["test_accuracy"]) for row in stored.rows]
+    elif network == "lenet":
+        stored = Fig1.load("lenet")
+        assert stored is not None
+        pairs = [(row["frequency"], row["test_accuracy"]) for row in stored.rows]
+    else:
+        cell = forgetting.Cell("cnn", "sgd", 0.5)
+        rows = load_study("forgetting.json")["rows"]
+        rows = [row for row in rows if forgetting.Cell(**row["cell"]) == cell]
+        pairs = [(row["wave"], row["test_accuracies"][-1]) for row in rows]
+    for key, accuracy in pairs:
+        found.setdefault(str(key), []).append(accuracy)
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+class Predicted(NamedTuple):
+    """What theories say about n directions, (n,) each; trained accuracies, gains and energies."""
+
+    values: dict[str, np.ndarray]
+    trained: np.ndarray
+    gains: np.ndarray
+    energies: np.ndarray
+
+
+def predictions(rows: Sequence[Row], network: str, family: str) -> Predicted | None:
+    """Return what theories predict for a cell, or None if no seed is complete.
+
+    Args:
+        rows: rows of the study; accuracies are means over the seeds that are complete.
+        network: name of the network.
+        family: family of directions.
+    """
+    wanted = keys(network, family)
+    own = [row for row in rows if (row["network"], row["family"]) == (network, family)]
+    by_seed = {seed: {str(row["key"]): row for row in own if row["seed"] == seed} for seed in SEEDS}
+    complete = [found for found in by_seed.values() if len(found) == len(wanted)]
+    if not complete:
+        return None
+    names = [str(key) for key in wanted]
+    first = [complete[0][name] for name in names]
+    accuracies = np.array([[found[name]["accuracies"] for name in names] for found in complete])
+    alignment = np.array([[found[name]["alignment"] for name in names] for found in complete])
+    facts = {
+        field: np.array([row[field] for row in first])
+        for field in ("energy", "ratio", "gain", "frequency")
+    }
+    correction = GainCorrection(tuple(load_registered("law")["constants"]["with_gain"]))
+    values = {
+        "kernel": accuracies.mean(0)[:, -1],
+        "one step": accuracies.mean(0)[:, 0],
+        "alignment": alignment.mean(0),
+        "energy": facts["energy"],
+        "gain": correction.accuracies(facts["ratio"], facts["gain"]),
+        "frequency": -facts["frequency"],
+    }
+    trained = trained_accuracies(network, family)
+    reached = np.array([trained[name] for name in names])
+    return Predicted(values, reached, facts["gain"], facts["energy"])
+
+
+def judge(
+    found: Mapping[tuple[str, str], Predicted], criteria: Mapping[str, Mapping[str, Any]]
+) -> Evidence:
+    """Return rank correlations with trained accuracies, leads, and the criteria met.
+
+    Args:
+        found: predictions of the cells that are complete.
+        criteria: table of the registration.
+    """
+    estimates: dict[str, dict[str, Estimate]] = {}
+    draws: dict[tuple[str, str], dict[str, np.ndarray]] = {}
+    for cell, one in found.items():
+        draws[cell] = {
+            name: resampled_correlations(values, one.trained) for name, values in one.values.items()
+        }
+        estimates[", ".join(cell)] = {name: interval(drawn) for name, drawn in draws[cell].items()}
+        for name in ("kernel", "alignment", "gain", "frequency"):
+            lead = draws[cell][name] - draws[cell]["energy"]
+            estimates[", ".join(cell)][f"{name} before energy"] = interval(lead)
+        if cell[1] == "designed":
+            logs = {"gain": np.log(one.gains), "energy": np.log(one.energies)}
+            responses = {
+                "points of kernel": 100 * one.values["kernel"],
+                "points of trained": 100 * one.trained,
+            }
+            for name, response in responses.items():
+                slope = regression(response, logs, list(range(len(one.gains))))["gain"]
+                key = f"{name} per deviation of log gain"
+                estimates[", ".join(cell)][key] = (slope.value, slope.low, slope.high)
+    met: dict[str, bool | None] = {}
+    for name, rule in criteria.items():
+        cell = rule["network"], rule["family"]
+        if cell not in found:
+            met[name] = None
+            continue
+        if "kernel_below" in rule:
+            one = found[cell]
+            learned = one.trained > rule["trained_above"]
+            below = bool((one.values["kernel"] < rule["kernel_below"]).all())
+            met[name] = below and int(learned.sum()) >= rule["directions"]
+            continue
+        drawn = draws[cell]
+        value, low, _ = interval(drawn[rule["first"]] - drawn[rule["second"]])
+        above = rule.get("interval_above")
+        met[name] = bool(value > rule["lead_above"] if above is None else low > above)
+    return Evidence(estimates, met)
+
+
+def resampled_correlations(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the rank correlation of n pairs, and of pairs drawn again: the same in each call."""
+    rng = np.random.default_rng(0)
+    draws = rng.integers(len(a), size=(NUM_DRAWS, len(a)))
+    draws = np.concatenate([np.arange(len(a))[None], draws])
+    x, y = (rankdata(values[draws], axis=1) for values in (a, b))  # ties in the middle
+    x, y = (ranks - ranks.mean(1, keepdims=True) for ranks in (x, y))
+    with np.errstate(invalid="ignore"):
+        return (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
+
+
+def interval(drawn: np.ndarray) -> Estimate:
+    """Return an estimate and its 95 % interval from draws, of which the first is the estimate."""
+    low, high = np.nanquantile(drawn[1:], (0.025, 0.975))
+    return float(drawn[0]), float(low), float(high)

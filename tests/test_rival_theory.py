@@ -1,0 +1,182 @@
+"""The rival theory: products with gradients, the fit, and the rule."""
+
+import numpy as np
+import pytest
+import torch
+from nads_book.experiments.stored import load_registered
+from nads_book.studies import rival_theory
+from nads_book.studies.rival_theory import FAMILIES, NETWORKS, Linearised, Predicted
+from torch import nn
+
+import nads_core as nc
+
+CRITERIA = load_registered("rival_theory")["criteria"]
+# The first forward derivative imports functions that torch compiles in a way that it deprecates.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(9, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+
+
+def images(count, seed):
+    return torch.randn(count, 1, 3, 3, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def gradients(module, some):
+    """Return J, (N, P), one image at a time."""
+    rows = []
+    for image in some:
+        logits = module(image[None])[0]
+        found = torch.autograd.grad(logits[1] - logits[0], list(module.parameters()))
+        rows.append(torch.cat([part.flatten() for part in found]))
+    return torch.stack(rows)
+
+
+def flat(weights):
+    return torch.cat([value.flatten() for value in weights.values()])
+
+
+def test_products_are_those_of_the_matrix_of_gradients(monkeypatch):
+    monkeypatch.setattr(rival_theory, "CHUNK", 4)  # three parts
+    module, some = network(), images(10, 1)
+    matrix, linear = gradients(module, some), Linearised(module, some)
+    values = torch.linspace(-1, 1, 10).double()
+    transposed = linear.transposed(values)
+    torch.testing.assert_close(flat(transposed), matrix.T @ values)
+    torch.testing.assert_close(linear.times(transposed), matrix @ matrix.T @ values)
+
+
+def test_many_iterations_are_kernel_ridge_regression():
+    module, some, others = network(), images(12, 2), images(5, 3)
+    targets = torch.tensor([1.0, -1.0] * 6).double()
+    found, first = rival_theory.conjugate_gradients(
+        Linearised(module, some), targets, Linearised(module, others), 200
+    )
+    train, test = gradients(module, some), gradients(module, others)
+    torch.testing.assert_close(flat(first), train.T @ targets)
+    kernel = train @ train.T
+    ridge = rival_theory.RIDGE * (train.T @ targets).square().sum() / 12
+    expected = test @ train.T @ torch.linalg.solve(kernel + ridge * torch.eye(12), targets)
+    torch.testing.assert_close(found[-1], expected, rtol=1e-3, atol=1e-4)
+    one = found[0]  # after one iteration the outputs are along the kernel times the labels
+    torch.testing.assert_close(one / one.norm(), (v := test @ train.T @ targets) / v.norm())
+
+
+def test_a_linear_network_learns_a_wave_in_its_kernel(monkeypatch):
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2, 1024))
+
+        def forward(self, x):
+            return x.flatten(1) @ self.weight.T
+
+    row = rival_theory.kernel_row(Linear(), nc.fourier_direction((0, 2), size=32), 0.3, 1)
+    # K = 2 x'x, of which the signal's part is 2 y y'; noise adds less than a tenth
+    assert row["alignment"] == pytest.approx(2, rel=0.1) and row["accuracies"][-1] > 0.95
+
+
+def test_keys_name_directions_whose_accuracies_are_stored():
+    for network_name in NETWORKS:
+        for family in FAMILIES:
+            wanted = rival_theory.keys(network_name, family)
+            trained = rival_theory.trained_accuracies(network_name, family)
+            assert {str(key) for key in wanted} <= trained.keys()
+            v = rival_theory.direction(network_name, family, wanted[0])
+            assert v.shape == (1, 32, 32) and float(v.norm()) == pytest.approx(1, rel=1e-5)
+    assert len(rival_theory.RivalTheory().units()) == 3 * (64 + 48 + 16 + 60)
+
+
+def predicted(noise, seed=0, count=48):
+    """Return predictions with this noise by theory: 0 by default, and infinite if reversed."""
+    rng = np.random.default_rng(seed)
+    trained = np.linspace(0.5, 1, count)
+    values = {}
+    for name in rival_theory.THEORIES:
+        size = noise.get(name, 0.0)
+        values[name] = -trained if np.isinf(size) else trained + size * rng.normal(size=count)
+    values["kernel"] = 0.5 + 0.1 * (values["kernel"] - 0.5).clip(0, 0.9)
+    gains, energies = np.exp(rng.normal(size=(2, count)))
+    return Predicted(values, trained, gains, energies)
+
+
+EXPECTED = {
+    "waves": {"energy": 0.02, "alignment": 0.02, "frequency": 1.0},
+    "designed": {"energy": 1.0, "alignment": 0.1, "frequency": 2.0},
+}
+
+
+def found(**noise):
+    return {
+        (name, family): predicted(EXPECTED[family] | noise.get(family, {}))
+        for name in NETWORKS
+        for family in FAMILIES
+    }
+
+
+def test_the_rule_is_met_as_expected():
+    evidence = rival_theory.judge(found(), CRITERIA)
+    assert all(evidence.met.values()) and len(evidence.met) == 7
+    assert evidence.estimates["lenet, waves"]["gain"][0] == pytest.approx(1)
+
+
+ALIGNMENT = ("alignment not worse than energy", "alignment ahead of frequency")
+
+
+@pytest.mark.parametrize(
+    ("noise", "failing"),
+    [
+        ({"waves": {"alignment": np.inf}}, {f"waves, {name}" for name in ALIGNMENT}),
+        (
+            {"waves": {"frequency": 0.0}},
+            {f"waves, {name} ahead of frequency" for name in ("alignment", "energy")},
+        ),
+        (
+            {"designed": {"alignment": np.inf}},
+            {f"{name}, alignment ahead of energy" for name in ("designed", "cnn designed")},
+        ),
+        ({"designed": {"gain": np.inf}}, {"designed, gain ahead of alignment"}),
+    ],
+)
+def test_each_criterion_can_fail(noise, failing):
+    met = rival_theory.judge(found(**noise), CRITERIA).met
+    assert {name for name, holds in met.items() if not holds} == failing
+
+
+def test_a_kernel_that_reaches_training_or_missing_cells():
+    cells = found()
+    one = cells["lenet", "waves"]
+    cells["lenet", "waves"] = one._replace(values=one.values | {"kernel": one.trained})
+    met = rival_theory.judge(cells, CRITERIA).met
+    assert met["waves, kernel far below training"] is False
+    del cells["cnn", "designed"]
+    assert (
+        rival_theory.judge(cells, CRITERIA).met["cnn designed, alignment ahead of energy"] is None
+    )
+
+
+def test_the_slope_of_the_gain_is_per_standard_deviation():
+    one = predicted({})
+    logs = np.log(one.gains)
+    trained = 0.5 + 0.03 * (logs - logs.mean()) / logs.std()
+    cell = {("lenet", "designed"): one._replace(trained=trained)}
+    slope = rival_theory.judge(cell, {}).estimates["lenet, designed"]
+    assert slope["points of trained per deviation of log gain"][0] == pytest.approx(3, rel=0.05)
+
+
+def test_seeds_that_are_complete_are_averaged():
+    wanted = rival_theory.keys("cnn", "waves")
+    facts = {"energy": 1.0, "ratio": 1.0, "gain": 2.0, "frequency": 3.0}
+    base = {"network": "cnn", "family": "waves", "alignment": 1.0} | facts
+    rows = [
+        base | {"key": key, "seed": seed, "accuracies": [0.5, 0.5, 0.6 + 0.1 * seed]}
+        for seed in (0, 1)
+        for key in wanted
+    ]
+    both = rival_theory.predictions(rows, "cnn", "waves")
+    assert both.values["kernel"] == pytest.approx(np.full(16, 0.65))
+    one = rival_theory.predictions(rows[:-1], "cnn", "waves")
+    assert one.values["kernel"] == pytest.approx(np.full(16, 0.6))
+    assert rival_theory.predictions(rows[:10], "cnn", "waves") is None
