@@ -144,7 +144,8 @@ class PoisonParts(FileStudy):
         results = stored_networks(network)
         study = results.experiment()
         chosen = study.choose_precision(results, context.device)
-        place = replace(context, source=results.photos, mixed_precision=chosen, out=None)
+        place = replace(context, source=results.photos, mixed_precision=chosen)
+        place = replace(place, out=None, deadline=None, progress=False)
         row: Row = study.run(known, place)
         return {name: value for name, value in row.items() if name not in known}
 
