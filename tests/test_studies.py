@@ -25,11 +25,14 @@ ADDED = {
 }  # what a file gets when it is written again
 
 
+# Studies that are about to run.
 REGISTERED_ONLY = (
-    "poison-parts",
     "exact-first-step",
     "nonlinear-tasks",
-)  # studies that are about to run
+    "adam-flip",
+    "rival-theory",
+    "small-components",
+)
 
 
 class Squares(FileStudy):

@@ -1,0 +1,191 @@
+"""Test photos with small components along the first two NADs: do predictions change without them?
+
+A reviewer's question. Photos are ordered by the norm of these components; in each tenth of them both
+components are removed, or flipped, and the predictions counted that change.
+``book/preregistered/small_components.toml`` has what was expected.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import nads_core as nc
+from nads_book.analysis.statistics import pooled_variance
+from nads_book.experiments.stored import load_nads, load_registered
+from nads_book.experiments.study import Context, Estimate, Evidence, Row, Unit
+from nads_book.experiments.study_files import FileStudy
+from nads_core.runtime.seeds import seed_sequence
+from nads_core.training import predicted_classes
+
+NUM_TRAIN, NUM_TEST, EPOCHS, SEEDS = 10_000, 10_000, 10, (0, 1, 2)
+NUM_NADS, NUM_GROUPS, NUM_EXAMPLES = 2, 10, 8
+FACTORS = {"remove": 1.0, "flip": 2.0}
+
+
+def components(images: Tensor, directions: Tensor) -> Tensor:
+    """Return the components of images (N, C, H, W) along directions (k, 1, H, W): (N, C, k)."""
+    return images.flatten(2) @ directions.flatten(1).T
+
+
+def without(images: Tensor, amounts: Tensor, directions: Tensor, factor: float) -> Tensor:
+    """Return images less a multiple of amounts (N, C, k) along directions (k, 1, H, W)."""
+    change = (amounts @ directions.flatten(1)).view_as(images)
+    return images - factor * change
+
+
+def random_directions(count: int, seed: int) -> Tensor:
+    """Return orthonormal random images, (k, 1, 32, 32)."""
+    generator = torch.Generator().manual_seed(seed_sequence(seed, 23))
+    drawn = torch.randn(1_024, count, generator=generator)
+    return torch.linalg.qr(drawn)[0].T.reshape(count, 1, 32, 32)
+
+
+def groups_of(norms: Tensor) -> list[Tensor]:
+    """Return the positions of ten equal groups, in ascending order of the norms (N,)."""
+    return list(norms.argsort().chunk(NUM_GROUPS))
+
+
+@torch.no_grad()
+def answers(
+    network: torch.nn.Module, images: Tensor, directions: Tensor, controls: Tensor
+) -> tuple[list[Row], list[Row]]:
+    """Return what changes in each group of photos, and examples of the first group.
+
+    Args:
+        network: module from normalised images to logits.
+        images: normalised images (N, C, H, W).
+        directions: first NADs, (k, 1, H, W).
+        controls: as many random directions, changed by the same amounts.
+    """
+    before = predicted_classes(network, images)
+    amounts = components(images, directions)
+    norms = amounts.flatten(1).norm(dim=1)
+    relative = norms / images.flatten(1).norm(dim=1)
+    after = {
+        (kind, name): predicted_classes(network, without(images, amounts, along, factor))
+        for kind, along in (("nads", directions), ("random", controls))
+        for name, factor in FACTORS.items()
+    }
+    rows = []
+    for group in groups_of(norms):
+        shares = {
+            kind: {
+                name: round(float((after[kind, name][group] != before[group]).double().mean()), 5)
+                for name in FACTORS
+            }
+            for kind in ("nads", "random")
+        }
+        sizes = {"norm": norms[group], "relative": relative[group]}
+        rows.append(shares | {name: round(float(x.mean()), 5) for name, x in sizes.items()})
+    first = groups_of(norms)[0]
+    moved = first[after["nads", "flip"][first] != before[first]][:NUM_EXAMPLES]
+    examples = [
+        {
+            "photo": int(photo),
+            "before": int(before[photo]),
+            **{name: int(after["nads", name][photo]) for name in FACTORS},
+            "relative": round(float(relative[photo]), 5),
+        }
+        for photo in moved
+    ]
+    return rows, examples
+
+
+class SmallComponents(FileStudy):
+    """Do predictions change without small components along two NADs? (``small_components.toml``)."""
+
+    name = "small-components"
+    file = "small-components.json"
+    summary = "predictions that change when small components along the first NADs are flipped"
+    unit_fields = ("network", "seed")
+    on_photos = True
+
+    def units(self) -> list[Unit]:
+        return [{"network": "lenet", "seed": seed} for seed in SEEDS]
+
+    def facts(self) -> dict[str, Any]:
+        return {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "epochs": EPOCHS}
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        parts = [
+            nc.load_images(
+                "cifar10", train=part, num_images=count, root=context.root, progress=False
+            )
+            for part, count in ((True, NUM_TRAIN), (False, NUM_TEST))
+        ]
+        train, test = ((nc.normalize(photos.images), photos.labels) for photos in parts)
+        torch.manual_seed(unit["seed"])
+        network = nc.LENET.build(3, 32, 10)
+        recipe = replace(nc.CIFAR10_RECIPE, epochs=EPOCHS)
+        result = nc.train_network(
+            network,
+            train,
+            test,
+            recipe=recipe,
+            seed=unit["seed"],
+            device=context.device,
+            progress=False,
+        )
+        directions = load_nads("lenet", 2).directions[:NUM_NADS]
+        controls = random_directions(NUM_NADS, unit["seed"])
+        groups, examples = answers(network.eval(), test[0], directions, controls)
+        return {
+            "test_accuracy": round(float(result.test_accuracy or 0), 5),
+            "groups": groups,
+            "examples": examples,
+            "source": parts[0].source,
+        }
+
+    def score(self, rows: Sequence[Row]) -> Evidence:
+        """Apply the registered rule (``small_components.toml``)."""
+        return judge(rows, load_registered("small_components")["criteria"])
+
+
+def shares(rows: Sequence[Row], kind: str, change: str) -> np.ndarray:
+    """Return shares of predictions that change, (seeds, groups).
+
+    Args:
+        rows: rows of the study.
+        kind: "nads" or "random".
+        change: "remove" or "flip".
+    """
+    return np.array([[group[kind][change] for group in row["groups"]] for row in rows])
+
+
+def judge(rows: Sequence[Row], criteria: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    """Return the shares in the first and last group with Student's intervals, and the criteria met.
+
+    Args:
+        rows: rows of the study.
+        criteria: table of the registration.
+    """
+    if not rows:
+        return Evidence({}, {name: None for name in criteria})
+    estimates: dict[str, dict[str, Estimate]] = {}
+    for kind in ("nads", "random"):
+        for change in FACTORS:
+            table = shares(rows, kind, change)
+            half = [pooled_variance([column]).half_width(len(rows)) for column in table.T]
+            means = table.mean(0)
+            estimates[f"{kind}, {change}"] = {
+                f"group {g}": (
+                    float(means[g]),
+                    float(means[g] - half[g]),
+                    float(means[g] + half[g]),
+                )
+                for g in (0, NUM_GROUPS - 1)
+            }
+    met: dict[str, bool | None] = {}
+    for name, rule in criteria.items():
+        value = shares(rows, "nads", rule["change"])[:, rule["group"]].mean()
+        if "times_random" in rule:
+            other = shares(rows, "random", rule["change"])[:, rule["group"]].mean()
+            met[name] = bool(value > rule["times_random"] * other)
+        else:
+            low, high = rule.get("at_least", -np.inf), rule.get("less_than", np.inf)
+            met[name] = bool(low <= value < high)
+    return Evidence(estimates, met)
