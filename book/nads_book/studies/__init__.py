@@ -62,6 +62,7 @@ OTHERS = {
     "law-predictions": "nads_book.studies.law_predictions.LawPredictions",
     "law-trained": "nads_book.studies.law_predictions.LawTrainings",
     "law-published-energies": "nads_book.studies.published_nads.PublishedLaws",
+    "published-spectra": "nads_book.studies.published_nads.PublishedSpectra",
     "law-published": "nads_book.studies.published_nads.PublishedTrainings",
     "atlas-again": "nads_book.studies.atlas_trainings.AtlasAgain",
     "atlas-predictions": "nads_book.studies.atlas_trainings.AtlasPredictions",

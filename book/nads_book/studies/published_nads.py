@@ -5,10 +5,15 @@ noise and recipe. Trainings along their directions, by the recipe of the preset 
 that NADS_REFERENCE names has the directions.
 """
 
+import csv
+import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 import nads_core as nc
@@ -88,6 +93,53 @@ class PublishedLaws(FileStudy):
 
     def run(self, unit: Unit, context: Context) -> Row:
         return law_of(unit["architecture"])
+
+
+SPECTRA = {"lenet": "ln", "vgg11": "vgg", "resnet18": "rn", "densenet121": "dn"}  # their columns
+
+
+def spectrum_of(name: str) -> Row:
+    """Return the authors' eigenvalues of Fig. 6 and ours, as shares of their sums, and overlaps.
+
+    Their table has singular values of gradients. Its directions are another run than those that
+    they published of LeNet, and DenseNet-121's are kept back from us: so it has no overlap here.
+    """
+    path = Path(os.environ.get("NADS_REFERENCE") or os.devnull, "nad_accuracies.csv")
+    if not path.exists():
+        raise FileNotFoundError("the authors' table of Fig. 6 is needed: NADS_REFERENCE names it")
+    with path.open(newline="") as file:
+        theirs = np.array([float(row[f"eig_{SPECTRA[name]}"]) ** 2 for row in csv.DictReader(file)])
+    nads = nc.load_nads(name)
+    ours = nads.eigenvalues.double().clamp(min=0).numpy()
+    keys = list(published.nad_accuracies(name))
+    spectra = {"published": theirs, "ours": ours}
+    row: Row = {"key": keys}
+    for label, values in spectra.items():
+        shares = values / values.sum()
+        row[label] = [float(f"{share:.5g}") for share in shares[keys]]
+        # Number of directions that hold half of the sum, and nine tenths of it.
+        row[f"{label} hold"] = [int((shares.cumsum() < part).sum()) + 1 for part in (0.5, 0.9)]
+    if name in ARCHITECTURES:
+        found = authors_directions(name)
+        # Theirs are orthonormal up to the 16 bits in which they are stored.
+        basis = torch.linalg.qr(found[:64].flatten(1).T.double())[0].T.view(-1, 1, 32, 32)
+        row["overlaps"] = {str(k): round(nads.overlap(basis, k), 4) for k in (5, 10, 20, 50)}
+    return row
+
+
+class PublishedSpectra(FileStudy):
+    """How fast do the authors' eigenvalues fall, and ours, and how far do the directions agree?"""
+
+    name = "published-spectra"
+    file = "published-spectra.json"
+    summary = "eigenvalues of Fig. 6 beside ours, and overlaps of directions (NADS_REFERENCE)"
+    unit_fields = ("architecture",)
+
+    def units(self) -> list[Unit]:
+        return [{"architecture": name} for name in SPECTRA]
+
+    def run(self, unit: Unit, context: Context) -> Row:
+        return spectrum_of(unit["architecture"])
 
 
 class PublishedTrainings(FileStudy):
