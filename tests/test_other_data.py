@@ -404,7 +404,7 @@ def test_missing_trainings_are_left_out():
         row for row in trained["rows"] if row["seed"] == 0 or row["architecture"] != "vit"
     ]
     table = judged.Table.of(scores, trained)
-    cells = judged.in_cells(table.predictors["ridge"], table.means())
+    cells = judged.correlations("cells", table.predictors["ridge"], table.means())
     assert np.isnan(cells).sum() == 1 and np.nanmin(cells) == pytest.approx(1)
 
 

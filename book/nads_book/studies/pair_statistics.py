@@ -7,7 +7,7 @@ and committed before the first training (`pairs`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ ACCURACIES = (
     "nearest mean",
     "first step",
 )  # scores whose differences are taken as they are; else of logarithms
-NUM_DRAWS = 1_000
+NUM_DRAWS = 20_000  # an end of an interval varies with the seed by about .003
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class Table:
         """Return the accuracies, averaged over the seeds that are there."""
         counts = np.isfinite(self.accuracies).sum(-1)
         sums = np.nansum(self.accuracies, -1)
-        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        # Rounded, so that equal numbers of right images are a tie whatever the order of the sum.
+        return np.where(counts > 0, (sums / np.maximum(counts, 1)).round(9), np.nan)
 
     def seed_deviation(self) -> Values:
         """Return the standard error of each mean from the deviation between seeds, pooled within a data set."""
@@ -126,47 +127,55 @@ class Table:
         return errors
 
 
+def ranks(x: np.ndarray) -> np.ndarray:
+    """Return midranks along the last axis with mean 0; NaN where a value is missing."""
+    from scipy.stats import rankdata
+
+    return rankdata(x, axis=-1) - (x.shape[-1] + 1) / 2
+
+
+def _of_ranks(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    norm = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
+    return np.where(norm == 0, 0.0, (x * y).sum(-1) / np.where(norm == 0, 1.0, norm))
+
+
 def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return Spearman's correlations along the last axis, ties in the middle: (..., n) and (..., n) -> (...).
 
     They are 0 where one of the two is constant, and NaN where a value is missing.
     """
-
-    def ranks(x: np.ndarray) -> np.ndarray:
-        return np.sign(x[..., :, None] - x[..., None, :]).sum(-1)  # twice the midranks, with mean 0
-
-    x, y = ranks(a), ranks(b)
-    norm = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    return np.where(norm == 0, 0.0, (x * y).sum(-1) / np.where(norm == 0, 1.0, norm))
+    return _of_ranks(ranks(a), ranks(b))
 
 
-# Statistics: (predictor, accuracies, each (data sets, variants, architectures)) -> a correlation for each unit (n,)
+# Which numbers a statistic correlates: (..., data sets, variants, architectures) -> (..., units, numbers of a unit).
 
 
-def in_cells(values: Values, accuracies: Values) -> np.ndarray:
-    """Correlate over architectures, for each data set and variant: which architecture is best here?"""
-    return correlation(values, accuracies).ravel()
+def by_cell(values: Values) -> np.ndarray:
+    """Arrange architectures, for each data set and variant: which architecture is best here?"""
+    return values.reshape(*values.shape[:-3], -1, values.shape[-1])
 
 
-def in_costs(values: Values, accuracies: Values) -> np.ndarray:
-    """Correlate losses over architectures, for each data set and changed variant: which one loses most?"""
-    return correlation(*(x[:, :1] - x[:, 1:] for x in (values, accuracies))).ravel()
+def by_costs(values: Values) -> np.ndarray:
+    """Arrange losses of architectures, for each data set and changed variant: which one loses most?"""
+    return by_cell(values[..., :1, :] - values[..., 1:, :])
 
 
-def over_variants(values: Values, accuracies: Values) -> np.ndarray:
-    """Correlate over variants, for each data set and architecture: which variant is hardest for it?"""
-    return correlation(*(x.swapaxes(1, 2) for x in (values, accuracies))).ravel()
+def by_architecture(values: Values) -> np.ndarray:
+    """Arrange variants, for each data set and architecture: which variant is hardest for it?"""
+    return by_cell(values.swapaxes(-1, -2))
 
 
-def over_all(values: Values, accuracies: Values) -> np.ndarray:
-    """Correlate over all pairs of images that are there, as one unit."""
-    there = np.isfinite(values) & np.isfinite(accuracies)
-    return correlation(values[there], accuracies[there]).ravel()
-
-
-STATISTICS: dict[str, Callable[[Values, Values], np.ndarray]] = {
-    "cells": in_cells, "costs": in_costs, "variants": over_variants, "all": over_all,
+ARRANGED: dict[str, Callable[[Values], np.ndarray]] = {
+    "cells": by_cell, "costs": by_costs, "variants": by_architecture,
 }  # fmt: skip
+STATISTICS = (*ARRANGED, "all")  # the last one correlates all pairs of images, as one unit
+
+
+def correlations(statistic: str, values: Values, accuracies: Values) -> np.ndarray:
+    """Return the correlation of a predictor with accuracies in each unit of a statistic but "all"."""
+    return correlation(*map(ARRANGED[statistic], (values, accuracies)))
+
+
 BASELINES = {
     "cells": ("parameters", "other data"),
     "costs": ("textbook", "parameters", "accuracy as is", "other data"),
@@ -178,7 +187,8 @@ POST_HOC = ("accuracy as is", "other data")  # these know accuracies of the same
 
 def other_data(accuracies: Values) -> Values:
     """Return the mean accuracy of an architecture on the same variant of the other data sets."""
-    sums, counts = np.nansum(accuracies, 0), np.isfinite(accuracies).sum(0)
+    sums = np.nansum(accuracies, -3, keepdims=True)
+    counts = np.isfinite(accuracies).sum(-3, keepdims=True)
     others = counts - np.isfinite(accuracies)
     return np.where(others > 0, (sums - np.nan_to_num(accuracies)) / np.maximum(others, 1), np.nan)
 
@@ -198,7 +208,9 @@ def compare(
     table: Table,
     without: tuple[str, ...] = (),
     seed: int = 0,
-    statistics: Sequence[str] = tuple(STATISTICS),
+    statistics: Sequence[str] = STATISTICS,
+    only: Sequence[str] = (),
+    num_draws: int | None = None,
 ) -> dict[tuple[str, str], Estimate]:
     """Return all statistics of all predictors, and paired differences of the primary score to baselines.
 
@@ -211,58 +223,73 @@ def compare(
         without: architectures that are left out.
         seed: seed of the bootstrap.
         statistics: names of the statistics.
+        only: predictors that are wanted; all by default.
+        num_draws: number of draws; `NUM_DRAWS` by default.
     """
+    num_draws = num_draws or NUM_DRAWS
+    rng, means = np.random.default_rng(seed), table.means()
+    noise = rng.normal(size=(num_draws, *means.shape)) * table.seed_deviation()
+    accuracies = np.concatenate([means[None], means + noise])  # the first ones as measured
     kept = np.array([name not in without for name in table.architectures])
-    rng, means, errors = np.random.default_rng(seed), table.means(), table.seed_deviation()
     scores = [
         name for name in table.predictors if name not in (*itertools.chain(*BASELINES.values()),)
     ]
     found: dict[tuple[str, str], Estimate] = {}
     for statistic in statistics:
-        function = STATISTICS[statistic]
-        names = (*scores, *BASELINES[statistic])
-        drawn = np.empty((NUM_DRAWS + 1, len(names)))
-        chosen = kept & (np.array(table.architectures) != SAME if statistic == "variants" else True)
-        for draw in range(NUM_DRAWS + 1):
-            noise = rng.normal(size=means.shape) * errors if draw else 0.0
-            accuracies = means + noise
-            if statistic == "all" and draw:  # cells are the units
-                cells = rng.integers(
-                    means.shape[0] * means.shape[1], size=means.shape[0] * means.shape[1]
-                )
-            units: np.ndarray | None = None
-            for column, name in enumerate(names):
-                values, target = (
-                    prepared(table, name, statistic, accuracies)[..., chosen],
-                    accuracies[..., chosen],
-                )
-                if statistic == "all" and draw:
-                    values, target = (
-                        x.reshape(-1, chosen.sum())[cells][None] for x in (values, target)
-                    )
-                each = function(values, target)
-                if units is None:
-                    units = (
-                        rng.integers(len(each), size=len(each)) if draw else np.arange(len(each))
-                    )
-                each = each[units]
-                drawn[draw, column] = (
-                    each[np.isfinite(each)].mean() if np.isfinite(each).any() else np.nan
-                )
-        for column, name in enumerate(names):
-            found[statistic, name] = with_interval(drawn[:, column])
+        names = tuple(only) or (*scores, *BASELINES[statistic])
+        own = np.array(table.architectures) == SAME
+        chosen = kept & ~own if statistic == "variants" else kept
+        predictors = [prepared(table, name, statistic, accuracies)[..., chosen] for name in names]
+        units = _drawn_units(statistic, predictors, accuracies[..., chosen], rng)
+        drawn = [each.mean(1).filled(np.nan) for each in units]
+        for column, name in zip(drawn, names, strict=True):
+            found[statistic, name] = with_interval(column)
             if name in BASELINES[statistic]:
-                found[statistic, f"over {name}"] = with_interval(drawn[:, 0] - drawn[:, column])
+                found[statistic, f"over {name}"] = with_interval(drawn[0] - column)
     return found
+
+
+def _drawn_units(
+    statistic: str, predictors: list[Values], accuracies: Values, rng: np.random.Generator
+) -> Iterator[np.ma.MaskedArray]:
+    """Yield, for each predictor, the correlations of units that are drawn again, (draws, n), the first ones in order.
+
+    The units are the same for all predictors; missing ones are masked. Over all pairs, cells are drawn and there is
+    one correlation.
+    """
+    if statistic == "all":
+        chosen = _draw(rng, (len(accuracies), accuracies[0, ..., 0].size))
+        target = ranks(_redrawn(by_cell(accuracies), chosen))
+        for values in predictors:
+            each = _of_ranks(ranks(_redrawn(by_cell(values), chosen)), target)
+            yield np.ma.masked_invalid(each[:, None])
+        return
+    target = ranks(ARRANGED[statistic](accuracies))
+    chosen = _draw(rng, target.shape[:2])
+    for values in predictors:
+        each = _of_ranks(ranks(ARRANGED[statistic](values)), target)
+        yield np.ma.masked_invalid(np.take_along_axis(each, chosen, 1))
+
+
+def _redrawn(cells: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the values of the chosen cells of each draw, (draws, values); cells may be the same for all draws."""
+    cells = np.broadcast_to(cells, (len(chosen), *cells.shape[-2:]))
+    return np.take_along_axis(cells, chosen[..., None], 1).reshape(len(chosen), -1)
+
+
+def _draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    units = rng.integers(shape[1], size=shape)
+    units[0] = np.arange(shape[1])
+    return units
 
 
 def chance(table: Table, statistic: str, name: str, without: tuple[str, ...] = ()) -> float:
     """Return the share of all orders of the architectures whose scores, so exchanged, correlate at least as well."""
     kept = [place for place, own in enumerate(table.architectures) if own not in without]
     means = table.means()
-    values, function = prepared(table, name, statistic, means), STATISTICS[statistic]
+    values = prepared(table, name, statistic, means)
     results = [
-        np.nanmean(function(values[..., list(order)], means[..., kept]))
+        np.nanmean(correlations(statistic, values[..., list(order)], means[..., kept]))
         for order in itertools.permutations(kept)
     ]
     return float(np.mean(np.array(results) >= results[0] - 1e-12))
@@ -291,9 +318,21 @@ def self_correlation(
             for axis, key in zip(axes, ("data", "variant", "architecture"), strict=True)
         )
         values[:, place[0], place[1], place[2]] = next(iter(row["scores"].values()))[:2]
-    rng, function = np.random.default_rng(0), STATISTICS[statistic]
-    draws = (values[0] + rng.normal(size=values[0].shape) * values[1] for _ in range(NUM_DRAWS))
-    return float(np.mean([np.nanmean(function(values[0], drawn)) for drawn in draws]))
+    noise = np.random.default_rng(0).normal(size=(1_000, *values[0].shape)) * values[1]
+    return float(np.nanmean(correlations(statistic, values[0], values[0] + noise)))
+
+
+def verdict(enough: float, estimate: Estimate, *others: Estimate) -> str:
+    """Return what the registered rule says of one part.
+
+    Args:
+        enough: correlation below which a ranking is of no use.
+        estimate: correlation of the primary score.
+        others: what must be above zero, too, if the part is to be supported.
+    """
+    if estimate[2] < enough:
+        return "falsified"
+    return "supported" if min(low for _, low, _ in (estimate, *others)) > 0 else "inconclusive"
 
 
 def verdicts(
@@ -309,18 +348,15 @@ def verdicts(
         enough: correlation below which a ranking is of no use.
     """
     primary = next(name for _, name in found)
-
-    def verdict(estimate: Estimate, *others: Estimate) -> str:
-        if estimate[2] < enough:
-            return "falsified"
-        return "supported" if min(low for _, low, _ in (estimate, *others)) > 0 else "inconclusive"
-
     parts = {
         "which architecture is best on given data": verdict(
-            found["cells", primary], found["cells", "over parameters"]
+            enough, found["cells", primary], found["cells", "over parameters"]
         ),
         "which architecture loses most": verdict(
-            without["costs", primary], found["costs", primary], found["costs", "over textbook"]
+            enough,
+            without["costs", primary],
+            found["costs", primary],
+            found["costs", "over textbook"],
         ),
     }
     both = set(parts.values())
